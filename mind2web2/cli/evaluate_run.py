@@ -256,7 +256,7 @@ async def _cluster(
         prices=own_prices(),
     )
     async with ray_connected(options.ray_address) as ray:
-        engine = RayEngine(ray, setup, judge.usage, store, judge.budget)
+        engine = RayEngine(ray, setup, judge.usage, store, judge.endpoint, judge.budget)
         async with engine.opened():
             tasks, answers = options.max_concurrent_tasks, options.max_concurrent_answers
             yield engine, Concurrency(tasks or _ALL, answers or _ALL, engine)

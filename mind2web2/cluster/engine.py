@@ -26,6 +26,7 @@ from mind2web2.errors import JudgeUnusableError, JudgmentStoreError, MachineErro
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.protocol import RunUsage, TaskUsage
 from mind2web2.judge.shared_store import SharedJudgmentStore
+from mind2web2.judge.transfer import judgments_named
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retry import Retries
 from mind2web2.runs.answer import AnswerOutcome
@@ -67,6 +68,8 @@ class _Node:
     slowdown: Slowdown = field(default_factory=Slowdown)
     retries: Retries = field(default_factory=Retries)
     spent_usd: float = 0.0
+    # Judgments of its results, which it may not have reported yet.
+    unreported: set[str] = field(default_factory=set)
     # The other nodes, as it knows them.
     peers: set[str] = field(default_factory=set)
     # Until when servers that refused the node want no request.
@@ -159,6 +162,7 @@ class RayEngine:
         setup: for each node.
         usage: of the run, to which the nodes' is added.
         store: the agent's own judgments, to which the nodes' are added.
+        endpoint: of the judge.
         budget: shows what the nodes spend; they lease it from the database.
     """
 
@@ -168,12 +172,14 @@ class RayEngine:
         setup: NodeSetup,
         usage: RunUsage,
         store: SharedJudgmentStore,
+        endpoint: str,
         budget: Budget | None = None,
     ) -> None:
         self._ray = ray
         self._setup = setup
         self._usage = usage
         self._store = store
+        self._endpoint = endpoint
         self._budget = budget
         self._errors = importlib.import_module("ray.exceptions")
         # By Ray's id: those that serve now, and how often each failed in a row. All that ever served.
@@ -232,7 +238,15 @@ class RayEngine:
                 continue
             if isinstance(outcome, JudgeUnusableError):
                 raise JudgeUnusableError(f"{outcome} (node {node.name})")
-            return None if outcome is None else await asyncio.to_thread(_with_result, job, outcome)
+            if outcome is None:
+                return None
+            complete = await asyncio.to_thread(_with_result, job, outcome)
+            named = judgments_named(complete.result)
+            node.unreported |= named
+            if lost:  # the lost node may have written the result, and not reported its judgments
+                for key in named:
+                    await self._store.get(key, self._endpoint)
+            return complete
         reason = f"{len(lost)} nodes were lost while they evaluated it: {', '.join(lost)}"
         return AnswerOutcome(job.task_id, job.answer.name, None, reason)
 
@@ -341,7 +355,9 @@ class RayEngine:
             await self._exchange_news(node)
 
     async def _exchange_news(self, node: _Node) -> None:
+        named = set(node.unreported)
         await self._note(node, await self._called(node, node.actor.report.remote(self._news_for(node))))
+        node.unreported -= named
 
     def _news_for(self, node: _Node) -> ClusterNews:
         now_s = asyncio.get_running_loop().time()
@@ -384,7 +400,10 @@ class RayEngine:
     async def _close(self) -> None:
         """Have the nodes close their browsers, and collect their last news."""
         for node in self._nodes:
-            if not node.is_lost:
+            if node.is_lost:
+                for key in node.unreported:
+                    await self._store.get(key, self._endpoint)  # which copies it from the database
+            else:
                 with suppress(_NodeLostError, MachineError, TimeoutError):
                     async with asyncio.timeout(_CLOSE_TIMEOUT_S):
                         await self._note(node, await self._called(node, node.actor.close.remote()))

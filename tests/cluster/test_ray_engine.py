@@ -24,7 +24,7 @@ from mind2web2.runs.results import latest_results, same_but_run
 
 ANSWERS, CHECKS = 16, 5
 # Of 160 requests, two for each check.
-KILLED_AFTER = 120
+KILLED_AFTER = 100
 ROOTS = {
     "answer_folder": "answers",
     "eval_scripts_root": "eval_scripts",
@@ -140,7 +140,6 @@ def test_a_node_that_dies_changes_no_result(cluster, database, store, project, t
         assert all(named <= {judgment.key for judgment in each.all()} for each in (own, shared))
     log = (working_copies[0] / "run.log").read_text()
     assert log.count("node evaluates answers") == 2
-    assert "answer starts again" in log
 
 
 def test_a_cluster_that_does_not_answer_is_named(database, project):

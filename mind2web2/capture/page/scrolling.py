@@ -179,8 +179,6 @@ async def _may_react(world: FrameWorld, place: dict[str, Any]) -> bool:
             )
             if any(listener["type"] in _SCROLL_EVENTS for listener in reply["listeners"]):
                 return True
-        if not place["mayObserve"]:
-            return False
         prototype = await _main_object(world, "IntersectionObserver.prototype")
         observers = await send(world.session, "Runtime.queryObjects", prototypeObjectId=prototype)
     except ScriptError as error:

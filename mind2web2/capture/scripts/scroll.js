@@ -106,10 +106,6 @@ function (step, ...given) {
     }
   };
   const isAppearing = (element) => element.getAnimations().some((one) => Number(one.effect?.getKeyframes().at(-1)?.opacity) > 0.1);
-  // Whether a script may have made an observer: one of another file, or one that names it or may run other code.
-  const mayObserve = (scripts) =>
-    performance.getEntriesByType("resource").some(({ initiatorType }) => initiatorType === "script" || initiatorType === "other")
-    || scripts.some((script) => t.hasAttribute(script, "src") || /Observer|\b(?:import|eval|Function)\b/.test(t.textContent(script)));
   const lazyParts = () => t.all("img[loading=lazy], iframe[loading=lazy]").some((part) => t.tag(part) === "iframe" || !part.complete);
 
   const steps = {
@@ -123,9 +119,8 @@ function (step, ...given) {
       state.changedRows = new Map();
       state.changes ??= new MutationObserver((changes) => { state.hasMoved = true; note(changes); });
       state.changes.observe(t.root, { childList: true, subtree: true, characterData: true, characterDataOldValue: true });
-      const scripts = t.all("script").filter(isScript);
-      const hasScripts = scripts.length > 0 || t.all("[onscroll]").length > 0;
-      return { isLazy: lazyParts(), hasScripts, mayObserve: mayObserve(scripts), panes: steps.panes(limit) };
+      const hasScripts = t.all("script").some(isScript) || t.all("[onscroll]").length > 0;
+      return { isLazy: lazyParts(), hasScripts, panes: steps.panes(limit) };
     },
     // The document and its panes, the largest first; how many of them have more than fits.
     panes: (limit) => {

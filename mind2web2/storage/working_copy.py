@@ -304,9 +304,15 @@ class WorkingCopy(Mirror):
 
     def _receive(self, name: str) -> None:
         found = self._bucket.get(name)
+        path = self._path(name)
+        if _is_page_file(name) and (found is None or found[1].etag != self._listed_etag(name)):
+            # The page's other files may be of another capture, or the page may be gone.
+            raise StorageError(
+                f"{self._bucket.url}/{name} was replaced by another machine while it was read: run the same "
+                "command again"
+            )
         if found is None:  # deleted since it was listed
             return
-        path = self._path(name)
         if not _is_page_file(name):
             write_whole(path, found[0])
         else:
@@ -389,8 +395,11 @@ class WorkingCopy(Mirror):
     # What is known of both sides
 
     def _is_listed(self, name: str) -> bool:
+        return self._listed_etag(name) is not None
+
+    def _listed_etag(self, name: str) -> str | None:
         with self._lock:
-            return Path(name).name in self._listed.get(_parent(name), ())
+            return self._listed.get(_parent(name), {}).get(Path(name).name)
 
     def _note_listing(self, name: str, found: Mapping[str, str], before: Collection[str]) -> None:
         """Remember which files a folder has; what was published meanwhile is not in the listing."""

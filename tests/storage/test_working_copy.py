@@ -1,5 +1,7 @@
 """Working copies of a root on two machines: pages, results and summaries that both of them write."""
 
+from datetime import timedelta
+
 import pytest
 from servers.object_store import BUCKET, object_store
 
@@ -104,6 +106,17 @@ def test_a_new_capture_replaces_all_files_of_a_page(machine, store, request):
     assert not [name for name in store.objects(request.node.name) if name.endswith(".jpg")]
 
 
+def test_a_page_that_is_replaced_while_it_is_read_is_an_error(machine):
+    """Text and screenshot of two captures are not mixed; the next look finds the new page."""
+    one, two = machine("one"), machine("two")
+    pages(one).put_web(DEEP, "old", None)
+    cache = pages(two)
+    pages(one).put_web(DEEP, "new", None)
+    with pytest.raises(StorageError, match="replaced by another machine"):
+        cache.get_web(DEEP)
+    assert pages(two).get_web(DEEP) == ("new", None)
+
+
 def test_pages_take_no_more_than_the_limit(machine):
     """Those used longest ago are removed here, and fetched again when they are read."""
     one, two = machine("one"), machine("two", limit_bytes=35_000)
@@ -189,6 +202,22 @@ def test_requests_that_fail_are_sent_again(machine, store, fault):
         write_result(one.folder / "bot/lake/answer_1/results", "answer_1.md", {})
     two = machine("two")
     assert pages(two).get_web(DEEP) == ("deep", None)
+    assert len(list(two.folder.rglob("*.md.json"))) == 1
+
+
+def test_a_write_that_is_answered_too_late_is_found_done(machine, store, monkeypatch):
+    """It is sent again after the timeout, and its own object is no other machine's."""
+    monkeypatch.setattr(bucket, "_REQUEST_TIMEOUT", timedelta(seconds=1))
+    one = machine("one")
+    late = iter(["late"])
+    with store.failing(lambda _, __, path: next(late, None) if path.endswith(".json") else None):
+        write_result(one.folder / "bot/lake/answer_1/results", "answer_1.md", {})
+    assert [method for method, path in store.requests if path.endswith("answer_1.md.json")][-3:] == [
+        "PUT",
+        "PUT",
+        "GET",
+    ]
+    two = machine("two")
     assert len(list(two.folder.rglob("*.md.json"))) == 1
 
 

@@ -32,6 +32,7 @@ from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import AnswerJob
 from mind2web2.runs.results import latest_result
 from mind2web2.utils.aio import all_or_first_error
+from mind2web2.utils.files import mirror
 
 log = logging.getLogger(__name__)
 
@@ -394,6 +395,7 @@ class RayEngine:
 def _with_result(job: AnswerJob, outcome: AnswerOutcome) -> AnswerOutcome:
     if outcome.reason is not None:
         return outcome
+    mirror(job.folder).pull(job.folder)
     found = latest_result(job.folder / "results")
     if found is None:
         raise MachineError(

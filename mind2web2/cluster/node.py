@@ -37,6 +37,7 @@ from mind2web2.llm_client.retry import Retries
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import AnswerFile, AnswerJob
+from mind2web2.utils.files import mirror
 
 log = logging.getLogger(__name__)
 
@@ -252,7 +253,7 @@ class NodeActor:
 
     def _check_folders(self, setup: NodeSetup) -> None:
         for root, names in zip(self._opened().roots, (setup.agent_name, "", setup.agent_name), strict=False):
-            if not (root / names).is_dir():
+            if not (root / names).is_dir() and not mirror(root).is_remote:
                 raise UsageError(
                     f"there is no {root / names}: put all folders on storage that the nodes share"
                 )

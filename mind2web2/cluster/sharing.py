@@ -26,6 +26,7 @@ from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.captures import OpenBrowser, PageCache, SharedCaptures
 from mind2web2.urls.tools import normalize_url_for_browser
+from mind2web2.utils.files import mirror
 
 log = logging.getLogger(__name__)
 
@@ -117,10 +118,13 @@ class ClusterCaptures(SharedCaptures):
         if owner is None or folder is None:
             return None
         try:
-            return await owner(url, folder.relative_to(self.cache_root), is_retry)
+            reply = await owner(url, folder.relative_to(self.cache_root), is_retry)
         except Exception as error:  # Ray's, of several kinds
             log.info("page is captured here, as its host's node is lost url=%s error=%s", url, error)
             return None
+        if mirror(folder).is_remote:
+            await asyncio.to_thread(mirror(folder).pull, folder)
+        return reply
 
     async def capture_here(
         self, url: str, cache: PageCache, limit: Limit, logger: logging.Logger, *, is_retry: bool

@@ -11,8 +11,7 @@ used longest ago are removed here when they take more than a limit. A file is pu
 - other files: replaced
 
 A database beside the files has the edition that each one was published or pulled as: a file that differs has
-changed here. A process killed at any moment leaves whole files; what it did not publish is published by the
-next command.
+changed here. A process killed at any moment leaves whole files; the next command publishes the rest.
 """
 
 from __future__ import annotations
@@ -180,7 +179,7 @@ class WorkingCopy(Mirror):
                 self._push_pages(folder, [each for each in changed if _parent(each) == folder])
                 self._merge_index(f"{folder}/{_INDEX}".lstrip("/"), is_locked=True, with_push=True)
         rest = [each for each in changed if not _is_page_file(each) and not _is_index(each)]
-        # What says that an answer is done comes last.
+        # A result says that its answer is done: it comes last.
         self._in_parallel(self._publish, (each for each in rest if not _RESULT_FILE.search(each)))
         self._in_parallel(self._publish, (each for each in rest if _RESULT_FILE.search(each)))
 
@@ -402,7 +401,7 @@ class WorkingCopy(Mirror):
             return self._listed.get(_parent(name), {}).get(Path(name).name)
 
     def _note_listing(self, name: str, found: Mapping[str, str], before: Collection[str]) -> None:
-        """Remember which files a folder has; what was published meanwhile is not in the listing."""
+        """Remember which files a folder has; what was published since is not in the listing."""
         since = {each: copy.edition.etag for each, copy in self._copies(name).items() if each not in before}
         folders: dict[str, dict[str, str]] = {}
         for each, etag in {**since, **found}.items():

@@ -210,6 +210,14 @@ def test_a_root_that_cannot_be_used_ends_the_run_at_once(server, url, words):
 
 
 @pytest.mark.usefixtures("project")
+def test_a_cache_root_without_pages_is_no_reason_to_fail_claims(store, server):
+    """A typing error in the URL ends a run that captures nothing."""
+    run = evaluate(server, "--cache_root", f"{store.url}/mistyped")
+    assert run.returncode == 2
+    assert f"--cache_root {store.url}/mistyped has no pages of bot" in run.stderr
+
+
+@pytest.mark.usefixtures("project")
 def test_a_root_needs_the_extra(server, monkeypatch):
     """The line says how to install it."""
     monkeypatch.setitem(sys.modules, "obstore", None)

@@ -366,6 +366,8 @@ def run_submit(options: argparse.Namespace) -> int:
     from mind2web2.benchmark.submission import LEADERBOARD_RUNS, leaderboard_entry, pack_submission
     from mind2web2.cli.console import counted, line, plain_console
 
+    if isinstance(options.cache_root, str):
+        raise UsageError(f"submit packs folders: copy {options.cache_root} to a disk, and name that")
     tasks, findings = _validated(options)
     console = plain_console()
     if findings.errors:

@@ -340,6 +340,8 @@ def run(options: argparse.Namespace) -> int:
     root = paths.cache_root
     if options.cache_root is not None and not root.is_dir() and (root.exists() or not captures):
         raise UsageError(f"--cache_root {root} is no folder: name the one with the cached pages")
+    if isinstance(options.cache_root, str) and not captures and not (root / agent_name).is_dir():
+        raise UsageError(f"--cache_root {options.cache_root} has no pages of {agent_name}: check the URL")
     work = select_work(paths, agent_name, options.task_ids or ())
     if options.shard is not None:
         work = options.shard.share_of(work)

@@ -122,19 +122,18 @@ class ClusterCaptures(SharedCaptures):
 
     async def _captured_there(self, url: str, cache: PageCache, is_retry: bool) -> CaptureReply | None:
         """Have the host's node capture a page; ``None`` if that is this one, or is lost."""
-        owner, folder = (
-            self.peers.get(node_for(url, (self.own_name, *self.peers))),
-            getattr(cache, "task_dir", None),
-        )
+        owner = self.peers.get(node_for(url, (self.own_name, *self.peers)))
+        folder = getattr(cache, "task_dir", None)
         if owner is None or folder is None:
             return None
         try:
             reply = await owner(url, folder.relative_to(self.cache_root), is_retry)
-            await asyncio.to_thread(mirror(folder).pull, folder)
-            return reply
         except Exception as error:  # Ray's, of several kinds
             log.info("page is captured here, as its host's node is lost url=%s error=%s", url, error)
             return None
+        if mirror(folder).is_remote:
+            await asyncio.to_thread(mirror(folder).pull, folder)
+        return reply
 
     async def capture_here(
         self, url: str, cache: PageCache, limit: Limit, logger: logging.Logger, *, is_retry: bool

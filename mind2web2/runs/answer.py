@@ -244,6 +244,8 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
                     return AnswerOutcome(job.task_id, job.answer.name, result, None, is_same, changed)
                 earlier = await asyncio.to_thread(_brought_up_to_date, earlier, job, run, text)
         await _clear_left_lock(job.folder)
+        if mirror(job.folder).is_remote:  # a killed run may not have published it
+            await asyncio.to_thread(mirror(job.folder).push, job.folder)
         return AnswerOutcome(job.task_id, job.answer.name, earlier.content, None, reused=True)
     except JudgeUnusableError:
         raise  # it ends the run

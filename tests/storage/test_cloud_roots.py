@@ -1,13 +1,16 @@
 """Commands with roots in a bucket give what they give with folders."""
 
 import json
+import sys
+import threading
 
 import pytest
-from projects import Project, call, claim_in, entered, read_json
+from projects import Project, call, claim_in, entered, read_json, start_command
 from servers.judge_server import JudgeServer, prompt_text
 from servers.object_store import object_store
 
 from mind2web2.cli import main
+from mind2web2.storage import bucket
 
 CLAIMS = {
     "deep": ("The lake is deep.", "https://lake.example/deep"),
@@ -124,3 +127,100 @@ def test_scripts_read_pages_that_are_in_the_bucket_only(project, store, server):
     run = evaluate(server, *roots(store, "scripts"))
     assert (run.returncode, run.stderr) == (0, "")
     assert scores(store, "scripts") == [1.0, 1.0]
+
+
+def test_every_tenth_request_fails(project, store, server):
+    """Scores are right; each kind of failure comes up several times."""
+    upload(store, project, "faults")
+    kinds = ("refused", "dropped", "lost")
+    with store.failing(lambda number, *_: kinds[number // 10 % 3] if number % 10 == 3 else None):
+        run = evaluate(server, *roots(store, "faults"))
+    assert (run.returncode, run.stderr) == (0, "")
+    assert scores(store, "faults") == pytest.approx([2 / 3, 2 / 3], abs=0.35)
+
+
+def test_an_outage_costs_results_and_no_judgments(project, store, server, monkeypatch):
+    """Answers whose results cannot be published have none; the same command publishes them."""
+    monkeypatch.setattr(bucket, "_MOST_TRIES", 1)
+    monkeypatch.setattr(bucket, "_MOST_RETRIES", 0)
+    upload(store, project, "outage")
+    with store.failing(
+        lambda _, method, path: "refused" if method == "PUT" and "/results/" in path else None
+    ):
+        run = evaluate(server, *roots(store, "outage"))
+    assert run.returncode == 1
+    assert "the object store failed" in run.stdout
+    assert scores(store, "outage") == []
+    asked = len(server.requests)
+    assert evaluate(server, *roots(store, "outage")).returncode == 0
+    assert len(scores(store, "outage")) == 2
+    assert len(server.requests) == asked
+
+
+@pytest.mark.parametrize("part", [".md.json", "summary.json"])
+def test_a_killed_run_leaves_whole_objects(project, store, server, part):
+    """A process killed while it publishes continues by the same command, and asks nothing twice."""
+    prefix = f"killed{part}".replace("/", "")
+    upload(store, project, prefix)
+    reached = threading.Event()
+
+    def fail(_, method, path):
+        if method == "PUT" and "eval_results" in path and path.endswith(part):
+            reached.set()
+            return "late"
+        return None
+
+    words = [
+        "--agent_name",
+        "bot",
+        "--judge_base_url",
+        server.base_url,
+        "--no_capture",
+        *roots(store, prefix),
+    ]
+    with store.failing(fail), start_command(*words, cwd=project.root) as process:
+        assert reached.wait(60)
+        process.kill()
+    for name, content in store.objects(f"{prefix}/eval_results/").items():
+        assert content, name
+        if name.endswith(".json"):
+            json.loads(content)
+    asked = len(server.requests)
+    run = evaluate(server, *roots(store, prefix))
+    assert (run.returncode, run.stderr) == (0, "")
+    assert len(scores(store, prefix)) == 2
+    assert len(server.requests) <= asked + 2
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("s3://no-such-bucket/answers", "the bucket does not exist"),
+        ("ftp://bucket/answers", "is no root: give a folder"),
+        ("s3://", "is no root: give a folder"),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_a_root_that_cannot_be_used_ends_the_run_at_once(server, url, words):
+    """One line names the URL."""
+    run = evaluate(server, "--answer_folder", url)
+    assert run.returncode == 2
+    assert url in run.stderr
+    assert words in run.stderr
+
+
+@pytest.mark.usefixtures("project")
+def test_a_cache_root_without_pages_is_no_reason_to_fail_claims(store, server):
+    """A typing error in the URL ends a run that captures nothing."""
+    run = evaluate(server, "--cache_root", f"{store.url}/mistyped")
+    assert run.returncode == 2
+    assert f"--cache_root {store.url}/mistyped has no pages of bot" in run.stderr
+
+
+@pytest.mark.usefixtures("project")
+def test_a_root_needs_the_extra(server, monkeypatch):
+    """The line says how to install it."""
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    run = evaluate(server, "--answer_folder", "s3://bucket/not_opened_yet")
+    assert run.returncode == 2
+    assert "uv sync --extra cloud" in run.stderr

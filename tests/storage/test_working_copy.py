@@ -1,11 +1,18 @@
 """Working copies of a root on two machines: pages, results and summaries that both of them write."""
 
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Event
+
+import certifi
 import pytest
+from servers.local_http import Answer, LocalHttp
 from servers.object_store import BUCKET, object_store
 
 from mind2web2.errors import StorageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.results import published, write_result
+from mind2web2.runs.summaries import merge_all_results, write_task_summary
 from mind2web2.storage import bucket, working_copy
 from mind2web2.storage.bucket import Bucket
 from mind2web2.storage.working_copy import WorkingCopy
@@ -104,6 +111,17 @@ def test_a_new_capture_replaces_all_files_of_a_page(machine, store, request):
     assert not [name for name in store.objects(request.node.name) if name.endswith(".jpg")]
 
 
+def test_a_page_that_is_replaced_while_it_is_read_is_an_error(machine):
+    """Text and screenshot of two captures are not mixed; the next look finds the new page."""
+    one, two = machine("one"), machine("two")
+    pages(one).put_web(DEEP, "old", None)
+    cache = pages(two)
+    pages(one).put_web(DEEP, "new", None)
+    with pytest.raises(StorageError, match="replaced by another machine"):
+        cache.get_web(DEEP)
+    assert pages(two).get_web(DEEP) == ("new", None)
+
+
 def test_pages_take_no_more_than_the_limit(machine):
     """Those used longest ago are removed here, and fetched again when they are read."""
     one, two = machine("one"), machine("two", limit_bytes=35_000)
@@ -192,6 +210,22 @@ def test_requests_that_fail_are_sent_again(machine, store, fault):
     assert len(list(two.folder.rglob("*.md.json"))) == 1
 
 
+def test_a_write_that_is_answered_too_late_is_found_done(machine, store, monkeypatch):
+    """It is sent again after the timeout, and its own object is no other machine's."""
+    monkeypatch.setattr(bucket, "_REQUEST_TIMEOUT", timedelta(seconds=1))
+    one = machine("one")
+    late = iter(["late"])
+    with store.failing(lambda _, __, path: next(late, None) if path.endswith(".json") else None):
+        write_result(one.folder / "bot/lake/answer_1/results", "answer_1.md", {})
+    assert [method for method, path in store.requests if path.endswith("answer_1.md.json")][-3:] == [
+        "PUT",
+        "PUT",
+        "GET",
+    ]
+    two = machine("two")
+    assert len(list(two.folder.rglob("*.md.json"))) == 1
+
+
 def test_an_outage_is_no_missing_page(machine, store, monkeypatch):
     """The error names the object; when the store is back, the page is read."""
     monkeypatch.setattr(bucket, "_MOST_RETRIES", 0)
@@ -204,3 +238,96 @@ def test_an_outage_is_no_missing_page(machine, store, monkeypatch):
     ):
         cache.get_web(DEEP)
     assert cache.get_web(DEEP) == ("deep", None)
+
+
+def test_a_list_that_arrives_late_hides_no_page(machine, monkeypatch):
+    """Two answers look at a task's pages at once, while another machine publishes one."""
+    one, two = machine("one"), machine("two")
+    folder = pages(two).task_dir
+    listing, has_begun, may_end = Bucket.listing, Event(), Event()
+    first = iter([True])
+
+    def slow(root, name):
+        found = listing(root, name)
+        if next(first, False):
+            has_begun.set()
+            may_end.wait()
+        return found
+
+    monkeypatch.setattr(Bucket, "listing", slow)
+    with ThreadPoolExecutor(1) as threads:
+        late = threads.submit(two.pull, folder)
+        has_begun.wait()
+        pages(one).put_web(DEEP, "deep", None)
+        cache = pages(two)
+        may_end.set()
+        late.result()
+    assert cache.get_web(DEEP) == ("deep", None)
+
+
+def test_a_summary_that_is_replaced_while_it_is_pulled_is_derived_from_all_results(machine, monkeypatch):
+    """The list of files is older than the summary, which counts one more."""
+    one, two = machine("one"), machine("two")
+
+    def summed_up(copy, name):
+        folder = copy.folder / "bot"
+        write_whole(folder / name, "a result")
+
+        def write():
+            names = sorted(path.name for path in folder.glob("*.txt"))
+            write_whole(folder / "summary.json", " ".join(names))
+            return names
+
+        return published(folder, write)
+
+    def listing_before(root, name):
+        found = listing(root, name)
+        if next(more, None):
+            summed_up(one, "more.txt")
+        return found
+
+    summed_up(one, "first.txt")
+    listing, more = Bucket.listing, iter([True])
+    monkeypatch.setattr(Bucket, "listing", listing_before)
+    assert summed_up(two, "last.txt") == ["first.txt", "last.txt", "more.txt"]
+
+
+def test_results_of_all_agents_have_the_tasks_of_other_machines(machine):
+    """Also those that were summed up after this machine had read the agent's folder."""
+    one, two = machine("one"), machine("two")
+    for copy, task_id in ((two, "hill"), (one, "lake"), (two, "pond")):
+        write_result(
+            copy.folder / f"bot/{task_id}/answer_1/results",
+            "answer_1.md",
+            {"agent_name": "bot", "answer_name": "answer_1.md", "task_id": task_id, "final_score": 0.5},
+        )
+        write_task_summary(copy.folder, "bot", task_id, {})
+        merged = merge_all_results(copy.folder)
+    assert list(merged) == ["hill", "lake", "pond"]
+
+
+AZURE_LIST = """<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs><Blob><Name>a.txt</Name>
+<Properties><Last-Modified>Sun, 22 Nov 2026 10:00:00 GMT</Last-Modified><Etag>0x8D</Etag>
+<Content-Length>1</Content-Length><Content-Type>text/plain</Content-Type></Properties></Blob></Blobs><NextMarker/></EnumerationResults>"""
+
+
+def test_azure_lists_the_edition_that_it_sends(monkeypatch):
+    """Otherwise each page would count as replaced since it was listed."""
+
+    def answer(request):
+        body = AZURE_LIST.encode() if "comp" in request.query else b"a"
+        headers = {"ETag": '"0x8D"', "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"}
+        return Answer(body, headers=headers)
+
+    with LocalHttp(answer) as server:
+        for name, value in {
+            "AZURE_STORAGE_ACCOUNT_NAME": "lab",
+            "AZURE_STORAGE_ACCOUNT_KEY": "a2V5",
+            "AZURE_STORAGE_ENDPOINT": server.url,
+            "AWS_ALLOW_HTTP": "true",
+            "SSL_CERT_FILE": certifi.where(),
+        }.items():
+            monkeypatch.setenv(name, value)
+        root = Bucket("az://pages")
+        content, edition = root.get("a.txt")
+        assert (content, root.listing("")) == (b"a", {"a.txt": edition.etag})

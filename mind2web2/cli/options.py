@@ -313,8 +313,8 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("plain", RAY),
         default="plain",
-        help="ray: on all nodes of a Ray cluster, see docs/scale.md (needs the extra 'ray'); limits such as "
-        "--max_webpage_retrieval then hold on each node (default: plain, this machine)",
+        help="ray: on all nodes of a Ray cluster, see docs/scale.md (needs the extra 'ray'); limits of "
+        "requests and captures at once then hold on each node (default: plain, this machine)",
     )
     group.add_argument(
         "--ray_address",
@@ -458,7 +458,9 @@ def check_caching_options(options: argparse.Namespace) -> None:
         raise UsageError("--archive_url goes with --archive")
     if options.cdp_url and not options.headless:
         raise UsageError(_OWN_WINDOW)
-    for conflict in _own_browser_conflicts(options):
+    if options.engine == RAY and (options.cdp_url or not options.headless):
+        raise UsageError("a window belongs to one machine: leave --engine ray out")
+    for conflict in (*_engine_conflicts(options), *_own_browser_conflicts(options)):
         raise UsageError(conflict)
 
 
@@ -496,10 +498,14 @@ def _conflicts(options: argparse.Namespace) -> Iterator[str]:
     yield from _script_conflicts(options)
 
 
+def _engine_conflicts(options: argparse.Namespace) -> Iterator[str]:
+    if options.ray_address is not None and options.engine != RAY:
+        yield "--ray_address goes with --engine ray"
+
+
 def _cluster_conflicts(options: argparse.Namespace) -> Iterator[str]:
+    yield from _engine_conflicts(options)
     if options.engine != RAY:
-        if options.ray_address is not None:
-            yield "--ray_address goes with --engine ray"
         return
     if options.llm_provider == REPLAY:
         yield "a replay asks no judge, and reads a file of this machine: leave --engine ray out"

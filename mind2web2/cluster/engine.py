@@ -26,6 +26,7 @@ from mind2web2.errors import JudgeUnusableError, JudgmentStoreError, MachineErro
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.protocol import RunUsage, TaskUsage
 from mind2web2.judge.shared_store import SharedJudgmentStore
+from mind2web2.judge.transfer import judgments_named
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retry import Retries
 from mind2web2.runs.answer import AnswerOutcome
@@ -67,6 +68,8 @@ class _Node:
     slowdown: Slowdown = field(default_factory=Slowdown)
     retries: Retries = field(default_factory=Retries)
     spent_usd: float = 0.0
+    # Judgments of its results, which it may not have reported yet.
+    unreported: set[str] = field(default_factory=set)
     # The other nodes, as it knows them.
     peers: set[str] = field(default_factory=set)
     # Until when servers that refused the node want no request.
@@ -143,6 +146,14 @@ def _check_address(address: str) -> None:
         ) from error
 
 
+def placed_actor(ray: Any, kind: type, node_id: str) -> Any:
+    """Start an actor of a class on a node."""
+    strategies = importlib.import_module("ray.util.scheduling_strategies")
+    place = strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
+    options = {"num_cpus": 0, "max_concurrency": _MOST_CALLS, "scheduling_strategy": place}
+    return ray.remote(kind).options(**options).remote()
+
+
 class RayEngine:
     """Evaluates answers on the nodes of a Ray cluster; entered by each answer that waits for a place there.
 
@@ -151,6 +162,7 @@ class RayEngine:
         setup: for each node.
         usage: of the run, to which the nodes' is added.
         store: the agent's own judgments, to which the nodes' are added.
+        endpoint: of the judge.
         budget: shows what the nodes spend; they lease it from the database.
     """
 
@@ -160,17 +172,16 @@ class RayEngine:
         setup: NodeSetup,
         usage: RunUsage,
         store: SharedJudgmentStore,
+        endpoint: str,
         budget: Budget | None = None,
     ) -> None:
         self._ray = ray
         self._setup = setup
         self._usage = usage
         self._store = store
+        self._endpoint = endpoint
         self._budget = budget
         self._errors = importlib.import_module("ray.exceptions")
-        self._strategy = importlib.import_module(
-            "ray.util.scheduling_strategies"
-        ).NodeAffinitySchedulingStrategy
         # By Ray's id: those that serve now, and how often each failed in a row. All that ever served.
         self._serving: set[str] = set()
         self._failures: Counter[str] = Counter()
@@ -227,7 +238,15 @@ class RayEngine:
                 continue
             if isinstance(outcome, JudgeUnusableError):
                 raise JudgeUnusableError(f"{outcome} (node {node.name})")
-            return None if outcome is None else await asyncio.to_thread(_with_result, job, outcome)
+            if outcome is None:
+                return None
+            complete = await asyncio.to_thread(_with_result, job, outcome)
+            named = judgments_named(complete.result)
+            node.unreported |= named
+            if lost:  # the lost node may have written the result, and not reported its judgments
+                for key in named:
+                    await self._store.get(key, self._endpoint)
+            return complete
         reason = f"{len(lost)} nodes were lost while they evaluated it: {', '.join(lost)}"
         return AnswerOutcome(job.task_id, job.answer.name, None, reason)
 
@@ -301,9 +320,7 @@ class RayEngine:
 
     async def _serve(self, node_id: str, name: str) -> None:
         """Start a node's actor, offer its places and collect its news, until it is lost."""
-        place = self._strategy(node_id, soft=False)
-        options = {"num_cpus": 0, "max_concurrency": _MOST_CALLS, "scheduling_strategy": place}
-        node = _Node(name, self._ray.remote(NodeActor).options(**options).remote())
+        node = _Node(name, placed_actor(self._ray, NodeActor, node_id))
         try:
             problem = await self._called(node, node.actor.open.remote(self._setup))
             if problem is not None:
@@ -338,7 +355,9 @@ class RayEngine:
             await self._exchange_news(node)
 
     async def _exchange_news(self, node: _Node) -> None:
+        named = set(node.unreported)
         await self._note(node, await self._called(node, node.actor.report.remote(self._news_for(node))))
+        node.unreported -= named
 
     def _news_for(self, node: _Node) -> ClusterNews:
         now_s = asyncio.get_running_loop().time()
@@ -381,7 +400,10 @@ class RayEngine:
     async def _close(self) -> None:
         """Have the nodes close their browsers, and collect their last news."""
         for node in self._nodes:
-            if not node.is_lost:
+            if node.is_lost:
+                for key in node.unreported:
+                    await self._store.get(key, self._endpoint)  # which copies it from the database
+            else:
                 with suppress(_NodeLostError, MachineError, TimeoutError):
                     async with asyncio.timeout(_CLOSE_TIMEOUT_S):
                         await self._note(node, await self._called(node, node.actor.close.remote()))
@@ -395,8 +417,9 @@ class RayEngine:
 def _with_result(job: AnswerJob, outcome: AnswerOutcome) -> AnswerOutcome:
     if outcome.reason is not None:
         return outcome
-    mirror(job.folder).pull(job.folder)
-    found = latest_result(job.folder / "results")
+    folder = job.folder / "results"
+    mirror(folder).pull(folder)
+    found = latest_result(folder)
     if found is None:
         raise MachineError(
             f"a node has evaluated {job.task_id}/{job.answer.name}, but {job.folder} has no result: put the "

@@ -18,7 +18,14 @@ from typing import Self
 from mind2web2 import __version__
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import NetworkSettings
-from mind2web2.cluster.sharing import CaptureReply, ClusterCaptures, ClusterNews, pauses_of, share_limits
+from mind2web2.cluster.sharing import (
+    CaptureReply,
+    ClusterCaptures,
+    ClusterNews,
+    pauses_of,
+    share_limits,
+    version_problem,
+)
 from mind2web2.errors import (
     CacheReadError,
     CaptureError,
@@ -37,7 +44,7 @@ from mind2web2.llm_client.retry import Retries
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import AnswerFile, AnswerJob
-from mind2web2.utils.files import mirror
+from mind2web2.utils.files import mirror, push_all
 
 log = logging.getLogger(__name__)
 
@@ -173,10 +180,8 @@ class NodeActor:
 
     async def open(self, setup: NodeSetup) -> str | None:
         """Build the parts of a run, and return in one line why this is impossible here."""
-        if setup.version != __version__:
-            return (
-                f"it has mind2web2 {__version__}, the command has {setup.version}: install the same version"
-            )
+        if problem := version_problem(setup.version):
+            return problem
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_MAX_THREADS))
         self._setup = setup
         os.environ.update(setup.variables)
@@ -252,11 +257,11 @@ class NodeActor:
         return path
 
     def _check_folders(self, setup: NodeSetup) -> None:
-        for root, names in zip(self._opened().roots, (setup.agent_name, "", setup.agent_name), strict=False):
-            if not (root / names).is_dir() and not mirror(root).is_remote:
-                raise UsageError(
-                    f"there is no {root / names}: put all folders on storage that the nodes share"
-                )
+        answers, scripts, results, _ = self._opened().roots
+        for folder in (answers / setup.agent_name, scripts, results / setup.agent_name):
+            # The first result makes the folder of a root in an object store.
+            if not folder.is_dir() and not mirror(folder).is_remote:
+                raise UsageError(f"there is no {folder}: put all folders on storage that the nodes share")
 
     async def report(self, news: ClusterNews) -> NodeReport:
         """Take news of the other nodes, and return this one's since the last call."""
@@ -289,6 +294,7 @@ class NodeActor:
         """Close browser, judge and store, and return the last news."""
         report = await self.report(ClusterNews())
         await self._exits.aclose()
+        await asyncio.to_thread(push_all)
         return report
 
     def _opened(self) -> NodeParts:

@@ -13,12 +13,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from mind2web2 import __version__
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.shared_store import JudgmentDatabase
@@ -32,6 +33,13 @@ log = logging.getLogger(__name__)
 
 # Of the budget, leased at a time.
 _LEASE_SHARE = 0.02
+
+
+def version_problem(version: str) -> str | None:
+    """Return in one line that a node has another version than the command, ``None`` if it has the same."""
+    if version == __version__:
+        return None
+    return f"it has mind2web2 {__version__}, the command has {version}: install the same version"
 
 
 @dataclass(frozen=True)
@@ -114,7 +122,8 @@ class ClusterCaptures(SharedCaptures):
 
     async def _captured_there(self, url: str, cache: PageCache, is_retry: bool) -> CaptureReply | None:
         """Have the host's node capture a page; ``None`` if that is this one, or is lost."""
-        owner, folder = self.peers.get(self._owner(url)), getattr(cache, "task_dir", None)
+        owner = self.peers.get(node_for(url, (self.own_name, *self.peers)))
+        folder = getattr(cache, "task_dir", None)
         if owner is None or folder is None:
             return None
         try:
@@ -136,11 +145,11 @@ class ClusterCaptures(SharedCaptures):
         """Return whether a node refused a page because its address is private."""
         return url in self._refused_as_private or super().is_refused_as_private(url)
 
-    def _owner(self, url: str) -> str:
-        """Return the name of the host's node; as nodes come and go, few hosts change theirs."""
-        host = urlsplit(normalize_url_for_browser(url)).hostname
-        names = (self.own_name, *self.peers)
-        return max(names, key=lambda name: hashlib.sha256(f"{name} {host}".encode()).digest())
+
+def node_for(url: str, names: Iterable[str]) -> str:
+    """Return the node that captures a URL's host; as nodes come and go, few hosts change theirs."""
+    host = urlsplit(normalize_url_for_browser(url)).hostname
+    return max(names, key=lambda name: hashlib.sha256(f"{name} {host}".encode()).digest())
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,9 @@ class Bucket:
                     found = [self._obstore.head(self._store, folder)]
             # A bucket may hold any name; these would lead out of the working copy.
             return {
-                each["path"]: each["e_tag"] or "" for each in found if ".." not in each["path"].split("/")
+                each["path"]: _quoted(each["e_tag"] or "")
+                for each in found
+                if ".." not in each["path"].split("/")
             }
 
         return self._asked(listed, folder)
@@ -185,6 +187,11 @@ class Bucket:
         if type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError"):
             return f"{place}: access is denied; check credentials, region and policy ({_reason(error)})"
         return f"{place}: the object store failed: {_reason(error)}; run the same command again"
+
+
+def _quoted(etag: str) -> str:
+    """Return an etag as requests for single objects have it: Azure lists etags without quotes."""
+    return etag if not etag or etag.endswith('"') else f'"{etag}"'
 
 
 def _is_permanent(text: str) -> bool:

@@ -73,7 +73,7 @@ def project(tmp_path, monkeypatch):
     for number in range(ANSWERS):
         project.add_answer(f"answer_{number}", f"The lake is {number} m deep.")
     project.add_script({f"leaf_{number}": (f"It is {number} m deep.", None) for number in range(CHECKS)})
-    (project.root / "cache").mkdir()
+    project.cache().put_web("https://lake.example/", "The lake", None)
     shutil.copytree(project.root, tmp_path / "there")
     return project
 

@@ -72,6 +72,16 @@ class CommandParser(argparse.ArgumentParser):
         """Print one line, without the usage, and exit."""
         self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Refuse a URL where a path belongs: ``Path`` would make a folder of its scheme."""
+        if action.type is Path and "://" in arg_string:
+            hint = ""
+            if arg_string.startswith(DATABASE_URLS):
+                hint = "; `mind2web2 judgments import AGENT URL` copies the judgments of a database"
+            # The URL is not repeated: it may hold a password.
+            raise argparse.ArgumentError(action, f"takes a path on this machine, not a URL{hint}")
+        return super()._get_value(action, arg_string)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Name the choice that a misspelled word is near to."""
         from difflib import get_close_matches
@@ -304,6 +314,13 @@ def add_folder_options(parser: argparse.ArgumentParser, *names: str) -> None:
 def _root(text: str) -> Path | str:
     """Return a folder, or the URL of a root in an object store as it is."""
     return text if "://" in text else Path(text)
+
+
+def file_or_database(text: str) -> str:
+    """Return the path of a file with judgments, or the URL of a database."""
+    if "://" in text and not text.startswith(DATABASE_URLS):
+        raise argparse.ArgumentTypeError("takes a file on this machine or postgresql://HOST/DATABASE")
+    return text
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:

@@ -31,7 +31,7 @@ from mind2web2.utils.files import mirror
 
 log = logging.getLogger(__name__)
 
-# Of the budget, leased at a time.
+# Of the budget, leased at a time by all nodes together: other nodes cannot spend what one has leased.
 _LEASE_SHARE = 0.02
 
 
@@ -56,10 +56,11 @@ class BudgetTerms:
 
 
 class LeasedBudget(Budget):
-    """A node's part of the budget."""
+    """A node's part of the budget; ``nodes`` is how many there are."""
 
     def __init__(self, terms: BudgetTerms, database: JudgmentDatabase) -> None:
         super().__init__(terms.max_usd, terms.model)
+        self.nodes = 1
         self._allowed_usd = 0.0
         self._run = terms.run
         self._database = database
@@ -73,7 +74,7 @@ class LeasedBudget(Budget):
                 return True
             if self._is_all_leased:
                 return False
-            wanted_usd = max(missing_usd, self.max_usd * _LEASE_SHARE)
+            wanted_usd = max(missing_usd, self.max_usd * _LEASE_SHARE / self.nodes)
             leased_usd = await asyncio.to_thread(self._database.lease, self._run, wanted_usd, self.max_usd)
             self._allowed_usd += leased_usd
             self._is_all_leased = leased_usd < wanted_usd

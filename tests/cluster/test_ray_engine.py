@@ -10,6 +10,7 @@ from contextlib import closing
 import certifi
 import pytest
 from projects import AGENT, Project, call
+from ray._raylet import GcsClient
 from servers.judge_server import JudgeServer
 from servers.local_http import Answer, LocalHttp
 from servers.object_store import object_store
@@ -17,10 +18,15 @@ from servers.postgres_server import PostgresServer
 from servers.ray_cluster import RayCluster
 
 from mind2web2.cli import evaluate_main, main
+from mind2web2.cluster.engine import with_result
 from mind2web2.judge.shared_store import JudgmentDatabase
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import judgments_named
-from mind2web2.runs.results import latest_results, same_but_run
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.runs.answer import AnswerOutcome
+from mind2web2.runs.answers import AnswerFile, AnswerJob
+from mind2web2.runs.results import latest_results, same_but_run, write_result
+from mind2web2.utils.files import Mirror
 
 ANSWERS, CHECKS = 16, 5
 # Of 160 requests, two for each check.
@@ -89,8 +95,13 @@ def verdict(body):
     return {"reasoning": "read", "result": "It is 2 m deep" not in str(body["messages"])}
 
 
-def test_a_node_that_dies_changes_no_result(cluster, database, store, project, tmp_path):
-    """The other node evaluates its answers; only requests in flight are sent again."""
+def test_a_node_that_dies_changes_no_result(cluster, database, store, project, tmp_path, monkeypatch):
+    """The other node evaluates its answers; only requests in flight are sent again.
+
+    The nodes have the database's password from the command's environment, and Ray's metadata have no secret.
+    """
+    monkeypatch.setenv("PGPASSWORD", database.password)
+    without_password = database.url.replace(f":{database.password}", "")
     begun = threading.Event()
 
     def counted(body):
@@ -114,7 +125,7 @@ def test_a_node_that_dies_changes_no_result(cluster, database, store, project, t
         begun.clear()
         killer = threading.Thread(target=kill)
         killer.start()
-        engine = ("--engine", "ray", "--ray_address", cluster.address, "--judgments", database.url)
+        engine = ("--engine", "ray", "--ray_address", cluster.address, "--judgments", without_password)
         run = evaluate(f"{store.url}/lab", judge, *engine, "--max_llm_requests", "6")
         begun.set()
         killer.join()
@@ -140,6 +151,30 @@ def test_a_node_that_dies_changes_no_result(cluster, database, store, project, t
         assert all(named <= {judgment.key for judgment in each.all()} for each in (own, shared))
     log = (working_copies[0] / "run.log").read_text()
     assert log.count("node evaluates answers") == 2
+    assert {job.entrypoint for job in GcsClient(cluster.address).get_all_job_info().values()} == {"mind2web2"}
+
+
+async def test_a_result_that_a_file_system_shows_late_is_waited_for(tmp_path, monkeypatch):
+    """An earlier result is not taken for it."""
+    monkeypatch.setattr("mind2web2.cluster.engine._LOOK_EVERY_S", 0.0)
+    folder = tmp_path / "answer_1"
+    answer = AnswerFile("answer_1.md", tmp_path / "answer_1.md")
+    job = AnswerJob(AGENT, "lake", answer, tmp_path, "v1", CacheFileSys(tmp_path / "cache"), folder)
+    earlier = write_result(folder / "results", answer.name, {"final_score": 0.0})
+    later = write_result(folder / "results", answer.name, {"final_score": 1.0})
+    hidden = later.rename(tmp_path / later.name)
+    pulls = []
+
+    class Slow(Mirror):
+        def pull(self, path):
+            pulls.append(path)
+            if len(pulls) == 3:
+                hidden.rename(later)
+
+    monkeypatch.setattr("mind2web2.utils.files._mirrors", {folder: Slow()})
+    outcome = AnswerOutcome("lake", answer.name, None, None, earlier_result=later.name)
+    assert (await with_result(job, outcome)).result == {"final_score": 1.0}
+    assert (len(pulls), earlier.exists()) == (3, True)
 
 
 def test_a_cluster_that_does_not_answer_is_named(database, project):

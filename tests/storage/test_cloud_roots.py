@@ -10,7 +10,7 @@ from servers.judge_server import JudgeServer, prompt_text
 from servers.object_store import object_store
 
 from mind2web2.cli import main
-from mind2web2.storage import bucket
+from mind2web2.storage import bucket, working_copy
 
 CLAIMS = {
     "deep": ("The lake is deep.", "https://lake.example/deep"),
@@ -108,6 +108,19 @@ def test_a_run_in_a_bucket_equals_one_on_disk(project, store, server, tmp_path):
     assert again.returncode == 0
     assert len(server.requests) == asked
     assert len(copy.result_paths()) == 1
+
+
+def test_another_machine_verifies_the_results(project, store, server, tmp_path, monkeypatch):
+    """It reads the summaries of the bucket, and needs the judgments of the first machine."""
+    upload(store, project, "verified")
+    own_roots = roots(store, "verified")
+    assert evaluate(server, *own_roots).returncode == 0
+    call(main, "judgments", "export", "bot", "j.jsonl", "--eval_results_root", own_roots[5])
+    monkeypatch.setattr(working_copy, "_used", {})
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another_machine"))
+    run = call(main, "verify-results", "bot", "--judgments", "j.jsonl", *own_roots)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "Answers: 2; correct and up to date: 2" in run.stdout
 
 
 def test_scripts_read_pages_that_are_in_the_bucket_only(project, store, server):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 from mind2web2 import __version__
 from mind2web2.capture.record import CapturedPage
 from mind2web2.capture.settings import CaptureSettings
-from mind2web2.cluster.engine import placed_actor, ray_connected
+from mind2web2.cluster.engine import MOST_LOSSES, MOST_STARTS, placed_actor, ray_connected
 from mind2web2.cluster.sharing import node_for, version_problem
 from mind2web2.errors import MachineError
 
@@ -80,7 +81,9 @@ class RayCapturer:
         self._setup = setup
         self._errors = importlib.import_module("ray.exceptions")
         self._actors: dict[str, Any] = {}
-        self._tried: set[str] = set()
+        # Nodes whose actor starts, and how often each node failed since it captured a page.
+        self._starting: dict[str, asyncio.Task[None]] = {}
+        self._failures: Counter[str] = Counter()
         self._looking = asyncio.Lock()
         self._look_at_s = 0.0
         self._problems: list[str] = []
@@ -89,36 +92,43 @@ class RayCapturer:
         """Return a page's content and record, as ``PageCapturer`` promises.
 
         Raises:
-            MachineError: no node has a browser.
+            MachineError: no node has a browser, or several were lost with the page.
         """
-        while True:
+        for _ in range(MOST_LOSSES):
             await self._look_for_nodes()
             if not self._actors:
                 raise MachineError(f"no node of the Ray cluster captures pages: {'; '.join(self._problems)}")
             node_id = node_for(url, self._actors)
+            actor = self._actors[node_id]
             try:
-                page = await self._actors[node_id].capture.remote(url)
+                page = await actor.capture.remote(url)
             except self._errors.RayTaskError as error:
                 raise MachineError(f"node {node_id[:6]} failed: {error.cause}") from error
             except self._errors.RayError as error:
-                self._lose(node_id, str(error))
-                continue
+                page = str(error)
             if isinstance(page, CapturedPage):
+                self._failures.pop(node_id, None)
                 (logger or log).info("page captured url=%s kind=%s", url, page.record.kind)
                 return page
-            self._lose(node_id, page)
+            if self._actors.get(node_id) is actor:
+                del self._actors[node_id]
+                self._note_failure(node_id, page)
+        raise MachineError(f"{MOST_LOSSES} nodes were lost while they captured {url}")
 
     async def _look_for_nodes(self) -> None:
-        """Start an actor on each node that has none yet."""
+        """Start an actor on each node that has none, and wait for them if no other node has one."""
         loop = asyncio.get_running_loop()
         async with self._looking:
             if loop.time() < self._look_at_s and self._actors:
                 return
             nodes = await asyncio.to_thread(self._ray.nodes)
-            new = {node["NodeID"] for node in nodes if node["Alive"]} - self._tried
-            self._tried |= new
-            await asyncio.gather(*map(self._start, new))
+            alive = {node["NodeID"] for node in nodes if node["Alive"]}
+            for node_id in alive - self._actors.keys() - self._starting.keys():
+                if self._failures[node_id] < MOST_STARTS:
+                    self._starting[node_id] = asyncio.create_task(self._start(node_id))
             self._look_at_s = loop.time() + _LOOK_EVERY_S
+            if self._starting and not self._actors:
+                await asyncio.wait(self._starting.values())
 
     async def _start(self, node_id: str) -> None:
         actor = placed_actor(self._ray, CaptureActor, node_id)
@@ -129,10 +139,11 @@ class RayCapturer:
         if problem is None:
             self._actors[node_id] = actor
         else:
-            self._lose(node_id, problem)
+            self._note_failure(node_id, problem)
+        del self._starting[node_id]
 
-    def _lose(self, node_id: str, reason: str) -> None:
-        self._actors.pop(node_id, None)
+    def _note_failure(self, node_id: str, reason: str) -> None:
+        self._failures[node_id] += 1
         text = " ".join(reason.split())
         if text not in self._problems:
             self._problems.append(text)
@@ -140,6 +151,8 @@ class RayCapturer:
 
     async def close(self) -> None:
         """Close the browsers."""
+        for task in self._starting.values():
+            task.cancel()
         closing = [actor.close.remote() for actor in self._actors.values()]
         await asyncio.gather(*closing, return_exceptions=True)
 

@@ -56,7 +56,7 @@ _RESULT_WAIT_S = 90.0
 # Ray has nodes start again, or new ones join, within so long; then the run ends.
 _LONGEST_WITHOUT_NODE_S = 120.0
 # A node that fails so often in a row is left out; an answer that so many nodes were lost with has no result.
-_MOST_STARTS, _MOST_LOSSES = 3, 3
+MOST_STARTS, MOST_LOSSES = 3, 3
 # Calls at once of an actor, far more than answers.
 _MOST_CALLS = 10_000
 
@@ -236,7 +236,7 @@ class RayEngine:
             MachineError: no node is left, or its results do not arrive here.
         """
         lost: list[str] = []
-        while len(lost) < _MOST_LOSSES:
+        while len(lost) < MOST_LOSSES:
             node = self._taken.popleft() if self._taken else await self._offer()
             try:
                 outcome = await self._called(node, node.actor.evaluate.remote(NodeJob.of(job)))
@@ -306,7 +306,7 @@ class RayEngine:
         try:
             while True:
                 for node_id, name in (await asyncio.to_thread(self._alive)).items():
-                    if node_id not in self._serving and self._failures[node_id] < _MOST_STARTS:
+                    if node_id not in self._serving and self._failures[node_id] < MOST_STARTS:
                         self._serving.add(node_id)
                         serving.add(asyncio.create_task(self._serve(node_id, name)))
                 now_s = asyncio.get_running_loop().time()

@@ -1,7 +1,9 @@
 """Evaluations on a Ray cluster: two nodes on this machine, PostgreSQL, moto's S3, and a judge over HTTP."""
 
+import os
 import re
 import shutil
+import signal
 import socket
 import threading
 import time
@@ -17,7 +19,9 @@ from servers.object_store import object_store
 from servers.postgres_server import PostgresServer
 from servers.ray_cluster import RayCluster
 
+from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.cli import evaluate_main, main
+from mind2web2.cluster.crawl import BrowserSetup, ray_capturer
 from mind2web2.cluster.engine import with_result
 from mind2web2.judge.shared_store import JudgmentDatabase
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
@@ -188,6 +192,20 @@ def test_a_cluster_that_does_not_answer_is_named(database, project):
             run = evaluate(project.root, judge, *engine, "--ray_address", given)
             assert (run.returncode, run.stderr.count("\n")) == (2, 1)
             assert reason in run.stderr
+
+
+async def test_actors_that_end_are_replaced(cluster):
+    """Pages are captured on, also if all nodes lost theirs."""
+    page = Answer(b"<h1>Lake</h1><p>It is deep, and has a ferry and a museum.</p>")
+    setup = BrowserSetup(CaptureSettings(network=NetworkSettings(allow_private_network=True)), 2, 0)
+    with LocalHttp(lambda _: page) as site:
+        async with ray_capturer(cluster.address, setup) as capturer:
+            assert (await capturer.capture(f"{site.url}/deep")).record.kind == "web"
+            ended = cluster.actor_pids()
+            for pid in ended:
+                os.kill(pid, signal.SIGKILL)
+            assert (await capturer.capture(f"{site.url}/wide")).record.kind == "web"
+    assert ended
 
 
 def test_pages_are_captured_on_nodes(cluster, project):

@@ -7,7 +7,7 @@ with RayCluster(3) as cluster:
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -64,9 +64,27 @@ class RayCluster:
             for node in self._cluster.list_all_nodes()
             for started in node.all_processes["raylet"]
         }
-        stats = [path.read_text().rpartition(")") for path in Path("/proc").glob("[0-9]*/stat")]
-        found = {int(head.split()[0]): head for head, _, rest in stats if int(rest.split()[1]) in raylets}
-        return [pid for pid, head in found.items() if "NodeActor" in head]
+        parents = {int(path.parent.name): _parent(path) for path in Path("/proc").glob("[0-9]*/stat")}
+        actors = [pid for pid in parents if "Actor" in _command(pid)]
+        return [pid for pid in actors if raylets & set(_ancestors(pid, parents))]
+
+
+def _ancestors(pid: int | None, parents: Mapping[int, int | None]) -> Iterator[int]:
+    while pid := parents.get(pid or 0):
+        yield pid
+
+
+def _parent(stat: Path) -> int | None:
+    """Return a process's parent, ``None`` if it has ended."""
+    with suppress(OSError):
+        return int(stat.read_text().rpartition(")")[2].split()[1])
+    return None
+
+
+def _command(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    return ""
 
 
 def _started(start: Callable[[], Value]) -> Value:

@@ -59,7 +59,7 @@ def _evaluated_twice(
     run: EvaluatedExample, undisturbed: Undisturbed, kill_after: int | None, where: str
 ) -> Figures:
     results = run.fresh()
-    options = ("--max_llm_requests", _REQUESTS_AT_ONCE)
+    options = ("--max_llm_requests", _REQUESTS_AT_ONCE, "--no_isolate")
     processes = [
         run.start(results, "first", *options),
         run.start(results, "second", *options, "--max_concurrent_tasks", 2),
@@ -122,7 +122,8 @@ def _cached_and_evaluated(
     scripts.add_script(dict(reversed(claims.items())), task=CACHED_TASK)
     started_s = time.monotonic()
     caching = project.start(commands)
-    command = ["evaluate", "bot", "--judge_base_url", judge.base_url, "--allow_private_network"]
+    command = ["evaluate", "bot", "--judge_base_url", judge.base_url]
+    command += ["--allow_private_network", "--no_isolate"]
     variables = {"OPENAI_API_KEY": "dummy"}
     evaluating = commands.start(command, project.root, project.root / "evaluation.txt", **variables)
     statuses = [caching.status(), evaluating.status()]

@@ -8,6 +8,7 @@ from mind2web2.cli.options import (
     JUDGE_PROVIDERS,
     Subcommands,
     add_browser_options,
+    add_engine_options,
     add_folder_options,
     add_task_option,
     check_caching_options,
@@ -126,6 +127,7 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
     )
     window.add_argument("--headed", action="store_false", dest="headless", help="with a window")
     add_browser_options(group)
+    add_engine_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -18,7 +18,7 @@ from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli.console import CrawlDisplay, counted, line, plain_console, warnings_on
 from mind2web2.cli.event_loop import run_to_exit
-from mind2web2.cli.options import network_of, storage_state_of
+from mind2web2.cli.options import RAY, network_of, storage_state_of
 from mind2web2.cli.settings_file import judge_server, names_a_judge
 from mind2web2.cli.suggestions import caching_command
 from mind2web2.errors import AnswerError, UsageError
@@ -33,6 +33,7 @@ from mind2web2.pages.crawl import (
     Archive,
     CitedPage,
     CrawlProgress,
+    PageCapturer,
     TaskPages,
     crawl,
     find_citations,
@@ -42,6 +43,8 @@ from mind2web2.scripts.inputs import answer_moment
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import dollars
 
+# With --engine ray, pages wait at the nodes: enough for so many nodes.
+_NODES = 16
 # Pages that a person can open in a browser of their own.
 _WALLS = {"challenge", "login_wall", "consent_wall"}
 
@@ -182,16 +185,11 @@ async def _cache_agent(
         tasks = await crawl(
             citations,
             cache,
-            lambda: BatchBrowserManager(
-                options.headless,
-                options.max_concurrent_pages,
-                options.max_retries,
-                settings=_capture_settings(options),
-            ),
+            lambda: _capturer(options),
             run.progress,
             choice=options.only or ("doubtful" if options.archive else "missing"),
             archive=archive,
-            pages_at_once=options.max_concurrent_pages,
+            pages_at_once=options.max_concurrent_pages * (_NODES if options.engine == RAY else 1),
         )
     print_cached(run.console, tasks, partial(caching_command, agent_name, options))
     if unread:
@@ -199,6 +197,18 @@ async def _cache_agent(
     if link_judge is not None:
         _print_asking(run, link_judge.answers_not_judged)
     return tasks
+
+
+def _capturer(options: argparse.Namespace) -> AbstractAsyncContextManager[PageCapturer]:
+    settings = _capture_settings(options)
+    if options.engine == RAY:
+        from mind2web2.cluster.crawl import BrowserSetup, ray_capturer
+
+        setup = BrowserSetup(settings, options.max_concurrent_pages, options.max_retries)
+        return ray_capturer(options.ray_address, setup)
+    return BatchBrowserManager(
+        options.headless, options.max_concurrent_pages, options.max_retries, settings=settings
+    )
 
 
 def _archive(options: argparse.Namespace, answers: Mapping[str, Sequence[AnswerFile]]) -> Archive | None:

@@ -19,6 +19,7 @@ from mind2web2.cli.options import (
     as_of,
     byte_count,
     check_options,
+    file_or_database,
     image_count,
     paths_of,
     positive_dollars,
@@ -140,6 +141,7 @@ def _add_judge_options(group: argparse._ArgumentGroup) -> None:
     add(
         "--judgments",
         metavar="FILE_OR_URL",
+        type=file_or_database,
         help="with --llm_provider replay: a judgments.sqlite3 or exported .jsonl file (default: the agent's "
         "own under eval_results/). Else postgresql://HOST/DATABASE: judgments that several machines share",
     )

@@ -228,8 +228,8 @@ def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -
         own = [outcome for outcome in outcomes if outcome.task_id == task.task_id]
         scores = [outcome.score for outcome in own if outcome.score is not None]
         mean = sum(scores) / len(scores) if scores else None
-        named = {each.answer_name.removeprefix("answer_").removesuffix(".md"): each.score for each in own}
-        listed = "  ".join(f"{name}: {number(score)}" for name, score in named.items())
+        names = [each.answer_name.removeprefix("answer_").removesuffix(".md") for each in own]
+        listed = "  ".join(f"{name}: {number(each.score)}" for name, each in zip(names, own, strict=True))
         table.add_row(task.task_id, task.script_version or "none", listed or "none", number(mean))
     return table
 

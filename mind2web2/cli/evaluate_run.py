@@ -85,8 +85,8 @@ _ALL = 1_000_000
 # Answers at once, at least and at most; a quarter of the machine's memory is for them.
 _LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
 _MOST_IN_MEMORY = 1000
-# Beginnings of variables with keys and addresses of judges, maps and storage.
-_SERVICES = ("OPENAI_", "AZURE_", "ANTHROPIC_", "GEMINI_", "AWS_", "GOOGLE_")
+# Beginnings of variables with keys and addresses of judges, maps, storage and PostgreSQL.
+_SERVICES = ("OPENAI_", "AZURE_", "ANTHROPIC_", "GEMINI_", "AWS_", "GOOGLE_", "PG", "MIND2WEB2_")
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ async def _cluster(
         prices=own_prices(),
     )
     async with ray_connected(options.ray_address) as ray:
-        engine = RayEngine(ray, setup, judge.usage, store, judge.budget)
+        engine = RayEngine(ray, setup, judge.usage, store, judge.endpoint, judge.budget)
         async with engine.opened():
             tasks, answers = options.max_concurrent_tasks, options.max_concurrent_answers
             yield engine, Concurrency(tasks or _ALL, answers or _ALL, engine)

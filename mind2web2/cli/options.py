@@ -72,6 +72,16 @@ class CommandParser(argparse.ArgumentParser):
         """Print one line, without the usage, and exit."""
         self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Refuse a URL where a path belongs: ``Path`` would make a folder of its scheme."""
+        if action.type is Path and "://" in arg_string:
+            hint = ""
+            if arg_string.startswith(DATABASE_URLS):
+                hint = "; `mind2web2 judgments import AGENT URL` copies the judgments of a database"
+            # The URL is not repeated: it may hold a password.
+            raise argparse.ArgumentError(action, f"takes a path on this machine, not a URL{hint}")
+        return super()._get_value(action, arg_string)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Name the choice that a misspelled word is near to."""
         from difflib import get_close_matches
@@ -306,6 +316,13 @@ def _root(text: str) -> Path | str:
     return text if "://" in text else Path(text)
 
 
+def file_or_database(text: str) -> str:
+    """Return the path of a file with judgments, or the URL of a database."""
+    if "://" in text and not text.startswith(DATABASE_URLS):
+        raise argparse.ArgumentTypeError("takes a file on this machine or postgresql://HOST/DATABASE")
+    return text
+
+
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
     """Add on which machines the work is done."""
     group = parser.add_argument_group("machines")
@@ -313,8 +330,8 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("plain", RAY),
         default="plain",
-        help="ray: on all nodes of a Ray cluster, see docs/scale.md (needs the extra 'ray'); limits such as "
-        "--max_webpage_retrieval then hold on each node (default: plain, this machine)",
+        help="ray: on all nodes of a Ray cluster, see docs/scale.md (needs the extra 'ray'); limits of "
+        "requests and captures at once then hold on each node (default: plain, this machine)",
     )
     group.add_argument(
         "--ray_address",
@@ -458,7 +475,9 @@ def check_caching_options(options: argparse.Namespace) -> None:
         raise UsageError("--archive_url goes with --archive")
     if options.cdp_url and not options.headless:
         raise UsageError(_OWN_WINDOW)
-    for conflict in _own_browser_conflicts(options):
+    if options.engine == RAY and (options.cdp_url or not options.headless):
+        raise UsageError("a window belongs to one machine: leave --engine ray out")
+    for conflict in (*_engine_conflicts(options), *_own_browser_conflicts(options)):
         raise UsageError(conflict)
 
 
@@ -496,10 +515,14 @@ def _conflicts(options: argparse.Namespace) -> Iterator[str]:
     yield from _script_conflicts(options)
 
 
+def _engine_conflicts(options: argparse.Namespace) -> Iterator[str]:
+    if options.ray_address is not None and options.engine != RAY:
+        yield "--ray_address goes with --engine ray"
+
+
 def _cluster_conflicts(options: argparse.Namespace) -> Iterator[str]:
+    yield from _engine_conflicts(options)
     if options.engine != RAY:
-        if options.ray_address is not None:
-            yield "--ray_address goes with --engine ray"
         return
     if options.llm_provider == REPLAY:
         yield "a replay asks no judge, and reads a file of this machine: leave --engine ray out"

@@ -14,7 +14,7 @@ import logging
 import os
 import socket
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -22,17 +22,25 @@ from typing import Any
 
 from mind2web2.cluster.node import NodeActor, NodeJob, NodeReport, NodeSetup
 from mind2web2.cluster.sharing import ClusterNews
-from mind2web2.errors import JudgeUnusableError, JudgmentStoreError, MachineError, UsageError
+from mind2web2.errors import (
+    JudgeUnusableError,
+    JudgmentStoreError,
+    MachineError,
+    StorageError,
+    UsageError,
+)
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.protocol import RunUsage, TaskUsage
 from mind2web2.judge.shared_store import SharedJudgmentStore
+from mind2web2.judge.transfer import judgments_named
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retry import Retries
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import AnswerJob
-from mind2web2.runs.results import latest_result
+from mind2web2.runs.results import latest_result, newest_result_name
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import mirror
+from mind2web2.utils.private_attributes import check_private_attributes
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +51,8 @@ _CONNECT_TIMEOUT_S = 10.0
 _REPORT_EVERY_S = 1.0
 _LOOK_EVERY_S = 2.0
 _CLOSE_TIMEOUT_S = 30.0
+# A network file system shows another machine's new file within a minute.
+_RESULT_WAIT_S = 90.0
 # Ray has nodes start again, or new ones join, within so long; then the run ends.
 _LONGEST_WITHOUT_NODE_S = 120.0
 # A node that fails so often in a row is left out; an answer that so many nodes were lost with has no result.
@@ -67,8 +77,10 @@ class _Node:
     slowdown: Slowdown = field(default_factory=Slowdown)
     retries: Retries = field(default_factory=Retries)
     spent_usd: float = 0.0
-    # The other nodes, as it knows them.
-    peers: set[str] = field(default_factory=set)
+    # Judgments of its results, which it may not have reported yet.
+    unreported: set[str] = field(default_factory=set)
+    # The actors of the other nodes by name, as it knows them.
+    peers: dict[str, Any] = field(default_factory=dict)
     # Until when servers that refused the node want no request.
     pauses_until_s: dict[str, float] = field(default_factory=dict)
 
@@ -100,9 +112,10 @@ def _imported() -> Any:
     os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
     ray = importlib.import_module("ray")
     logging.getLogger("ray").setLevel(logging.CRITICAL)
-    worker = importlib.import_module("ray._private.worker")
-    # Errors of its processes, which it prints on the console otherwise.
-    worker.print_to_stdstream = _log_message  # type: ignore[attr-defined]  # it is of no public interface
+    check_private_attributes("ray")
+    private: Any = importlib.import_module("ray._private")
+    private.worker.print_to_stdstream = _log_message
+    private.utils.get_entrypoint_name = lambda: "mind2web2"
     return ray
 
 
@@ -143,6 +156,14 @@ def _check_address(address: str) -> None:
         ) from error
 
 
+def placed_actor(ray: Any, kind: type, node_id: str) -> Any:
+    """Start an actor of a class on a node."""
+    strategies = importlib.import_module("ray.util.scheduling_strategies")
+    place = strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
+    options = {"num_cpus": 0, "max_concurrency": _MOST_CALLS, "scheduling_strategy": place}
+    return ray.remote(kind).options(**options).remote()
+
+
 class RayEngine:
     """Evaluates answers on the nodes of a Ray cluster; entered by each answer that waits for a place there.
 
@@ -151,6 +172,7 @@ class RayEngine:
         setup: for each node.
         usage: of the run, to which the nodes' is added.
         store: the agent's own judgments, to which the nodes' are added.
+        endpoint: of the judge.
         budget: shows what the nodes spend; they lease it from the database.
     """
 
@@ -160,17 +182,16 @@ class RayEngine:
         setup: NodeSetup,
         usage: RunUsage,
         store: SharedJudgmentStore,
+        endpoint: str,
         budget: Budget | None = None,
     ) -> None:
         self._ray = ray
         self._setup = setup
         self._usage = usage
         self._store = store
+        self._endpoint = endpoint
         self._budget = budget
         self._errors = importlib.import_module("ray.exceptions")
-        self._strategy = importlib.import_module(
-            "ray.util.scheduling_strategies"
-        ).NodeAffinitySchedulingStrategy
         # By Ray's id: those that serve now, and how often each failed in a row. All that ever served.
         self._serving: set[str] = set()
         self._failures: Counter[str] = Counter()
@@ -227,9 +248,26 @@ class RayEngine:
                 continue
             if isinstance(outcome, JudgeUnusableError):
                 raise JudgeUnusableError(f"{outcome} (node {node.name})")
-            return None if outcome is None else await asyncio.to_thread(_with_result, job, outcome)
+            if outcome is None:
+                # Another process of that node judges it, of which nothing is known here.
+                await asyncio.sleep(_LOOK_EVERY_S)
+                return None
+            complete = await with_result(job, outcome)
+            named = judgments_named(complete.result)
+            node.unreported |= named
+            if lost or complete.reused:  # who judged it may have ended before it reported its judgments
+                await self._keep(named)
+            return complete
         reason = f"{len(lost)} nodes were lost while they evaluated it: {', '.join(lost)}"
         return AnswerOutcome(job.task_id, job.answer.name, None, reason)
+
+    async def _keep(self, keys: Iterable[str]) -> None:
+        """Copy judgments that the agent's own file lacks from the database."""
+        try:
+            for key in keys:
+                await self._store.get(key, self._endpoint)
+        except JudgmentStoreError as error:
+            log.error("the agent's own file lacks judgments, which the database has: %s", error)
 
     async def _offer(self) -> _Node:
         """Return a node that can take one more answer."""
@@ -301,9 +339,7 @@ class RayEngine:
 
     async def _serve(self, node_id: str, name: str) -> None:
         """Start a node's actor, offer its places and collect its news, until it is lost."""
-        place = self._strategy(node_id, soft=False)
-        options = {"num_cpus": 0, "max_concurrency": _MOST_CALLS, "scheduling_strategy": place}
-        node = _Node(name, self._ray.remote(NodeActor).options(**options).remote())
+        node = _Node(name, placed_actor(self._ray, NodeActor, node_id))
         try:
             problem = await self._called(node, node.actor.open.remote(self._setup))
             if problem is not None:
@@ -338,7 +374,9 @@ class RayEngine:
             await self._exchange_news(node)
 
     async def _exchange_news(self, node: _Node) -> None:
+        named = set(node.unreported)
         await self._note(node, await self._called(node, node.actor.report.remote(self._news_for(node))))
+        node.unreported -= named
 
     def _news_for(self, node: _Node) -> ClusterNews:
         now_s = asyncio.get_running_loop().time()
@@ -349,7 +387,7 @@ class RayEngine:
                 if until_s > now_s:
                     pauses_s[name] = max(pauses_s.get(name, 0.0), until_s - now_s)
         peers = {each.name: each.actor for each in alive if each is not node}
-        is_known, node.peers = node.peers == set(peers), set(peers)
+        is_known, node.peers = node.peers == peers, peers
         return ClusterNews(max(1, len(alive)), pauses_s, node.name, None if is_known else peers)
 
     async def _note(self, node: _Node, report: NodeReport) -> None:
@@ -380,11 +418,15 @@ class RayEngine:
 
     async def _close(self) -> None:
         """Have the nodes close their browsers, and collect their last news."""
-        for node in self._nodes:
-            if not node.is_lost:
-                with suppress(_NodeLostError, MachineError, TimeoutError):
-                    async with asyncio.timeout(_CLOSE_TIMEOUT_S):
-                        await self._note(node, await self._called(node, node.actor.close.remote()))
+        await asyncio.gather(*map(self._close_node, self._nodes))
+
+    async def _close_node(self, node: _Node) -> None:
+        if not node.is_lost:
+            with suppress(_NodeLostError, MachineError, TimeoutError):
+                async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+                    await self._note(node, await self._called(node, node.actor.close.remote()))
+                    return
+        await self._keep(node.unreported)
 
     def _end(self, node: _Node) -> None:
         """End the actor's process, if it still runs."""
@@ -392,14 +434,31 @@ class RayEngine:
             self._ray.kill(node.actor)
 
 
-def _with_result(job: AnswerJob, outcome: AnswerOutcome) -> AnswerOutcome:
+async def with_result(job: AnswerJob, outcome: AnswerOutcome) -> AnswerOutcome:
+    """Return a node's outcome with the content of the result that ``earlier_result`` names, or a later one.
+
+    Raises:
+        MachineError: it does not arrive here.
+    """
     if outcome.reason is not None:
         return outcome
-    mirror(job.folder).pull(job.folder)
-    found = latest_result(job.folder / "results")
-    if found is None:
-        raise MachineError(
-            f"a node has evaluated {job.task_id}/{job.answer.name}, but {job.folder} has no result: put the "
-            "folders on storage that all nodes share"
-        )
-    return replace(outcome, result=found.content)
+    folder = job.folder / "results"
+    until_s = asyncio.get_running_loop().time() + _RESULT_WAIT_S
+    try:
+        while True:
+            await asyncio.to_thread(mirror(folder).pull, folder)
+            newest = await asyncio.to_thread(newest_result_name, folder)
+            # An older one would be a wrong score.
+            if newest is not None and newest >= (outcome.earlier_result or ""):
+                found = await asyncio.to_thread(latest_result, folder)
+                content = None if found is None else found.content
+                reason = "the result is damaged" if content is None else None
+                return replace(outcome, result=content, reason=reason, earlier_result=None)
+            if asyncio.get_running_loop().time() > until_s:
+                raise MachineError(
+                    f"a node has evaluated {job.task_id}/{job.answer.name}, but {job.folder} has no result: "
+                    "put the folders on storage that all nodes share"
+                )
+            await asyncio.sleep(_LOOK_EVERY_S)
+    except StorageError as error:
+        return AnswerOutcome(job.task_id, job.answer.name, None, str(error))

@@ -12,13 +12,22 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from mind2web2 import __version__
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import NetworkSettings
-from mind2web2.cluster.sharing import CaptureReply, ClusterCaptures, ClusterNews, pauses_of, share_limits
+from mind2web2.cluster.sharing import (
+    CaptureReply,
+    ClusterCaptures,
+    ClusterNews,
+    LeasedBudget,
+    pauses_of,
+    share_limits,
+    version_problem,
+)
 from mind2web2.errors import (
     CacheReadError,
     CaptureError,
@@ -37,7 +46,8 @@ from mind2web2.llm_client.retry import Retries
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import AnswerFile, AnswerJob
-from mind2web2.utils.files import mirror
+from mind2web2.runs.results import newest_result_name
+from mind2web2.utils.files import mirror, push_all
 
 log = logging.getLogger(__name__)
 
@@ -173,10 +183,8 @@ class NodeActor:
 
     async def open(self, setup: NodeSetup) -> str | None:
         """Build the parts of a run, and return in one line why this is impossible here."""
-        if setup.version != __version__:
-            return (
-                f"it has mind2web2 {__version__}, the command has {setup.version}: install the same version"
-            )
+        if problem := version_problem(setup.version):
+            return problem
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_MAX_THREADS))
         self._setup = setup
         os.environ.update(setup.variables)
@@ -196,10 +204,11 @@ class NodeActor:
         await self._opened().admission.__aenter__()
 
     async def evaluate(self, job: NodeJob) -> AnswerOutcome | JudgeUnusableError | None:
-        """Evaluate an answer that was admitted; its result is in the results folder, not in the outcome.
+        """Evaluate an answer that was admitted.
 
         Returns:
-            as ``evaluate_job``, or the error that ends the run.
+            as ``evaluate_job``, with the name of the result file in ``earlier_result`` in place of the
+            content; or the error that ends the run.
         """
         parts = self._opened()
         try:
@@ -211,7 +220,10 @@ class NodeActor:
             return AnswerOutcome(job.task_id, job.answer.name, None, str(error))
         finally:
             await parts.admission.__aexit__(None, None, None)
-        return None if outcome is None else replace(outcome, result=None)
+        if outcome is None or outcome.reason is not None:
+            return outcome
+        name = await asyncio.to_thread(newest_result_name, self._here(job.folder) / "results")
+        return replace(outcome, result=None, earlier_result=name)
 
     async def capture(self, url: str, folder: Path, is_retry: bool) -> CaptureReply:
         """Capture a page for another node, into the pages of this folder."""
@@ -252,11 +264,11 @@ class NodeActor:
         return path
 
     def _check_folders(self, setup: NodeSetup) -> None:
-        for root, names in zip(self._opened().roots, (setup.agent_name, "", setup.agent_name), strict=False):
-            if not (root / names).is_dir() and not mirror(root).is_remote:
-                raise UsageError(
-                    f"there is no {root / names}: put all folders on storage that the nodes share"
-                )
+        answers, scripts, results, _ = self._opened().roots
+        for folder in (answers / setup.agent_name, scripts, results / setup.agent_name):
+            # The first result makes the folder of a root in an object store.
+            if not folder.is_dir() and not mirror(folder).is_remote:
+                raise UsageError(f"there is no {folder}: put all folders on storage that the nodes share")
 
     async def report(self, news: ClusterNews) -> NodeReport:
         """Take news of the other nodes, and return this one's since the last call."""
@@ -267,6 +279,8 @@ class NodeActor:
             captures.own_name = news.own_name
             captures.peers = {name: actor.capture.remote for name, actor in news.peers.items()}
         budget = parts.run.judge.budget
+        if isinstance(budget, LeasedBudget):
+            budget.nodes = news.nodes
         usage = parts.run.judge.usage
         changed = {
             task_id: replace(task)
@@ -287,9 +301,12 @@ class NodeActor:
 
     async def close(self) -> NodeReport:
         """Close browser, judge and store, and return the last news."""
-        report = await self.report(ClusterNews())
-        await self._exits.aclose()
-        return report
+        for end in (self._exits.aclose, partial(asyncio.to_thread, push_all)):
+            try:
+                await end()
+            except Mind2Web2Error as error:
+                log.error("%s", error)
+        return await self.report(ClusterNews())
 
     def _opened(self) -> NodeParts:
         assert self._parts is not None, "open comes first"

@@ -13,12 +13,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from mind2web2 import __version__
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.shared_store import JudgmentDatabase
@@ -30,8 +31,15 @@ from mind2web2.utils.files import mirror
 
 log = logging.getLogger(__name__)
 
-# Of the budget, leased at a time.
+# Of the budget, leased at a time by all nodes together: other nodes cannot spend what one has leased.
 _LEASE_SHARE = 0.02
+
+
+def version_problem(version: str) -> str | None:
+    """Return in one line that a node has another version than the command, ``None`` if it has the same."""
+    if version == __version__:
+        return None
+    return f"it has mind2web2 {__version__}, the command has {version}: install the same version"
 
 
 @dataclass(frozen=True)
@@ -48,10 +56,11 @@ class BudgetTerms:
 
 
 class LeasedBudget(Budget):
-    """A node's part of the budget."""
+    """A node's part of the budget; ``nodes`` is how many there are."""
 
     def __init__(self, terms: BudgetTerms, database: JudgmentDatabase) -> None:
         super().__init__(terms.max_usd, terms.model)
+        self.nodes = 1
         self._allowed_usd = 0.0
         self._run = terms.run
         self._database = database
@@ -65,7 +74,7 @@ class LeasedBudget(Budget):
                 return True
             if self._is_all_leased:
                 return False
-            wanted_usd = max(missing_usd, self.max_usd * _LEASE_SHARE)
+            wanted_usd = max(missing_usd, self.max_usd * _LEASE_SHARE / self.nodes)
             leased_usd = await asyncio.to_thread(self._database.lease, self._run, wanted_usd, self.max_usd)
             self._allowed_usd += leased_usd
             self._is_all_leased = leased_usd < wanted_usd
@@ -114,7 +123,8 @@ class ClusterCaptures(SharedCaptures):
 
     async def _captured_there(self, url: str, cache: PageCache, is_retry: bool) -> CaptureReply | None:
         """Have the host's node capture a page; ``None`` if that is this one, or is lost."""
-        owner, folder = self.peers.get(self._owner(url)), getattr(cache, "task_dir", None)
+        owner = self.peers.get(node_for(url, (self.own_name, *self.peers)))
+        folder = getattr(cache, "task_dir", None)
         if owner is None or folder is None:
             return None
         try:
@@ -136,11 +146,11 @@ class ClusterCaptures(SharedCaptures):
         """Return whether a node refused a page because its address is private."""
         return url in self._refused_as_private or super().is_refused_as_private(url)
 
-    def _owner(self, url: str) -> str:
-        """Return the name of the host's node; as nodes come and go, few hosts change theirs."""
-        host = urlsplit(normalize_url_for_browser(url)).hostname
-        names = (self.own_name, *self.peers)
-        return max(names, key=lambda name: hashlib.sha256(f"{name} {host}".encode()).digest())
+
+def node_for(url: str, names: Iterable[str]) -> str:
+    """Return the node that captures a URL's host; as nodes come and go, few hosts change theirs."""
+    host = urlsplit(normalize_url_for_browser(url)).hostname
+    return max(names, key=lambda name: hashlib.sha256(f"{name} {host}".encode()).digest())
 
 
 @dataclass(frozen=True)

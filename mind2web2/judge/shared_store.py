@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -203,7 +203,9 @@ class JudgmentDatabase:
 
     def _done_together(self, works: Sequence[_Work]) -> list[_Found]:
         assert self._connection is not None
-        with self._connection.pipeline():  # one way to the server and back for all
+        # One way to the server and back for all; a single statement needs no pipeline, whose end is one more.
+        is_single = [work.kind for work in works] == ["find"]
+        with nullcontext() if is_single else self._connection.pipeline():
             sent = [(work, *self._sent(work)) for work in works]
             found = [self._found(lock, row) for work, lock, row in sent]
         # Once all is read: where the connection is lost before, all work is done again.

@@ -199,7 +199,7 @@ def listed_urls(path: Path) -> list[str]:
     """
     try:
         content = json.loads(read_file(path) or b"{}")
-        urls = [*(content.get("all_unique_urls") or ()), *(content.get("urls") or ())]
+        urls = (content.get("all_unique_urls") or []) + list(content.get("urls") or ())
     except (ValueError, RecursionError, AttributeError, TypeError) as error:
         raise CacheReadError(
             f"{path} is damaged: delete it, and the next caching run writes a new one"

@@ -156,7 +156,7 @@ class _Estimator:
                 if needed and needed <= self._stored.keys():
                     return Range(Amounts(), Amounts(), Amounts(), "stored judgments")
         # The stored judgments of this answer may be all that the script needs.
-        is_known = (job.task_id, job.answer.name) in self._stored.values()
+        is_known = (job.task_id, job.answer.name) in self._stored_answers
         return found._replace(low=Amounts()) if is_known else found
 
     def _mean_of_task(self, task_id: str) -> Range | None:
@@ -202,6 +202,11 @@ class _Estimator:
     def _stored(self) -> Mapping[str, tuple[str | None, str | None]]:
         path = self._run.folders.agent_results / FILE_NAME
         return stored_judgments(path, self._run.judge, self._run.endpoint)
+
+    @cached_property
+    def _stored_answers(self) -> set[tuple[str | None, str | None]]:
+        # A set: there may be a hundred thousand judgments.
+        return set(self._stored.values())
 
 
 def stored_judgments(

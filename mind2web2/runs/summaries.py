@@ -101,17 +101,19 @@ def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[dict[s
     root = Path(output_dir)
 
     def write() -> dict[str, dict[str, list[dict[str, Any]]]]:
+        agents = [name for name in _folders(root) if mirror(root).is_current(root / name)]
+        for name in agents:  # other machines may have summed up more tasks since
+            mirror(root).pull(root / name)
         with writing_in(root):
-            merged = _merged_results(root)
+            merged = _merged_results(root, agents)
             _write_json(root / ALL_RESULTS_NAME, merged)
         return merged
 
     return published(root / ALL_RESULTS_NAME, write)
 
 
-def _merged_results(root: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
+def _merged_results(root: Path, agents: Collection[str]) -> dict[str, dict[str, list[dict[str, Any]]]]:
     merged: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    agents = [name for name in _folders(root) if mirror(root).is_current(root / name)]
     if mirror(root).is_remote:
         # Agents that this process has not pulled stay as they are published.
         for task_id, by_agent in _published_results(root / ALL_RESULTS_NAME).items():

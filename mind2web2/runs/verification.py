@@ -38,7 +38,7 @@ from mind2web2.runs.summaries import (
 )
 from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.scripts.isolation.run import Isolation
-from mind2web2.utils.files import read_regular_file, text_sha256
+from mind2web2.utils.files import mirror, read_regular_file, text_sha256
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import mapping, mappings, natural_key
 
@@ -350,6 +350,7 @@ def summary_findings(paths: PathConfig, agent_name: str, task_id: str | None) ->
         path, content, json.loads(json.dumps(derived)), folder.glob("*/*/results/*.md.json")
     )
     merged = root / ALL_RESULTS_NAME
+    mirror(merged).pull(merged)
     of_tasks = mapping(_read(merged))
     summaries = sorted(folder.glob(f"*/{SUMMARY_NAME}"))
     # A task without any scored answer has an empty summary, and no entry.

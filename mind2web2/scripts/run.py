@@ -85,15 +85,24 @@ class LoopGuard:
 log = logging.getLogger(__name__)
 
 
-def log_unseen_errors(logger: logging.Logger) -> None:
-    """Log errors of tasks that a script never awaits in one line each, unless the loop has a handler."""
+_SCRIPT_MODULES = (MODULE_PREFIX, "mind2web2.")
+
+
+def log_unseen_errors(logger: logging.Logger, modules: tuple[str, ...] = _SCRIPT_MODULES) -> None:
+    """Log errors of tasks that a script never awaits in one line each, unless the loop has a handler.
+
+    Args:
+        modules: beginnings of module names; tasks without code of these are another program's on this loop.
+    """
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error, task = context.get("exception"), context.get("future")
-        if error is None or task is None:
+        trace = None if error is None else error.__traceback__
+        names = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(trace)]
+        if error is None or task is None or not any(name.startswith(modules) for name in names):
             loop.default_exception_handler(context)
             return
-        files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+        files = [frame.filename for frame in traceback.extract_tb(trace)]
         script = next((name for name in reversed(files) if not is_installed(name)), "")
         reason = _where_and_what(error, Path(script))
         logger.warning("a task that the script started and did not await raised %s", reason)

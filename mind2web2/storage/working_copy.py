@@ -105,7 +105,9 @@ class WorkingCopy(Mirror):
         self.folder = folder
         self._bucket = bucket
         self._limit_bytes = limit_bytes
+        # By folder: its files with their etags, and when the request for that list began.
         self._listed: dict[str, dict[str, str]] = {}
+        self._listed_at_s: dict[str, float] = {}
         self._pulled: set[str] = set()
         self._lock = threading.Lock()
         folder.mkdir(parents=True, exist_ok=True)
@@ -131,23 +133,27 @@ class WorkingCopy(Mirror):
     def pull(self, path: Path) -> None:
         """Bring a file or folder up to date."""
         name = self._name(path)
-        before = self._copies(name)
-        found = self._bucket.listing(name)
-        self._note_listing(name, found, before)
-        stale, wanted = [], []
-        for each, etag in found.items():
-            copy = before.get(each)
-            if copy is not None and copy.edition.etag == etag and self._path(each).exists():
-                continue
-            if _is_page_file(each):
-                stale.append(each)
-            elif not _LOCAL_FILE.search(each) and not _LOG_FILE.search(each):
-                wanted.append(each)
-        for gone in [each for each in before if each not in found] + stale:
-            self._drop(gone, before.get(gone))
-        indexes = [each for each in wanted if _is_index(each)]
-        self._in_parallel(self._receive, (each for each in wanted if not _is_index(each)))
-        self._in_parallel(self._merge_index, indexes)
+        for _ in range(_MOST_MERGES):
+            before, found = self._list(name)
+            stale, wanted = [], []
+            for each, etag in found.items():
+                copy = before.get(each)
+                if copy is not None and copy.edition.etag == etag and self._path(each).exists():
+                    continue
+                if _is_page_file(each):
+                    stale.append(each)
+                elif not _LOCAL_FILE.search(each) and not _LOG_FILE.search(each):
+                    wanted.append(each)
+            for gone in [each for each in before if each not in found] + stale:
+                self._drop(gone, before.get(gone))
+            files = [each for each in wanted if not _is_index(each)]
+            self._in_parallel(self._receive, files)
+            # A summary that was replaced since may count results that are not in this list.
+            if all(self._listed_etag(each) == found[each] for each in files):
+                break
+        else:
+            raise StorageError(f"{self._bucket.url}/{name} changes too often: run the same command again")
+        self._in_parallel(self._merge_index, (each for each in wanted if _is_index(each)))
         self._pulled.add(name)
 
     def fetch(self, *paths: Path) -> bool:
@@ -239,7 +245,7 @@ class WorkingCopy(Mirror):
                 log.info("page was published by another machine first folder=%s stem=%s", folder, stem)
                 for name in names:
                     self._path(name).unlink(missing_ok=True)
-                self._note_listing(folder, self._bucket.listing(folder), self._copies(folder))
+                self._list(folder)
                 return
         for name in names:
             state, content = _state(self._path(name)), self._content(name)
@@ -294,8 +300,7 @@ class WorkingCopy(Mirror):
                     state = _state(self._path(name)) if is_same else None
                     self._note(name, edition, state, _index_bytes(merged if with_push else theirs))
                 if not self._lists_files_of(name, merged):  # those of pages published since the listing
-                    folder = _parent(name)
-                    self._note_listing(folder, self._bucket.listing(folder), self._copies(folder))
+                    self._list(_parent(name))
                 return
         raise StorageError(f"{self._bucket.url}/{name} changes too often: run the same command again")
 
@@ -400,14 +405,21 @@ class WorkingCopy(Mirror):
         with self._lock:
             return self._listed.get(_parent(name), {}).get(Path(name).name)
 
-    def _note_listing(self, name: str, found: Mapping[str, str], before: Collection[str]) -> None:
-        """Remember which files a folder has; what was published since is not in the listing."""
+    def _list(self, name: str) -> tuple[dict[str, _Copy], dict[str, str]]:
+        """Return the copies of a folder and the etags of its files in the store, and remember these."""
+        began_s, before = time.monotonic(), self._copies(name)
+        found = self._bucket.listing(name)
+        # Files that this process has published since are not in it.
         since = {each: copy.edition.etag for each, copy in self._copies(name).items() if each not in before}
         folders: dict[str, dict[str, str]] = {}
         for each, etag in {**since, **found}.items():
             folders.setdefault(_parent(each), {})[Path(each).name] = etag
         with self._lock:
-            self._listed.update(folders)
+            for folder, etags in folders.items():
+                # A list that another thread asked for later may have arrived earlier.
+                if self._listed_at_s.get(folder, began_s) <= began_s:
+                    self._listed[folder], self._listed_at_s[folder] = etags, began_s
+        return before, found
 
     def _note(
         self, name: str, edition: Edition, state: tuple[int, int] | None, base: bytes | None = None

@@ -17,7 +17,13 @@ from mind2web2.utils.invisible_characters import made_visible
 from mind2web2.utils.text import stamp_now
 
 # What every record has; anything else was given with ``extra=``.
-_RECORD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+# Ray gives its field to the records of all loggers.
+_RECORD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "taskName",
+    "_ray_timestamp_ns",
+}
 
 
 def create_logger(

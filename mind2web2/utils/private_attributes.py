@@ -16,8 +16,8 @@ class PrivateAttribute(NamedTuple):
     Args:
         package: as it is named in ``REQUIREMENTS``.
         module: the module with its class.
-        kind: the class.
-        attribute: a member of the class, or an attribute that its ``__init__`` sets.
+        kind: the class, or a module in a package.
+        attribute: a member of it, or an attribute that the class's ``__init__`` sets.
         purpose: why no public way serves.
     """
 
@@ -35,6 +35,7 @@ REQUIREMENTS = {
     "httpx2": "httpx2[socks]>=2.16,<3",
     "openai": "openai[aiohttp]>=3.52,<4",
     "pydantic": "pydantic>=2.14,<3",
+    "ray": "ray>=2.60,<3",
     "time-machine": "time-machine>=3.6,<4",
 }
 _UNASKED = "drop a connection on which a reply came that no request asked for"
@@ -49,6 +50,16 @@ PRIVATE_ATTRIBUTES = (
     PrivateAttribute("arxiv", "arxiv", "Client", "_session", "limit the time and size of arXiv's replies"),
     PrivateAttribute(
         "pydantic", "pydantic", "BaseModel", "__pydantic_serializer__", "write nodes in a script's own models"
+    ),
+    PrivateAttribute(
+        "ray", "ray._private", "worker", "print_to_stdstream", "log messages that Ray prints on the console"
+    ),
+    PrivateAttribute(
+        "ray",
+        "ray._private",
+        "utils",
+        "get_entrypoint_name",
+        "keep the command line, which may hold a database's password, out of Ray's metadata",
     ),
     PrivateAttribute(
         "time-machine", "time_machine", "Traveller", "time_ns", "set the clock of eval scripts (--as_of)"

@@ -155,12 +155,9 @@ class Catalog:
                 for tree in _trees({} if result is None else result.content):
                     for row in tree_rows(tree):
                         if row["is_leaf"] or row["depth"] == 0:
-                            status, text = (
-                                str(row.get("status")),
-                                mapping(row["evidence"]).get("claim") or str(row.get("desc")),
-                            )
-                            name = str(row.get("id")) if row["is_leaf"] else ""
-                            found.append([agent, key.task, key.answer, name, status, text])
+                            text = str(mapping(row["evidence"]).get("claim") or row["desc"])
+                            name = row["id"] if row["is_leaf"] else ""
+                            found.append([agent, key.task, key.answer, name, row["status"], text])
         return found
 
     def answer(self, key: AnswerKey) -> Json:

@@ -70,6 +70,14 @@ def test_findings(project, name, content, status, finding):
     assert (project.root / "bot.zip").exists() == (status == 0)
 
 
+@pytest.mark.usefixtures("project")
+def test_pages_in_a_bucket_are_not_packed():
+    """A submission would lack them."""
+    run = call(main, "submit", AGENT, "--cache_root", "s3://bucket/pages")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "submit packs folders: copy s3://bucket/pages to a disk" in run.stderr
+
+
 def test_a_missing_task_is_an_error(project):
     """As the leaderboard needs all of them."""
     (project.root / "tasks.csv").write_text("task_id\nlake\nmill\nriver\n")

@@ -2,8 +2,11 @@
 
 import pytest
 
+from mind2web2.cli import evaluate_report
+from mind2web2.cli.console import plain_console
 from mind2web2.cli.evaluate_report import cautions
 from mind2web2.runs.answer import AnswerOutcome
+from mind2web2.runs.answers import TaskWork
 
 TORN = "the script has set a score that contradicts the status"
 
@@ -143,3 +146,14 @@ def test_ignored_arguments_are_named_at_the_end():
     assert cautions(several[2:], "")[-1] == (
         "1 argument was ignored, as the toolkit does not know it: m.py: wide"
     )
+
+
+def test_answers_of_one_short_name_keep_their_scores(capsys):
+    """The table leaves ``answer_`` out of names."""
+    task = TaskWork("lake", (), None, None)
+    outcomes = [
+        AnswerOutcome("lake", name, {"final_score": score}, None)
+        for name, score in (("1.md", 0.25), ("answer_1.md", 0.75))
+    ]
+    plain_console().print(evaluate_report._scores_table([task], outcomes))
+    assert "1: 0.25  1: 0.75" in capsys.readouterr().out

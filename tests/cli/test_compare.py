@@ -214,6 +214,7 @@ def test_capture_days_and_missing_runs_are_pointed_out(tmp_path, monkeypatch):
     [
         (["old"], "name at least two agents, each one once"),
         (["old", "old"], "name at least two agents, each one once"),
+        (["old", "old/"], "name at least two agents, each one once"),
         (["old", "absent"], "no results of agent absent under"),
         (["old", "new", "--fail_if_worse", "2"], "not a score from 0 to 1"),
     ],

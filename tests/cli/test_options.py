@@ -162,6 +162,35 @@ def test_an_address_of_a_browser_is_checked_at_once(command, url):
     assert f"argument --cdp_url: {url!r} is no address such as" in run.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (
+            "report bot -o s3://lab/report.html",
+            "argument -o/--output: takes a path on this machine, not a URL",
+        ),
+        ("merge s3://lab/eval_results --into merged", "argument FOLDER: takes a path on this machine"),
+        ("judgments export bot s3://lab/j.jsonl", "argument FILE_OR_URL: takes a file on this machine or"),
+        (
+            "evaluate bot --judgments s3://lab/j.jsonl",
+            "argument --judgments: takes a file on this machine or",
+        ),
+        (
+            "verify-results bot --judgments postgresql://me:s3cret@db/judgments",
+            "argument --judgments: takes a path on this machine, not a URL; `mind2web2 judgments import",
+        ),
+    ],
+)
+def test_a_url_is_no_path(words, reason, tmp_path, monkeypatch):
+    """Nothing is written into a folder with the name of its scheme, and no password is printed."""
+    monkeypatch.chdir(tmp_path)
+    run = call(main, *words.split())
+    assert (run.returncode, run.stdout) == (2, "")
+    assert reason in run.stderr
+    assert "s3cret" not in run.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_good_values():
     """The bounds are among them."""
     assert [positive_int("1"), positive_int("030")] == [1, 30]

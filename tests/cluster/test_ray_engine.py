@@ -1,4 +1,4 @@
-"""Evaluations on a Ray cluster: two nodes on this machine, PostgreSQL, and a judge over HTTP."""
+"""Evaluations on a Ray cluster: two nodes on this machine, PostgreSQL, moto's S3, and a judge over HTTP."""
 
 import re
 import shutil
@@ -7,29 +7,58 @@ import threading
 import time
 from contextlib import closing
 
+import certifi
 import pytest
 from projects import AGENT, Project, call
+from ray._raylet import GcsClient
 from servers.judge_server import JudgeServer
+from servers.local_http import Answer, LocalHttp
+from servers.object_store import object_store
 from servers.postgres_server import PostgresServer
 from servers.ray_cluster import RayCluster
 
-from mind2web2.cli import evaluate_main
+from mind2web2.cli import evaluate_main, main
+from mind2web2.cluster.engine import with_result
 from mind2web2.judge.shared_store import JudgmentDatabase
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import judgments_named
-from mind2web2.runs.results import latest_results, same_but_run
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.runs.answer import AnswerOutcome
+from mind2web2.runs.answers import AnswerFile, AnswerJob
+from mind2web2.runs.results import latest_results, same_but_run, write_result
+from mind2web2.utils.files import Mirror
 
 ANSWERS, CHECKS = 16, 5
 # Of 160 requests, two for each check.
-KILLED_AFTER = 120
+KILLED_AFTER = 100
+ROOTS = {
+    "answer_folder": "answers",
+    "eval_scripts_root": "eval_scripts",
+    "eval_results_root": "eval_results",
+    "cache_root": "cache",
+}
 OPTIONS = ("--agent_name", AGENT, "--no_capture")
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    """A cluster of two nodes."""
-    with RayCluster(2) as cluster:
-        yield cluster
+def cluster(tmp_path_factory):
+    """A cluster of two nodes, which keep working copies of buckets in a folder of their own."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("nodes")))
+        environment.setenv("SSL_CERT_FILE", certifi.where())
+        cluster = RayCluster(2)
+        cluster.__enter__()
+    yield cluster
+    cluster.__exit__()
+
+
+@pytest.fixture
+def store(monkeypatch):
+    """An object store, of which every tenth request fails."""
+    with object_store() as store:
+        for name, value in store.variables.items():
+            monkeypatch.setenv(name, value)
+        yield store
 
 
 @pytest.fixture(scope="module")
@@ -44,21 +73,20 @@ def project(tmp_path, monkeypatch):
     """Stand in a project with answers whose checks some support and others do not."""
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "machine"))
     monkeypatch.chdir(tmp_path)
     project = Project(tmp_path / "here")
     for number in range(ANSWERS):
         project.add_answer(f"answer_{number}", f"The lake is {number} m deep.")
     project.add_script({f"leaf_{number}": (f"It is {number} m deep.", None) for number in range(CHECKS)})
-    (project.root / "cache").mkdir()
+    project.cache().put_web("https://lake.example/", "The lake", None)
     shutil.copytree(project.root, tmp_path / "there")
     return project
 
 
-def evaluate(project, judge, *more):
-    """Evaluate a project's answers by a judge."""
-    roots = {"answer_folder": "answers", "eval_scripts_root": "eval_scripts"}
-    roots |= {"eval_results_root": "eval_results", "cache_root": "cache"}
-    folders = [word for name, root in roots.items() for word in (f"--{name}", project.root / root)]
+def evaluate(root, judge, *more):
+    """Evaluate answers below a root by a judge."""
+    folders = [word for option, name in ROOTS.items() for word in (f"--{option}", f"{root}/{name}")]
     return call(evaluate_main, *OPTIONS, "--judge_base_url", judge.base_url, *folders, *more)
 
 
@@ -67,8 +95,13 @@ def verdict(body):
     return {"reasoning": "read", "result": "It is 2 m deep" not in str(body["messages"])}
 
 
-def test_a_node_that_dies_changes_no_result(cluster, database, project, tmp_path):
-    """The other node evaluates its answers; only requests that it had in flight are sent again."""
+def test_a_node_that_dies_changes_no_result(cluster, database, store, project, tmp_path, monkeypatch):
+    """The other node evaluates its answers; only requests in flight are sent again.
+
+    The nodes have the database's password from the command's environment, and Ray's metadata have no secret.
+    """
+    monkeypatch.setenv("PGPASSWORD", database.password)
+    without_password = database.url.replace(f":{database.password}", "")
     begun = threading.Event()
 
     def counted(body):
@@ -83,15 +116,22 @@ def test_a_node_that_dies_changes_no_result(cluster, database, project, tmp_path
 
     with JudgeServer(counted) as judge:
         plain = Project(tmp_path / "there")
-        assert evaluate(plain, judge).returncode == 0
+        assert evaluate(plain.root, judge).returncode == 0
+        for name in ("answers", "eval_scripts", "cache"):
+            store.upload(project.root / name, f"lab/{name}")
+        store.fail = lambda number, *_: "refused" if number % 10 == 0 else None
         requests = len(judge.calls)
         judge.calls.clear()
         begun.clear()
         killer = threading.Thread(target=kill)
         killer.start()
-        engine = ("--engine", "ray", "--ray_address", cluster.address, "--judgments", database.url)
-        run = evaluate(project, judge, *engine, "--max_llm_requests", "6")
+        engine = ("--engine", "ray", "--ray_address", cluster.address, "--judgments", without_password)
+        run = evaluate(f"{store.url}/lab", judge, *engine, "--max_llm_requests", "6")
+        begun.set()
         killer.join()
+    store.fail = lambda *_: None
+    store.download("lab/eval_results", project.root / "eval_results")
+    working_copies = [path.parent for path in tmp_path.glob("machine/**/run.log")]
     assert run.returncode == 0, run.stdout
     assert re.fullmatch(
         r"warning: Node \S+ \w+ is lost: its answers start again on other nodes\n", run.stderr
@@ -104,12 +144,37 @@ def test_a_node_that_dies_changes_no_result(cluster, database, project, tmp_path
         assert [task_id, name] == same
         assert same_but_run(one.content, other.content)
     named = judgments_named([found.content for *_, found in results[1]])
-    with JudgmentStore(project.results / FILE_NAME) as own, closing(JudgmentDatabase(database.url)) as shared:
-        for store in (own, shared):
-            assert named <= {judgment.key for judgment in store.all()}
-    log = (project.results / "run.log").read_text()
+    with (
+        JudgmentStore(working_copies[0] / FILE_NAME) as own,
+        closing(JudgmentDatabase(database.url)) as shared,
+    ):
+        assert all(named <= {judgment.key for judgment in each.all()} for each in (own, shared))
+    log = (working_copies[0] / "run.log").read_text()
     assert log.count("node evaluates answers") == 2
-    assert "answer starts again" in log
+    assert {job.entrypoint for job in GcsClient(cluster.address).get_all_job_info().values()} == {"mind2web2"}
+
+
+async def test_a_result_that_a_file_system_shows_late_is_waited_for(tmp_path, monkeypatch):
+    """An earlier result is not taken for it."""
+    monkeypatch.setattr("mind2web2.cluster.engine._LOOK_EVERY_S", 0.0)
+    folder = tmp_path / "answer_1"
+    answer = AnswerFile("answer_1.md", tmp_path / "answer_1.md")
+    job = AnswerJob(AGENT, "lake", answer, tmp_path, "v1", CacheFileSys(tmp_path / "cache"), folder)
+    earlier = write_result(folder / "results", answer.name, {"final_score": 0.0})
+    later = write_result(folder / "results", answer.name, {"final_score": 1.0})
+    hidden = later.rename(tmp_path / later.name)
+    pulls = []
+
+    class Slow(Mirror):
+        def pull(self, path):
+            pulls.append(path)
+            if len(pulls) == 3:
+                hidden.rename(later)
+
+    monkeypatch.setattr("mind2web2.utils.files._mirrors", {folder: Slow()})
+    outcome = AnswerOutcome("lake", answer.name, None, None, earlier_result=later.name)
+    assert (await with_result(job, outcome)).result == {"final_score": 1.0}
+    assert (len(pulls), earlier.exists()) == (3, True)
 
 
 def test_a_cluster_that_does_not_answer_is_named(database, project):
@@ -120,6 +185,22 @@ def test_a_cluster_that_does_not_answer_is_named(database, project):
         engine = ("--engine", "ray", "--judgments", database.url)
         reasons = {address: f"no Ray cluster answers at {address}", "ray://a:1": "takes HOST:PORT"}
         for given, reason in reasons.items():
-            run = evaluate(project, judge, *engine, "--ray_address", given)
+            run = evaluate(project.root, judge, *engine, "--ray_address", given)
             assert (run.returncode, run.stderr.count("\n")) == (2, 1)
             assert reason in run.stderr
+
+
+def test_pages_are_captured_on_nodes(cluster, project):
+    """The command stores them; a page that is missing is listed as failed."""
+    page = b"<!doctype html><title>Lake</title><h1>Lake</h1><p>It is deep, and has a ferry and a museum.</p>"
+    replies = {"/lake": Answer(page, headers={"Content-Type": "text/html"})}
+    with LocalHttp(lambda request: replies.get(request.path, Answer(status=404))) as site:
+        urls = [f"{site.url}/lake", f"{site.url}/none"]
+        project.add_answer("answer_0", " ".join(f"[here]({url})" for url in urls), "one")
+        answers = ("--answer_folder", project.root / "answers", "--cache_root", project.root / "cache")
+        engine = ("--engine", "ray", "--ray_address", cluster.address, "--allow_private_network")
+        run = call(main, "cache", AGENT, "--task_id", "one", "--max_retries", "0", *answers, *engine)
+    assert run.returncode == 1, run.stderr
+    assert project.cache("one").has(urls[0]) == "web", run.stdout
+    assert "ferry" in project.cache("one").get_web(urls[0])[0]
+    assert f"Failed: the server sent an empty file\n  {urls[1]}" in run.stdout

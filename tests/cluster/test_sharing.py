@@ -62,6 +62,17 @@ async def test_nodes_spend_one_budget(server):
         assert await spend(LeasedBudget(BudgetTerms("next run", 0.1, MODEL), one)) > 0
 
 
+async def test_a_budget_is_enough_for_many_nodes(server):
+    """None is refused because others have leased dollars that they do not need."""
+    terms = BudgetTerms("many", max_usd=1.0, model=MODEL)
+    with closing(JudgmentDatabase(server.url)) as database:
+        for _ in range(60):
+            budget = LeasedBudget(terms, database)
+            budget.nodes = 60
+            await budget.enter(PROMPT_TOKENS)
+            assert budget.refusal is None
+
+
 async def test_nodes_pause_while_a_server_refuses_one_of_them():
     """Each keeps to its share, and a node that was told of a pause does not report it as its own."""
     request = ChatRequest(model="m", messages=[{"role": "user", "content": "hello"}])

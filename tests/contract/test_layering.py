@@ -76,6 +76,13 @@ def test_modules_see_only_rooms_below():
     assert published <= {"mind2web2.utils.misc"}, "published names are for scripts"
 
 
+def test_every_module_can_be_imported():
+    """A folder of the same name is hidden by a module, and one without ``__init__.py`` belongs to no room."""
+    folders = {path.parent for path in MODULES.values()}
+    assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
+    assert [folder for folder in folders if folder.with_suffix(".py").exists()] == []
+
+
 def test_a_room_has_one_subject():
     """With more modules it holds two."""
     own = [path for name, path in MODULES.items() if name not in PUBLISHED and path.name != "__init__.py"]

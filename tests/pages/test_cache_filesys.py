@@ -425,6 +425,16 @@ def test_an_index_that_cannot_be_read_is_not_an_empty_cache(tmp_path):
         CacheFileSys(tmp_path)
 
 
+def test_a_page_file_that_cannot_be_read_is_not_a_miss(cache):
+    """An error of the disk must not pass for an absent page."""
+    cache.put_web(PAGE, "text", None)
+    path = cache.task_dir / f"{md5(PAGE)}.txt"
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(CacheReadError, match="cannot read"):
+        cache.get_web(PAGE)
+
+
 def test_ordinary_use_logs_nothing(cache, caplog):
     """Warnings are for what somebody should look at."""
     caplog.set_level(logging.INFO)

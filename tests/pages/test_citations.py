@@ -92,7 +92,17 @@ def test_files_of_older_tools_are_read(tmp_path, old, urls):
     assert listed_urls(tmp_path / "other.json") == []
 
 
-@pytest.mark.parametrize("damaged", [b'{"urls": {', b"[]", b"\xff\xfe", b"[" * 100_000, b'{"urls": 5}'])
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b'{"urls": {',
+        b"[]",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"urls": 5}',
+        b'{"all_unique_urls": "https://a.example"}',
+    ],
+)
 def test_a_damaged_file_is_named(tmp_path, damaged):
     """With the cure, rather than taken for an empty one."""
     (tmp_path / "task.json").write_bytes(damaged)

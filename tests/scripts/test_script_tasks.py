@@ -1,5 +1,6 @@
 """What tasks raise that a script has started and never awaits."""
 
+import asyncio
 import gc
 
 import pytest
@@ -45,6 +46,20 @@ async def test_an_error_that_no_task_awaits_is_one_line(tmp_path, caplog, capfd,
     assert not [line for line in lines if "Traceback" in line or "never retrieved" in line]
     assert not [record for record in caplog.records if record.name == "asyncio"]
     assert capfd.readouterr() == ("", "")
+
+
+async def test_errors_of_other_programs_stay_as_they_are(tmp_path, caplog):
+    """A program that evaluates on its own loop finds its own tasks' errors as asyncio reports them."""
+    await logged(tmp_path, "")
+
+    async def fail():
+        raise ValueError("own")
+
+    await asyncio.wait({asyncio.create_task(fail())})
+    gc.collect()
+    [record] = [record for record in caplog.records if "never retrieved" in record.getMessage()]
+    assert record.name == "asyncio"
+    assert "did not await" not in caplog.text
 
 
 def out_of_order(_claim):

@@ -10,7 +10,7 @@ from servers.judge_server import JudgeServer, prompt_text
 from servers.object_store import object_store
 
 from mind2web2.cli import main
-from mind2web2.storage import bucket
+from mind2web2.storage import bucket, working_copy
 
 CLAIMS = {
     "deep": ("The lake is deep.", "https://lake.example/deep"),
@@ -110,6 +110,19 @@ def test_a_run_in_a_bucket_equals_one_on_disk(project, store, server, tmp_path):
     assert len(copy.result_paths()) == 1
 
 
+def test_another_machine_verifies_the_results(project, store, server, tmp_path, monkeypatch):
+    """It reads the summaries of the bucket, and needs the judgments of the first machine."""
+    upload(store, project, "verified")
+    own_roots = roots(store, "verified")
+    assert evaluate(server, *own_roots).returncode == 0
+    call(main, "judgments", "export", "bot", "j.jsonl", "--eval_results_root", own_roots[5])
+    monkeypatch.setattr(working_copy, "_used", {})
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another_machine"))
+    run = call(main, "verify-results", "bot", "--judgments", "j.jsonl", *own_roots)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "Answers: 2; correct and up to date: 2" in run.stdout
+
+
 def test_scripts_read_pages_that_are_in_the_bucket_only(project, store, server):
     """The run fetches them for the script's process, which has no keys."""
     project.add_script_body(
@@ -207,6 +220,29 @@ def test_a_root_that_cannot_be_used_ends_the_run_at_once(server, url, words):
     assert run.returncode == 2
     assert url in run.stderr
     assert words in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "variables", "words"),
+    [
+        (
+            "s3://b/x",
+            {"AWS_ENDPOINT_URL": "127.0.0.1:9000"},
+            "AWS_ENDPOINT_URL takes an address such as https://",
+        ),
+        ("s3://b/x", {"AWS_ALLOW_HTTP": ""}, "set AWS_ALLOW_HTTP=true"),
+        ("az://container/x", {}, "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_the_environment_of_a_store_is_checked(server, monkeypatch, url, variables, words):
+    """One line names the variable."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    run = evaluate(server, "--answer_folder", url)
+    assert run.returncode == 2
+    assert words in run.stderr
+    assert len(run.stderr.splitlines()) == 1
 
 
 @pytest.mark.usefixtures("project")

@@ -1,13 +1,18 @@
 """Working copies of a root on two machines: pages, results and summaries that both of them write."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Event
 
+import certifi
 import pytest
+from servers.local_http import Answer, LocalHttp
 from servers.object_store import BUCKET, object_store
 
 from mind2web2.errors import StorageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.results import published, write_result
+from mind2web2.runs.summaries import merge_all_results, write_task_summary
 from mind2web2.storage import bucket, working_copy
 from mind2web2.storage.bucket import Bucket
 from mind2web2.storage.working_copy import WorkingCopy
@@ -233,3 +238,96 @@ def test_an_outage_is_no_missing_page(machine, store, monkeypatch):
     ):
         cache.get_web(DEEP)
     assert cache.get_web(DEEP) == ("deep", None)
+
+
+def test_a_list_that_arrives_late_hides_no_page(machine, monkeypatch):
+    """Two answers look at a task's pages at once, while another machine publishes one."""
+    one, two = machine("one"), machine("two")
+    folder = pages(two).task_dir
+    listing, has_begun, may_end = Bucket.listing, Event(), Event()
+    first = iter([True])
+
+    def slow(root, name):
+        found = listing(root, name)
+        if next(first, False):
+            has_begun.set()
+            may_end.wait()
+        return found
+
+    monkeypatch.setattr(Bucket, "listing", slow)
+    with ThreadPoolExecutor(1) as threads:
+        late = threads.submit(two.pull, folder)
+        has_begun.wait()
+        pages(one).put_web(DEEP, "deep", None)
+        cache = pages(two)
+        may_end.set()
+        late.result()
+    assert cache.get_web(DEEP) == ("deep", None)
+
+
+def test_a_summary_that_is_replaced_while_it_is_pulled_is_derived_from_all_results(machine, monkeypatch):
+    """The list of files is older than the summary, which counts one more."""
+    one, two = machine("one"), machine("two")
+
+    def summed_up(copy, name):
+        folder = copy.folder / "bot"
+        write_whole(folder / name, "a result")
+
+        def write():
+            names = sorted(path.name for path in folder.glob("*.txt"))
+            write_whole(folder / "summary.json", " ".join(names))
+            return names
+
+        return published(folder, write)
+
+    def listing_before(root, name):
+        found = listing(root, name)
+        if next(more, None):
+            summed_up(one, "more.txt")
+        return found
+
+    summed_up(one, "first.txt")
+    listing, more = Bucket.listing, iter([True])
+    monkeypatch.setattr(Bucket, "listing", listing_before)
+    assert summed_up(two, "last.txt") == ["first.txt", "last.txt", "more.txt"]
+
+
+def test_results_of_all_agents_have_the_tasks_of_other_machines(machine):
+    """Also those that were summed up after this machine had read the agent's folder."""
+    one, two = machine("one"), machine("two")
+    for copy, task_id in ((two, "hill"), (one, "lake"), (two, "pond")):
+        write_result(
+            copy.folder / f"bot/{task_id}/answer_1/results",
+            "answer_1.md",
+            {"agent_name": "bot", "answer_name": "answer_1.md", "task_id": task_id, "final_score": 0.5},
+        )
+        write_task_summary(copy.folder, "bot", task_id, {})
+        merged = merge_all_results(copy.folder)
+    assert list(merged) == ["hill", "lake", "pond"]
+
+
+AZURE_LIST = """<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs><Blob><Name>a.txt</Name>
+<Properties><Last-Modified>Sun, 22 Nov 2026 10:00:00 GMT</Last-Modified><Etag>0x8D</Etag>
+<Content-Length>1</Content-Length><Content-Type>text/plain</Content-Type></Properties></Blob></Blobs><NextMarker/></EnumerationResults>"""
+
+
+def test_azure_lists_the_edition_that_it_sends(monkeypatch):
+    """Otherwise each page would count as replaced since it was listed."""
+
+    def answer(request):
+        body = AZURE_LIST.encode() if "comp" in request.query else b"a"
+        headers = {"ETag": '"0x8D"', "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"}
+        return Answer(body, headers=headers)
+
+    with LocalHttp(answer) as server:
+        for name, value in {
+            "AZURE_STORAGE_ACCOUNT_NAME": "lab",
+            "AZURE_STORAGE_ACCOUNT_KEY": "a2V5",
+            "AZURE_STORAGE_ENDPOINT": server.url,
+            "AWS_ALLOW_HTTP": "true",
+            "SSL_CERT_FILE": certifi.where(),
+        }.items():
+            monkeypatch.setenv(name, value)
+        root = Bucket("az://pages")
+        content, edition = root.get("a.txt")
+        assert (content, root.listing("")) == (b"a", {"a.txt": edition.etag})

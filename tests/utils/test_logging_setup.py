@@ -7,7 +7,7 @@ import re
 import pytest
 
 from mind2web2.errors import ResultWriteError
-from mind2web2.utils.logging_setup import cleanup_logger, create_logger, create_sub_logger
+from mind2web2.utils.logging_setup import cleanup_logger, create_logger, create_sub_logger, extra_fields
 
 
 @pytest.fixture
@@ -180,3 +180,8 @@ def test_a_log_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "logs").write_text("a file")
     with pytest.raises(ResultWriteError, match=r"cannot write logs under .*logs/deep: "):
         create_logger("x", tmp_path / "logs" / "deep", enable_console=False)
+
+
+def test_a_field_that_ray_adds_to_each_record_is_no_extra():
+    """Log files are the same on a Ray cluster and without."""
+    assert extra_fields(logging.makeLogRecord({"_ray_timestamp_ns": 1, "given": 2})) == {"given": 2}

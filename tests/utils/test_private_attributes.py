@@ -49,8 +49,9 @@ def test_a_missing_attribute_names_package_version_and_cure(entry, monkeypatch):
 
 def test_the_requirements_are_those_of_the_project():
     """Each with an upper bound."""
-    dependencies = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["dependencies"]
-    assert set(REQUIREMENTS.values()) <= set(dependencies)
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+    dependencies = {*project["dependencies"], *project["optional-dependencies"]["ray"]}
+    assert set(REQUIREMENTS.values()) <= dependencies
     assert all("<" in text for text in REQUIREMENTS.values())
 
 

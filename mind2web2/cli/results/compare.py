@@ -68,10 +68,11 @@ def run(options: argparse.Namespace) -> int:
     from mind2web2.runs.analysis.judgings import Judging, leaf_flips
     from mind2web2.runs.sharding.shards import shard_caution
 
-    if len(set(options.agents)) < max(2, len(options.agents)):
+    names = [name.rstrip("/") for name in options.agents]
+    if len(set(names)) < max(2, len(names)):
         raise UsageError("name at least two agents, each one once")
     task_ids = chosen_tasks(options)
-    folders = {name.rstrip("/"): _folder(options, name) for name in options.agents}
+    folders = {name: _folder(options, name) for name in names}
     agents = {name: Judging.read(folder.parent, folder.name) for name, folder in folders.items()}
     found = ranking(
         [(name, own.answers) for name, own in agents.items()], task_ids, allow_unfair=options.allow_unfair
@@ -103,9 +104,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _folder(options: argparse.Namespace, name: str) -> Path:
     """Return the folder of results that an argument names."""
-    if "/" in name.rstrip("/"):
+    if "/" in name:
         folder = Path(name)
     else:
-        folder = paths_of(options).eval_results_root / check_name("agent", name.rstrip("/"))
+        folder = paths_of(options).eval_results_root / check_name("agent", name)
     check_record(options, folder.parent, folder.name)
     return folder

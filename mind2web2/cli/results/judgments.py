@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import DATABASE_URLS, Subcommands, add_folder_options, paths_of
+from mind2web2.cli.options import DATABASE_URLS, Subcommands, add_folder_options, file_or_database, paths_of
 from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import UsageError
 from mind2web2.utils.text import check_name
@@ -46,7 +46,10 @@ def add_command(commands: Subcommands) -> None:
         action = actions.add_parser(name, help=summary, description=summary)
         action.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
         action.add_argument(
-            "file", metavar="FILE_OR_URL", help="a .jsonl file, or postgresql://USER@HOST:PORT/DATABASE"
+            "file",
+            metavar="FILE_OR_URL",
+            type=file_or_database,
+            help="a .jsonl file, or postgresql://USER@HOST:PORT/DATABASE",
         )
         add_folder_options(action, "eval_results_root")
         action.set_defaults(run=handler)

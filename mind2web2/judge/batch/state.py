@@ -223,13 +223,15 @@ class BatchFolder:
         """Return a job's results by judgment key, without damaged lines."""
         path = self.results_path(record)
         found: dict[str, ResultLine] = {}
-        for content in path.read_bytes().split(b"\n") if path.is_file() else ():
-            if not content.strip():
-                continue
-            if (read := result_line(content)) is None:
-                log.warning("batch %d: a damaged line of its results is ignored", record.number)
-            elif read[0] in record.questions:
-                found.setdefault(*read)
+        if not path.is_file():
+            return found
+        # Line by line: the file may have hundreds of megabytes.
+        with path.open("rb") as file:
+            for content in filter(bytes.strip, file):
+                if (read := result_line(content)) is None:
+                    log.warning("batch %d: a damaged line of its results is ignored", record.number)
+                elif read[0] in record.questions:
+                    found.setdefault(*read)
         return found
 
     def _record_path(self, record: JobRecord) -> Path:

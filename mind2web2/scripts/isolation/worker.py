@@ -179,7 +179,7 @@ async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock
     pages = RunPages(client, captures, job.stored_at_first)
     cache = AnswerCache(CacheFileSys(job.cache_dir), pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
     logger = _logger(job, client)
-    log_unseen_errors(logger)
+    log_unseen_errors(logger, modules=("",))
 
     async def ask_run(request: ServiceRequest, _ask: AskService) -> Any:
         reply = await client.ask("service", request=asdict(request))

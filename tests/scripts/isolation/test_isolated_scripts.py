@@ -94,6 +94,17 @@ async def test_a_script_that_misbehaves_costs_its_own_answer_only(project, body,
     assert (other.score, other.reason) == (1.0, None)
 
 
+async def test_a_script_that_cannot_be_interrupted_ends_at_its_time_limit(tmp_path):
+    """It ignores the alarm that interrupts others."""
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script_body(
+        "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(1000)\n"
+    )
+    [outcome] = await evaluate(project, ClaimJudge(), isolation=TIGHT, answer_timeout_s=1)
+    assert outcome.reason == "script lake.py did not return within 1 s (--answer_timeout)"
+
+
 SMALL = Isolation(ScriptLimits(memory_bytes=150 * 1024**2, block_s=20))
 # Takes memory piece by piece, and keeps it.
 FILLING = "held = []\nwhile len(held) < 300: held.append(b'x' * 2**20)\n"

@@ -1,0 +1,159 @@
+"""Captures for a crawl on the nodes of a Ray cluster: each host's pages on one node."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from mind2web2 import __version__
+from mind2web2.capture.record import CapturedPage
+from mind2web2.capture.settings import CaptureSettings
+from mind2web2.cluster.engine import placed_actor, ray_connected
+from mind2web2.cluster.sharing import node_for, version_problem
+from mind2web2.errors import MachineError
+
+log = logging.getLogger(__name__)
+
+# Nodes that join are looked for so often while pages are captured.
+_LOOK_EVERY_S = 5.0
+
+
+@dataclass(frozen=True)
+class BrowserSetup:
+    """The browser of each node; ``settings`` may hold passwords, and travel in a call."""
+
+    settings: CaptureSettings
+    max_pages: int
+    max_retries: int
+    version: str = __version__
+
+
+class CaptureActor:
+    """Captures pages with a browser of its node."""
+
+    def __init__(self) -> None:
+        self._exits = AsyncExitStack()
+        self._setup: BrowserSetup
+        self._opening = asyncio.Lock()
+        self._browser: Any = None
+
+    async def open(self, setup: BrowserSetup) -> str | None:
+        """Note how to start the browser, and return in one line why this is impossible here."""
+        self._setup = setup
+        return version_problem(setup.version)
+
+    async def capture(self, url: str) -> CapturedPage | str:
+        """Return what a page yielded, or in one line why there is no browser."""
+        try:
+            page: CapturedPage = await (await self._opened()).capture(url)
+        except MachineError as error:
+            return str(error)
+        return page
+
+    async def _opened(self) -> Any:
+        from mind2web2.capture.browser_manager import BatchBrowserManager
+
+        setup = self._setup
+        async with self._opening:
+            if self._browser is None:
+                browser = BatchBrowserManager(
+                    setup.settings.headless, setup.max_pages, setup.max_retries, settings=setup.settings
+                )
+                self._browser = await self._exits.enter_async_context(browser)
+            return self._browser
+
+    async def close(self) -> None:
+        """Close the browser."""
+        await self._exits.aclose()
+
+
+class RayCapturer:
+    """Captures pages on all nodes, those of a host on one of them; a lost node's on another."""
+
+    def __init__(self, ray: Any, setup: BrowserSetup) -> None:
+        self._ray = ray
+        self._setup = setup
+        self._errors = importlib.import_module("ray.exceptions")
+        self._actors: dict[str, Any] = {}
+        self._tried: set[str] = set()
+        self._looking = asyncio.Lock()
+        self._look_at_s = 0.0
+        self._problems: list[str] = []
+
+    async def capture(self, url: str, logger: logging.Logger | None = None) -> CapturedPage:
+        """Return a page's content and record, as ``PageCapturer`` promises.
+
+        Raises:
+            MachineError: no node has a browser.
+        """
+        while True:
+            await self._look_for_nodes()
+            if not self._actors:
+                raise MachineError(f"no node of the Ray cluster captures pages: {'; '.join(self._problems)}")
+            node_id = node_for(url, self._actors)
+            try:
+                page = await self._actors[node_id].capture.remote(url)
+            except self._errors.RayTaskError as error:
+                raise MachineError(f"node {node_id[:6]} failed: {error.cause}") from error
+            except self._errors.RayError as error:
+                self._lose(node_id, str(error))
+                continue
+            if isinstance(page, CapturedPage):
+                (logger or log).info("page captured url=%s kind=%s", url, page.record.kind)
+                return page
+            self._lose(node_id, page)
+
+    async def _look_for_nodes(self) -> None:
+        """Start an actor on each node that has none yet."""
+        loop = asyncio.get_running_loop()
+        async with self._looking:
+            if loop.time() < self._look_at_s and self._actors:
+                return
+            nodes = await asyncio.to_thread(self._ray.nodes)
+            new = {node["NodeID"] for node in nodes if node["Alive"]} - self._tried
+            self._tried |= new
+            await asyncio.gather(*map(self._start, new))
+            self._look_at_s = loop.time() + _LOOK_EVERY_S
+
+    async def _start(self, node_id: str) -> None:
+        actor = placed_actor(self._ray, CaptureActor, node_id)
+        try:
+            problem = await actor.open.remote(self._setup)
+        except self._errors.RayError as error:
+            problem = str(error)
+        if problem is None:
+            self._actors[node_id] = actor
+        else:
+            self._lose(node_id, problem)
+
+    def _lose(self, node_id: str, reason: str) -> None:
+        self._actors.pop(node_id, None)
+        text = " ".join(reason.split())
+        if text not in self._problems:
+            self._problems.append(text)
+            log.warning("Node %s captures no pages: %s", node_id[:6], text[:300])
+
+    async def close(self) -> None:
+        """Close the browsers."""
+        closing = [actor.close.remote() for actor in self._actors.values()]
+        await asyncio.gather(*closing, return_exceptions=True)
+
+
+@asynccontextmanager
+async def ray_capturer(address: str | None, setup: BrowserSetup) -> AsyncIterator[RayCapturer]:
+    """Connect to a cluster and yield what captures pages there.
+
+    Raises:
+        UsageError: as ``ray_connected``.
+    """
+    async with ray_connected(address) as ray:
+        capturer = RayCapturer(ray, setup)
+        try:
+            yield capturer
+        finally:
+            await capturer.close()

@@ -97,8 +97,7 @@ class Capabilities:
     def check_images(self, model: str, images: Sequence[str]) -> None:
         """Raise ``ImagesRefusedError`` for images beyond the known limit of a model."""
         limit = self._image_limits[model]
-        is_too_many = limit.max_images is not None and len(images) > limit.max_images
-        if is_too_many or (limit.max_side_px is not None and longest_side_px(images) > limit.max_side_px):
+        if _is_beyond(limit, images):
             raise limit.refusal(f"judge {model} takes {limit.in_words()}, as an earlier reply stated")
 
     def image_refusal(self, wire: WireRequest, failure: RequestFailedError) -> ImagesRefusedError | None:
@@ -112,8 +111,10 @@ class Capabilities:
         if limit is None:
             return None
         known = self._image_limits[wire.model]
-        merged = self._image_limits[wire.model] = known.merged(limit)
+        # A request that was in flight when the limit became known tells nothing about fewer images.
+        merged = known if _is_beyond(known, images) else known.merged(limit)
         if merged != known:
+            self._image_limits[wire.model] = merged
             log.warning(
                 "judge refuses images, less of each page is shown from now on model=%s takes=%s reason=%s",
                 wire.model,
@@ -154,6 +155,11 @@ class Capabilities:
             return None
         is_this_schema_only = any(word in failure.words for word in _ONE_SCHEMA_WORDS)
         return _one_schema(wire.mode, wire.schema) if is_this_schema_only else wire.mode.value
+
+
+def _is_beyond(limit: ImageLimit, images: Sequence[str]) -> bool:
+    is_too_many = limit.max_images is not None and len(images) > limit.max_images
+    return is_too_many or (limit.max_side_px is not None and longest_side_px(images) > limit.max_side_px)
 
 
 def _image_limit(failure: RequestFailedError, images: Sequence[str]) -> ImageLimit | None:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeVar
+from urllib.parse import urlsplit
 
 from mind2web2.errors import StorageError, UsageError
 
@@ -28,6 +29,11 @@ _RETRY_TIMEOUT = timedelta(seconds=60)
 _MOST_TRIES = 4
 _FIRST_PAUSE_S = 0.2
 _REASON_CHARS = 300
+_KEYS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_SERVICE_ACCOUNT",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+}
 
 
 def checked_url(url: str) -> str:
@@ -68,7 +74,10 @@ class Bucket:
             ) from None
         self.url = url
         self._obstore = obstore
+        self._keys = _KEYS[urlsplit(url).scheme]
         with_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
+        if url.startswith("s3:"):
+            _check_endpoint(with_http)
         try:
             self._store = from_url(
                 url,
@@ -80,7 +89,7 @@ class Bucket:
                 retry_config={"max_retries": _MOST_RETRIES, "retry_timeout": _RETRY_TIMEOUT},
             )
         except (BaseError, ValueError) as error:
-            raise UsageError(f"cannot use {url}: {_reason(error)}") from error
+            raise UsageError(f"cannot use {url}: {_reason(error)}; set {self._keys}") from error
 
     def listing(self, folder: str) -> dict[str, str]:
         """Return the etags of the objects in a folder and below, or of the object of this name."""
@@ -183,7 +192,7 @@ class Bucket:
         if "NoSuchBucket" in text:
             return f"{place}: the bucket does not exist; check the URL and the endpoint"
         if "169.254.169.254" in text or "metadata.google" in text:
-            return f"{place}: no credentials; set those of the store, such as AWS_ACCESS_KEY_ID"
+            return f"{place}: no credentials; set {self._keys}"
         if type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError"):
             return f"{place}: access is denied; check credentials, region and policy ({_reason(error)})"
         return f"{place}: the object store failed: {_reason(error)}; run the same command again"
@@ -192,6 +201,16 @@ class Bucket:
 def _quoted(etag: str) -> str:
     """Return an etag as requests for single objects have it: Azure lists etags without quotes."""
     return etag if not etag or etag.endswith('"') else f'"{etag}"'
+
+
+def _check_endpoint(with_http: bool) -> None:
+    """Make sure that obstore can use the S3 server: it crashes on other addresses, or names no reason."""
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"):
+        endpoint = os.environ.get(name)
+        if endpoint and re.match("https?://[^/]", endpoint) is None:
+            raise UsageError(f"{name} takes an address such as https://s3.example, not {endpoint!r}")
+        if endpoint and endpoint.startswith("http:") and not with_http:
+            raise UsageError(f"{name} {endpoint} is not encrypted: to use it, set AWS_ALLOW_HTTP=true")
 
 
 def _is_permanent(text: str) -> bool:

@@ -526,6 +526,32 @@ async def test_a_limit_on_images_is_remembered(quick):
         assert [len(image_urls(body)) for body in server.requests] == [5, 2]
 
 
+async def test_a_refusal_of_images_beyond_the_known_limit_lowers_it_no_further(quick):
+    """Requests in flight when the first refusal comes: no server has refused fewer images than these."""
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk"}}
+    requests = [
+        question(messages=[{"role": "user", "content": [image] * number + [{"type": "text", "text": "?"}]}])
+        for number in (8, 5)
+    ]
+    is_asked, may_come = threading.Event(), threading.Event()
+
+    def refuse(body):
+        if len(image_urls(body)) == 5:
+            is_asked.set()
+            may_come.wait(20)
+        else:
+            is_asked.wait(20)
+        return faults.status(400, "too many images")
+
+    with JudgeServer(faults=refuse) as server:
+        async with AsyncOpenAIClient(base_url=server.base_url, api_key="sk-test", retry=quick) as client:
+            for asked in [asyncio.create_task(client.chat(request)) for request in requests]:
+                with pytest.raises(ImagesRefusedError) as caught:
+                    await asked
+                assert caught.value.max_images == 4
+                may_come.set()
+
+
 async def test_strings_are_sent_to_a_server_that_wants_them(quick):
     """From the first refusal on, where there are no images, the parts joined by line breaks."""
     messages = [{"role": "user", "content": [{"type": "text", "text": part} for part in "ab"]}]

@@ -222,6 +222,29 @@ def test_a_root_that_cannot_be_used_ends_the_run_at_once(server, url, words):
     assert words in run.stderr
 
 
+@pytest.mark.parametrize(
+    ("url", "variables", "words"),
+    [
+        (
+            "s3://b/x",
+            {"AWS_ENDPOINT_URL": "127.0.0.1:9000"},
+            "AWS_ENDPOINT_URL takes an address such as https://",
+        ),
+        ("s3://b/x", {"AWS_ALLOW_HTTP": ""}, "set AWS_ALLOW_HTTP=true"),
+        ("az://container/x", {}, "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_the_environment_of_a_store_is_checked(server, monkeypatch, url, variables, words):
+    """One line names the variable."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    run = evaluate(server, "--answer_folder", url)
+    assert run.returncode == 2
+    assert words in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+
+
 @pytest.mark.usefixtures("project")
 def test_a_cache_root_without_pages_is_no_reason_to_fail_claims(store, server):
     """A typing error in the URL ends a run that captures nothing."""

@@ -78,6 +78,10 @@ class Project:
         """Return a page's URL."""
         return self.site.url + path
 
+    def store(self, path, **of):
+        """Store a page, so that it needs no capture."""
+        self.cache(**of).put_web(self.url(path), f"The page {path}.", None)
+
 
 @pytest.fixture
 def project(tmp_path, monkeypatch, site):
@@ -163,6 +167,7 @@ def test_the_scripts(project, site):
     project.answer("/lake")
     project.answer("/moon", task="moon")
     project.answer("/moon", agent="other")
+    project.store("/moon", agent="other")
     assert call(batch_cache_main, "bot", "moon", "--no_llm", *OPTIONS).returncode == 0
     assert [request.path for request in site.requests if request.path != "/favicon.ico"] == ["/moon"]
     script = REPOSITORY / "cache_all_answers.sh"
@@ -177,7 +182,8 @@ def test_the_scripts(project, site):
     )
     assert (run.returncode, complaints(run.stderr)) == (0, [])
     assert project.cache().has(project.url("/lake")) == "web"
-    assert project.cache(agent="other").has(project.url("/moon")) == "web"
+    listed = read_json(project.root / "cache" / "other" / "lake.json")
+    assert (listed["total_unique_urls"], listed["cached_url_count"]) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -245,6 +251,7 @@ def test_links_that_only_a_judge_sees(project, site):
     """Asked for once for each answer where a model is named; without a key there is a warning."""
     host = site.url.removeprefix("http://")
     project.answer("/lake", text=f"See the page called moon at {host.replace(':', ' port ')}.")
+    project.store("/lake")
 
     def reply(body):
         assert "page called moon" in prompt_text(body)
@@ -265,6 +272,7 @@ def test_links_that_only_a_judge_sees(project, site):
 def test_an_answer_that_cannot_be_read(project):
     """Exit status 1, a warning on standard error, and the answer's name at the end."""
     project.answer("/lake")
+    project.store("/lake")
     (project.root / "answers/bot/lake/answer_2.md").write_bytes(b"\xff\xfe")
     run = cache_bot("--no_llm")
     assert run.returncode == 1

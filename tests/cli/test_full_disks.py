@@ -96,7 +96,7 @@ def test_an_evaluation_on_a_full_disk_goes_on_when_there_is_room(project, judge)
     # replies that were to be written then.
     assert kept <= asked <= kept + 4
     assert "judge replies are not stored and will be requested again: " in run.stdout
-    run = run_as_anybody(project, *evaluation(judge))
+    run = run_command(*evaluation(judge)[1:], cwd=project.root)
     assert (run.returncode, run.stderr) == (0, "")
     assert len(judge.requests) - asked == JUDGMENTS - kept
     assert read_json(project.result_paths()[-1])["final_score"] == 1.0
@@ -107,7 +107,7 @@ def test_a_results_folder_that_cannot_be_written_costs_nothing(project, judge):
     folder = project.root / "eval_results"
     folder.mkdir()
     with read_only(folder):
-        run = run_as_anybody(project, *evaluation(judge))
+        run = run_as_anybody(project, *evaluation(judge), "--no_isolate")
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.count("\n") == 1
     assert "eval_results" in run.stderr
@@ -119,7 +119,7 @@ def test_an_answer_folder_that_cannot_be_written_costs_its_answer_only(project, 
     project.add_answer("answer_2", "The lake is shallow.")
     project.folder("answer_2").mkdir(parents=True)
     with read_only(project.folder("answer_2")):
-        run = run_as_anybody(project, *evaluation(judge))
+        run = run_as_anybody(project, *evaluation(judge), "--no_isolate")
     assert run.returncode == 1, run.stderr
     assert "No result: lake/answer_2.md: cannot write to " in run.stdout
     assert "bot/lake/answer_2: Permission denied" in run.stdout
@@ -134,7 +134,7 @@ def test_a_cache_that_cannot_be_written_is_no_page_that_cannot_be_had(project, j
         folder = project.root / "cache" / "bot" / "lake"
         folder.mkdir(parents=True)
         with read_only(folder):
-            run = run_as_anybody(project, *evaluation(judge))
+            run = run_as_anybody(project, *evaluation(judge), "--no_isolate")
         assert run.returncode == 1, run.stderr
         assert "No result: lake/answer_1.md: cannot write cache folder cache/bot/lake: " in run.stdout
         assert "Permission denied" in run.stdout

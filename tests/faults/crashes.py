@@ -16,7 +16,7 @@ from typing import Any
 from faults.caching import CachingProject, PageSite, is_whole
 from faults.example import AGENT, stored_judgments, tree_of
 from faults.figures import Figures, together
-from faults.preloaded import Preloaded
+from faults.preloaded import Preloaded, preloaded
 from projects import REPOSITORY
 from servers.judge_server import JudgeServer
 from servers.recorded_replies import RecordedReplies
@@ -76,11 +76,11 @@ class Undisturbed:
 
 
 @contextmanager
-def evaluating() -> Iterator[EvaluatedExample]:
+def evaluating(opened: Preloaded | None = None) -> Iterator[EvaluatedExample]:
     """Open what evaluations need: a judge, a loaded package, an empty folder."""
     with (
         JudgeServer(RecordedReplies()) as server,
-        Preloaded() as commands,
+        preloaded(opened) as commands,
         tempfile.TemporaryDirectory(prefix="faults-") as folder,
     ):
         yield EvaluatedExample(server, commands, Path(folder))
@@ -248,12 +248,12 @@ def kept_judgments(results: Path) -> set[str]:
         return set(stored_judgments(Path(copy)))
 
 
-def cachings(moments: int, seed: int, pages: int = _PAGES) -> Figures:
+def cachings(moments: int, seed: int, pages: int = _PAGES, opened: Preloaded | None = None) -> Figures:
     """Kill caching runs."""
     chance = random.Random(seed)
     with (
         PageSite() as site,
-        Preloaded() as commands,
+        preloaded(opened) as commands,
         tempfile.TemporaryDirectory(prefix="faults-") as folder,
     ):
         project = CachingProject(Path(folder) / "project", site.url, pages)

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -99,6 +100,11 @@ class Started:
     def printed(self) -> str:
         """Return what it has printed so far."""
         return self.output.read_text(encoding="utf-8")
+
+
+def preloaded(commands: Preloaded | None) -> AbstractContextManager[Preloaded]:
+    """Open commands that end with the block, unless there are some already."""
+    return Preloaded() if commands is None else nullcontext(commands)
 
 
 def serve() -> None:

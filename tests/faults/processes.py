@@ -21,7 +21,7 @@ from faults.crashes import (
 )
 from faults.example import stored_judgments
 from faults.figures import Figures, together
-from faults.preloaded import Preloaded, Started
+from faults.preloaded import Preloaded, Started, preloaded
 from projects import Project
 from servers.batch_server import BatchServer
 from servers.judge_server import JudgeServer
@@ -59,7 +59,7 @@ def _evaluated_twice(
     run: EvaluatedExample, undisturbed: Undisturbed, kill_after: int | None, where: str
 ) -> Figures:
     results = run.fresh()
-    options = ("--max_llm_requests", _REQUESTS_AT_ONCE)
+    options = ("--max_llm_requests", _REQUESTS_AT_ONCE, "--no_isolate")
     processes = [
         run.start(results, "first", *options),
         run.start(results, "second", *options, "--max_concurrent_tasks", 2),
@@ -97,12 +97,16 @@ def _printed(processes: list[Started]) -> str:
     return " / ".join(process.printed()[-400:] for process in processes)
 
 
-def beside_caching(rounds: int, seed: int) -> Figures:  # noqa: ARG001 (the moments are the processes' own)
+def beside_caching(
+    rounds: int,
+    seed: int,  # noqa: ARG001 (the moments are the processes' own)
+    opened: Preloaded | None = None,
+) -> Figures:
     """Evaluate answers whose pages another process is caching, over the same folders."""
     with (
         PageSite() as site,
         JudgeServer() as judge,
-        Preloaded() as commands,
+        preloaded(opened) as commands,
         tempfile.TemporaryDirectory(prefix="faults-") as folder,
     ):
         figures = []
@@ -122,7 +126,8 @@ def _cached_and_evaluated(
     scripts.add_script(dict(reversed(claims.items())), task=CACHED_TASK)
     started_s = time.monotonic()
     caching = project.start(commands)
-    command = ["evaluate", "bot", "--judge_base_url", judge.base_url, "--allow_private_network"]
+    command = ["evaluate", "bot", "--judge_base_url", judge.base_url]
+    command += ["--allow_private_network", "--no_isolate"]
     variables = {"OPENAI_API_KEY": "dummy"}
     evaluating = commands.start(command, project.root, project.root / "evaluation.txt", **variables)
     statuses = [caching.status(), evaluating.status()]
@@ -153,11 +158,11 @@ def _cached_and_evaluated(
     )
 
 
-def batches(rounds: int, seed: int) -> Figures:
+def batches(rounds: int, seed: int, opened: Preloaded | None = None) -> Figures:
     """Evaluate by batch jobs with two processes at once; every other time the first is killed meanwhile."""
     chance = random.Random(seed)
     figures = []
-    with Preloaded() as commands, tempfile.TemporaryDirectory(prefix="faults-") as folder:
+    with preloaded(opened) as commands, tempfile.TemporaryDirectory(prefix="faults-") as folder:
         for number in range(rounds):
             kill_after_s = chance.random() * _BATCH_S if number % 2 else None
             project = Project(Path(folder) / f"project-{number}")

@@ -5,9 +5,9 @@ from faults import crashes, processes
 
 
 @pytest.fixture(scope="module")
-def example():
+def example(commands):
     """Return the example, to be evaluated by processes, and the results of an undisturbed evaluation."""
-    with crashes.evaluating() as run:
+    with crashes.evaluating(commands) as run:
         yield run, run.undisturbed()
 
 
@@ -25,21 +25,21 @@ def test_two_evaluations_of_one_agent_share_the_work(example):
     assert (figures.answers, figures.without_result) == (2 * 9, 0)
 
 
-def test_a_killed_caching_run_started_again_ends_as_an_undisturbed_one():
+def test_a_killed_caching_run_started_again_ends_as_an_undisturbed_one(commands):
     """Every page that the index lists is whole, and no stored page is captured again."""
-    figures = crashes.cachings(1, seed=9, pages=4)
+    figures = crashes.cachings(1, seed=9, pages=4, opened=commands)
     assert figures.is_clean, figures
 
 
-def test_an_evaluation_beside_a_caching_run():
+def test_an_evaluation_beside_a_caching_run(commands):
     """Each page is there once and whole, and is still what was judged."""
-    figures = processes.beside_caching(1, seed=1)
+    figures = processes.beside_caching(1, seed=1, opened=commands)
     assert figures.is_clean, figures
     assert figures.answers == 1
 
 
-def test_two_batch_runs_over_one_state_send_nothing_twice():
+def test_two_batch_runs_over_one_state_send_nothing_twice(commands):
     """One of them works and the other is told so; what a killed one has sent, the next one fetches."""
-    figures = processes.batches(2, seed=2)
+    figures = processes.batches(2, seed=2, opened=commands)
     assert figures.is_clean, figures
     assert (figures.answers, figures.without_result) == (2, 0)

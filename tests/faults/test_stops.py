@@ -2,16 +2,8 @@
 
 import pytest
 from faults import stops
-from faults.preloaded import Preloaded
 
 _PATIENCE_S = 20.0
-
-
-@pytest.fixture(scope="module")
-def commands():
-    """Load the package once."""
-    with Preloaded() as commands:
-        yield commands
 
 
 @pytest.mark.parametrize("scene", stops.SCENES, ids=lambda scene: scene.name)

@@ -183,31 +183,20 @@ def test_importing_the_clients_loads_no_sdk():
     assert ran.stdout.strip() == "[]"
 
 
-def test_one_client_serves_several_loops_in_turn():
-    """Each ``asyncio.run`` gets connections of its own."""
+def test_clients_serve_several_loops_and_keep_no_program_alive():
+    """Each ``asyncio.run`` gets connections of its own; scripts forget to close, and the program ends."""
     with JudgeServer("yes") as server:
+        question = f"messages={MESSAGES!r}, model='m'"
         code = (
             "import asyncio\n"
-            "from mind2web2.llm_client import LLMClient\n"
+            "from mind2web2.llm_client import LLMClient, OpenAIClient\n"
             f"client = LLMClient('openai', is_async=True, base_url={server.base_url!r})\n"
             "for _ in range(3):\n"
-            f"    print(asyncio.run(client.async_response(messages={MESSAGES!r}, model='m')))\n"
+            f"    print(asyncio.run(client.async_response({question})))\n"
+            f"unclosed = OpenAIClient(base_url={server.base_url!r})\n"
+            f"print(unclosed.response({question}))\n"
         )
         ran = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
         )
-    assert (ran.stdout.split(), ran.stderr) == (["yes"] * 3, "")
-
-
-def test_an_unclosed_synchronous_client_does_not_keep_the_program_alive():
-    """Scripts forget to close; the program ends all the same."""
-    with JudgeServer("yes") as server:
-        code = (
-            "from mind2web2.llm_client import OpenAIClient\n"
-            f"client = OpenAIClient(base_url={server.base_url!r})\n"
-            f"print(client.response(messages={MESSAGES!r}, model='m'))\n"
-        )
-        ran = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-        )
-    assert (ran.stdout.strip(), ran.stderr) == ("yes", "")
+    assert (ran.stdout.split(), ran.stderr) == (["yes"] * 4, "")

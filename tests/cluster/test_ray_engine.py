@@ -5,6 +5,8 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing
@@ -206,6 +208,24 @@ async def test_actors_that_end_are_replaced(cluster):
                 os.kill(pid, signal.SIGKILL)
             assert (await capturer.capture(f"{site.url}/wide")).record.kind == "web"
     assert ended
+
+
+def test_a_terminated_command_prints_no_stack_of_ray(cluster):
+    """As at the time limit of a Slurm job."""
+    code = """
+import asyncio, os, signal, sys
+from mind2web2.cluster.engine import ray_connected
+
+async def terminate_itself():
+    async with ray_connected(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+asyncio.run(terminate_itself())
+"""
+    words = [sys.executable, "-c", code, cluster.address]
+    run = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode != 0
+    assert "SIGTERM" not in run.stdout + run.stderr
 
 
 def test_pages_are_captured_on_nodes(cluster, project):

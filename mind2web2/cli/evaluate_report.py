@@ -47,6 +47,7 @@ from mind2web2.runs.reader import (
     refused_downloads,
     refused_pages,
 )
+from mind2web2.utils.files import mirror
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import dollars, dollars_as_given, name_list, natural_key
 
@@ -215,7 +216,8 @@ def print_run(console: Console, run: RunReport) -> None:
         line(console, budget_text(judge.budget))
     line(console, f"Why an answer has its score: {run.show}")
     line(console, f"Time: {duration_text(run.elapsed_s)}.")
-    line(console, f"Results: {run.folders.agent_results}")
+    results = run.folders.agent_results
+    line(console, f"Results: {mirror(results).place(results)}")
 
 
 def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -> Table:

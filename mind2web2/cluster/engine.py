@@ -110,6 +110,8 @@ def _imported() -> Any:
     # No statistics to Ray's makers, and no copy of this process's environment and folder on the nodes.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
+    # A command that is terminated, as at the time limit of a Slurm job, prints no stack of Ray.
+    os.environ["RAY_DISABLE_FAILURE_SIGNAL_HANDLER"] = "1"
     ray = importlib.import_module("ray")
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     check_private_attributes("ray")

@@ -130,6 +130,10 @@ class WorkingCopy(Mirror):
         """Tell whether this process has brought a folder up to date."""
         return bool({self._name(folder), ""} & self._pulled)
 
+    def place(self, path: Path) -> str:
+        """Return the URL of a file or folder."""
+        return f"{self._bucket.url}/{self._name(path)}".rstrip("/")
+
     def pull(self, path: Path) -> None:
         """Bring a file or folder up to date."""
         name = self._name(path)

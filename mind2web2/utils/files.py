@@ -212,6 +212,10 @@ class Mirror:
         """Tell whether this process has brought a folder up to date."""
         return True
 
+    def place(self, path: Path) -> str:
+        """Return how users name a file or folder."""
+        return str(path)
+
     def pull(self, path: Path) -> None:
         """Bring a file, or a folder and below, up to date; pages are listed and fetched when needed."""
 

@@ -2,8 +2,10 @@
 
 Three nodes, PostgreSQL, and a judge over HTTP that notes which questions it is asked. At a random moment one
 of these happens: all processes of a node are killed, or the actor of a node, or the command itself; or the
-database restarts. A command that was killed is started again. Printed for each run: answers with another
-tree, score or info than the plain run's, judgments that the database lacks, and questions asked twice.
+database restarts. In every fifth run all folders are in an object store, of which every tenth request is
+refused, dropped, answered as failed though it was done, or late. A command that was killed is started again.
+Printed for each run: answers with another tree, score or info than the plain run's, judgments that the
+database lacks, and questions asked twice.
 """
 
 from __future__ import annotations
@@ -20,12 +22,15 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
+from unittest.mock import patch
 
 import psycopg
 from projects import AGENT, Project, start_command
 from servers.judge_server import JudgeServer
+from servers.object_store import ObjectStore, object_store
 from servers.postgres_server import PostgresServer
 from servers.ray_cluster import RayCluster
 
@@ -33,9 +38,11 @@ from mind2web2.judge.shared_store import JudgmentDatabase
 from mind2web2.judge.transfer import judgments_named
 from mind2web2.runs.results import latest_results, same_but_run
 
-FAULTS = ("node", "actor", "driver", "database")
+FAULTS = ("node", "actor", "driver", "database", "object store")
 IN_FLIGHT = 30
 _MOST_STARTS = 4
+_STORE_FAULTS = ("refused", "dropped", "lost", None)
+_LATE_S = 3.0
 
 
 class CountingJudge(JudgeServer):
@@ -60,7 +67,7 @@ def lay_out(project: Project, answers: int, checks: int) -> None:
         project.add_answer(f"answer_{number % 3}", f"The lake is {number} m deep.", task)
         claims = {f"leaf_{check}": (f"Point {check} is met.", None) for check in range(checks)}
         project.add_script(claims, task)
-    (project.root / "cache").mkdir()
+    project.cache("task_0").put_web("https://lake.example/", "The lake", None)
 
 
 def start(project: Project, judge: JudgeServer, *more: str) -> subprocess.Popen:
@@ -79,23 +86,48 @@ def inject(fault: str, cluster: RayCluster, database: PostgresServer, command: s
             os.kill(random.choice(actors), signal.SIGKILL)
     elif fault == "driver":
         command.kill()
-    else:
+    elif fault == "database":
         database.stop()
         database.start()
 
 
+def store_fault(number: int, *_: str) -> str | None:
+    """Make every tenth request to the object store fail or late."""
+    if number % 10:
+        return None
+    fault = _STORE_FAULTS[number // 10 % len(_STORE_FAULTS)]
+    if fault is None:
+        time.sleep(_LATE_S)
+    return fault
+
+
+@contextmanager
+def roots_in(store: ObjectStore, project: Project) -> Iterator[tuple[str, ...]]:
+    """Yield the options for roots in a faulty object store; download the results in the end."""
+    name = project.root.name
+    for folder in ("answers", "eval_scripts", "cache"):
+        store.upload(project.root / folder, f"{name}/{folder}")
+    roots = (
+        f"{store.url}/{name}/{folder}" for folder in ("answers", "eval_scripts", "eval_results", "cache")
+    )
+    options = ("--answer_folder", "--eval_scripts_root", "--eval_results_root", "--cache_root")
+    with store.failing(store_fault):
+        yield tuple(word for pair in zip(options, roots, strict=True) for word in pair)
+    store.download(f"{name}/eval_results", project.results.parent)
+
+
 def faulty_run(
     project: Project,
-    plain: Project,
     cluster: RayCluster,
     database: PostgresServer,
     judge: CountingJudge,
     fault: str,
     after: int,
-) -> tuple[int, int, int]:
-    """Evaluate with a fault after so many requests; return wrong answers, lost judgments, and requests."""
+    roots: Sequence[str],
+) -> int:
+    """Evaluate with a fault after so many requests, and return how many there were in all."""
     judge.asked.clear()
-    engine = ("--engine", "ray", "--ray_address", cluster.address, "--judgments", database.url)
+    engine = ("--engine", "ray", "--ray_address", cluster.address, "--judgments", database.url, *roots)
     is_pending = True
     for _ in range(_MOST_STARTS):
         with start(project, judge, *engine) as command:
@@ -109,6 +141,11 @@ def faulty_run(
             break
     else:
         raise SystemExit(f"the same command does not complete: {stdout}{stderr}")
+    return judge.asked.total()
+
+
+def compared(project: Project, plain: Project, database: PostgresServer) -> tuple[int, int]:
+    """Return how many answers have another result than in the plain run, and how many judgments are lost."""
     results = [list(latest_results(each.results.parent, AGENT)) for each in (plain, project)]
     pairs = zip(*results, strict=True)
     wrong = sum(
@@ -117,7 +154,7 @@ def faulty_run(
     with closing(JudgmentDatabase(database.url)) as shared:
         stored = {judgment.key for judgment in shared.all()}
     lost = judgments_named([found.content for *_, found in results[1]]) - stored
-    return wrong, len(lost), judge.asked.total()
+    return wrong, len(lost)
 
 
 def main() -> int:
@@ -133,6 +170,8 @@ def main() -> int:
         tempfile.TemporaryDirectory() as folder,
         PostgresServer(is_durable=True) as database,
         CountingJudge(options.latency) as judge,
+        object_store() as store,
+        patch.dict(os.environ, store.variables | {"XDG_CACHE_HOME": f"{folder}/copies"}),
         RayCluster(options.nodes) as cluster,
     ):
         plain = Project(Path(folder) / "plain")
@@ -148,7 +187,10 @@ def main() -> int:
                 connection.execute("DROP TABLE IF EXISTS mind2web2_judgments, mind2web2_schema")
             fault, after = FAULTS[number % len(FAULTS)], random.randrange(1, requests)
             began_s = time.monotonic()
-            wrong, lost, asked = faulty_run(project, plain, cluster, database, judge, fault, after)
+            in_store = roots_in(store, project) if fault == "object store" else nullcontext(())
+            with in_store as roots:
+                asked = faulty_run(project, cluster, database, judge, fault, after, roots)
+            wrong, lost = compared(project, plain, database)
             repeated = asked - requests
             is_bad = wrong or lost or not 0 <= repeated <= 3 * IN_FLIGHT
             bad += bool(is_bad)

@@ -3,6 +3,8 @@
 import re
 import shutil
 import socket
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing
@@ -188,6 +190,24 @@ def test_a_cluster_that_does_not_answer_is_named(database, project):
             run = evaluate(project.root, judge, *engine, "--ray_address", given)
             assert (run.returncode, run.stderr.count("\n")) == (2, 1)
             assert reason in run.stderr
+
+
+def test_a_terminated_command_prints_no_stack_of_ray(cluster):
+    """As at the time limit of a Slurm job."""
+    code = """
+import asyncio, os, signal, sys
+from mind2web2.cluster.engine import ray_connected
+
+async def terminate_itself():
+    async with ray_connected(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+asyncio.run(terminate_itself())
+"""
+    words = [sys.executable, "-c", code, cluster.address]
+    run = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode != 0
+    assert "SIGTERM" not in run.stdout + run.stderr
 
 
 def test_pages_are_captured_on_nodes(cluster, project):

@@ -95,6 +95,7 @@ def test_a_run_in_a_bucket_equals_one_on_disk(project, store, server, tmp_path):
     cloud = evaluate(server, *roots(store, "equal"))
 
     assert (cloud.returncode, cloud.stderr) == (plain.returncode, plain.stderr) == (0, "")
+    assert cloud.stdout.splitlines()[-1] == f"Results: {store.url}/equal/eval_results/bot"
     copy = Project(tmp_path / "copy")
     store.download("equal", copy.root)
     for stem in ("answer_1", "answer_2"):
@@ -221,6 +222,15 @@ def test_a_root_that_cannot_be_used_ends_the_run_at_once(server, url, words):
     assert run.returncode == 2
     assert url in run.stderr
     assert words in run.stderr
+
+
+@pytest.mark.usefixtures("project")
+def test_a_prefix_without_objects_is_named(store, server):
+    """By its URL, not by the working copy."""
+    url = f"{store.url}/mistyped"
+    assert f"no answers in {url}/bot: check URL" in evaluate(server, "--answer_folder", url).stderr
+    shown = call(main, "show", "bot", "--eval_results_root", url)
+    assert f"no results of agent bot under {url}: run" in shown.stderr
 
 
 @pytest.mark.parametrize(

@@ -259,10 +259,13 @@ def check_record(options: argparse.Namespace, eval_results_root: Path, agent_nam
 
 
 def _no_results(options: argparse.Namespace, eval_results_root: Path, agent_name: str) -> UsageError:
+    from mind2web2.utils.files import mirror
+
     others = {path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")} - {agent_name}
     known = f"; there are results of {name_list(others)}" if others else ""
+    place = mirror(eval_results_root).place(eval_results_root)
     return UsageError(
-        f"no results of agent {agent_name} under {eval_results_root}: run "
+        f"no results of agent {agent_name} under {place}: run "
         f"{suggested_command(options, 'evaluate', agent_name)} first{known}"
     )
 

@@ -118,6 +118,7 @@ def test_results_that_are_done_stay_when_a_run_is_stopped(project):
     project.add_answer(task="early")
     with JudgeServer(judge) as server:
         options = ["--agent_name", "bot", "--judge_base_url", server.base_url, "--max_concurrent_tasks", "1"]
+        options.append("--no_isolate")
         with start_command(*options, cwd=project.root) as process:
             judge.wait()
             process.send_signal(signal.SIGINT)

@@ -227,7 +227,7 @@ def test_a_judge_that_is_not_there_yet_is_reported(project):
     """At the start; the server serves, and asks it again for each call."""
     with JudgeServer() as judge:
         pass
-    command, address, _ = started(project, judge)
+    command, address, _ = started(project, judge, "--no_isolate")
     warning = next(line for line in command.stderr if "judge" in line)
     assert f"cannot connect to the judge at {judge.base_url}: connection refused" in warning
     assert httpx.get(f"{address}/health", timeout=60).status_code == 200

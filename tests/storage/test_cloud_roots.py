@@ -190,6 +190,7 @@ def test_a_killed_run_leaves_whole_objects(project, store, server, part):
         "--judge_base_url",
         server.base_url,
         "--no_capture",
+        "--no_isolate",
         *roots(store, prefix),
     ]
     with store.failing(fail), start_command(*words, cwd=project.root) as process:

@@ -114,7 +114,8 @@ async def test_a_server_that_lets_nobody_in_is_given_up(judge, fault):
     """After as much time as agreed, however often that is."""
     failure, visit, retries = await ask(judge, always(fault), replace(RETRY, total_s=0.01))
     assert isinstance(failure, JudgeUnavailableError)
-    assert visit.requests == 1 + retries.reasons["429"] <= 10
+    # The time may end while the last retry waits for its turn.
+    assert retries.reasons["429"] <= visit.requests <= 1 + retries.reasons["429"] <= 10
 
 
 @pytest.mark.parametrize("fault", sorted(UNUSABLE_OUTPUT))

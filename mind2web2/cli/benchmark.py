@@ -175,12 +175,7 @@ def _add_submission(commands: Subcommands) -> None:
     submit = commands.add_parser("submit", help="pack an agent's answers and results", description=SUBMIT)
     for parser in (validate, submit):
         parser.add_argument("agent", metavar="AGENT", help="a folder under answers/")
-        parser.add_argument(
-            "--task_list",
-            metavar="FILE",
-            type=Path,
-            help="the expected tasks: an id a line, or CSV with a column task_id (default: the agent's)",
-        )
+        _add_task_list(parser, "the expected tasks", "the agent's")
         parser.add_argument(
             "--num_runs", metavar="N", type=positive_int, default=3, help="answers to each task (default: 3)"
         )
@@ -205,13 +200,15 @@ def _add_tasks_root(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_task_list(parser: argparse.ArgumentParser) -> None:
+def _add_task_list(
+    parser: argparse.ArgumentParser, subject: str = "the tasks", default: str = "all that are there"
+) -> None:
     """Add ``--task_list``."""
     parser.add_argument(
         "--task_list",
         metavar="FILE",
         type=Path,
-        help="the tasks: an id a line, or CSV with a column task_id (default: all that are there)",
+        help=f"{subject}: an id a line, or CSV with a column task_id (default: {default})",
     )
 
 

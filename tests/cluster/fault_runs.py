@@ -192,8 +192,7 @@ def main() -> int:
                 asked = faulty_run(project, cluster, database, judge, fault, after, roots)
             wrong, lost = compared(project, plain, database)
             repeated = asked - requests
-            # In flight at the judge, and received a moment ago but not stored yet.
-            is_bad = wrong or lost or not 0 <= repeated <= (options.nodes + 1) * IN_FLIGHT
+            is_bad = wrong or lost or not 0 <= repeated <= options.nodes * IN_FLIGHT
             bad += bool(is_bad)
             sys.stdout.write(
                 f"run {number + 1}: {fault} after {after} of {requests} requests: {wrong} wrong answers, "

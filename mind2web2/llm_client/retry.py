@@ -163,11 +163,12 @@ class Attempts:
     async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
         """Return the completion; the last ``RequestFailedError`` is raised when retries do not help."""
         tries = refusals = outages = 0
+        earlier: RequestFailedError | None = None
         loop = asyncio.get_running_loop()
         while True:
             started_s = loop.time()
             try:
-                return await self._sent(request)
+                return await self._sent(request, earlier)
             except RequestFailedError as failure:
                 # While others succeed, the fault is this request's own.
                 is_outage = failure.is_unreachable and self._limiter.succeeded_at_s < started_s
@@ -185,11 +186,16 @@ class Attempts:
                     is_final = tries >= self._policy.tries or not failure.can_pass
                 if is_final or ((failure.is_too_fast or is_outage) and self._limiter.has_given_up(wait_s)):
                     raise
-                self._note(failure, wait_s, tries)
+                self._log(failure, wait_s, tries)
+                earlier = failure
             await asyncio.sleep(wait_s)
 
-    async def _sent(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
+    async def _sent(
+        self, request: Callable[[], Awaitable[Completion]], earlier: RequestFailedError | None = None
+    ) -> Completion:
         async with self._limit, self._limiter.passing() as sent:
+            if earlier is not None:  # the limiter may give up before a retry is sent
+                self._retries.note(earlier.kind)
             self.made += 1
             try:
                 completion = await self._in_time(request)
@@ -209,8 +215,7 @@ class Attempts:
         except TimeoutError as error:
             raise RequestFailedError(f"no answer within {timeout_s:g} s") from error
 
-    def _note(self, failure: RequestFailedError, wait_s: float, tries: int) -> None:
-        self._retries.note(failure.kind)
+    def _log(self, failure: RequestFailedError, wait_s: float, tries: int) -> None:
         # In an outage every request of a run logs this.
         alike = {"alike": f"judge request: {failure.kind}"}
         if failure.is_too_fast:

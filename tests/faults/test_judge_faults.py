@@ -104,8 +104,8 @@ async def test_retries_end(judge, fault):
     assert isinstance(failure, JudgeUnavailableError)
     tries = retries.reasons.total() + 1
     assert tries >= 2
-    # A busy server may not have read a request that the client gives up.
-    assert visit.requests in (tries, tries - 1) or fault in HANGS
+    # A busy server may read a request only after the client's time limit for it.
+    assert visit.requests == tries or fault in HANGS
     assert " unavailable: " in str(failure)
 
 
@@ -114,8 +114,7 @@ async def test_a_server_that_lets_nobody_in_is_given_up(judge, fault):
     """After as much time as agreed, however often that is."""
     failure, visit, retries = await ask(judge, always(fault), replace(RETRY, total_s=0.01))
     assert isinstance(failure, JudgeUnavailableError)
-    # The time may end while the last retry waits for its turn.
-    assert retries.reasons["429"] <= visit.requests <= 1 + retries.reasons["429"] <= 10
+    assert visit.requests == 1 + retries.reasons["429"] <= 10
 
 
 @pytest.mark.parametrize("fault", sorted(UNUSABLE_OUTPUT))

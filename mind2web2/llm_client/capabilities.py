@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 from mind2web2.errors import ImagesRefusedError
 from mind2web2.llm_client.chat import ChatRequest, ImageLimit, OutputMode, TemplateSchema, WireRequest
@@ -48,16 +51,33 @@ def is_reasoning_model(model: str) -> bool:
     return _REASONING.match(model.lower().rsplit("/", 1)[-1]) is not None
 
 
+@dataclass
+class _ImagesTaken:
+    """What a model is known to take.
+
+    Args:
+        most: the largest number of images that it has taken.
+        probe: set when the request that tests a larger number has ended; ``None`` if there is none.
+    """
+
+    limit: ImageLimit = field(default_factory=ImageLimit)
+    most: int = 0
+    probe: asyncio.Event | None = None
+
+
 class Capabilities:
     """Chooses the form of each request by the refusals of earlier ones.
 
     Args:
         modes: the provider's ways to fill a template, the best first.
+        probes_images: whether a request with more images than any before is sent alone, so that a limit
+            costs one refusal instead of one for each concurrent request.
     """
 
-    def __init__(self, modes: Sequence[OutputMode]) -> None:
+    def __init__(self, modes: Sequence[OutputMode], *, probes_images: bool = True) -> None:
         self._modes = modes
-        self._image_limits: defaultdict[str, ImageLimit] = defaultdict(ImageLimit)
+        self._probes_images = probes_images
+        self._images: defaultdict[str, _ImagesTaken] = defaultdict(_ImagesTaken)
         self._refused: set[tuple[str, str]] = set()
 
     def wire(
@@ -94,11 +114,37 @@ class Capabilities:
         self._refused.add((wire.model, refused))
         return True
 
-    def check_images(self, model: str, images: Sequence[str]) -> None:
-        """Raise ``ImagesRefusedError`` for images beyond the known limit of a model."""
-        limit = self._image_limits[model]
-        if _is_beyond(limit, images):
-            raise limit.refusal(f"judge {model} takes {limit.in_words()}, as an earlier reply stated")
+    @asynccontextmanager
+    async def image_turn(self, model: str, images: Sequence[str]) -> AsyncIterator[None]:
+        """Wait until the model is known to take so many images, or be the request that tests it.
+
+        Raises:
+            ImagesRefusedError: the images are beyond the known limit.
+        """
+        known, count = self._images[model], len(images)
+        while count > known.most and known.probe is not None:
+            await known.probe.wait()
+        if _is_beyond(known.limit, images):
+            raise known.limit.refusal(
+                f"judge {model} takes {known.limit.in_words()}, as an earlier reply stated"
+            )
+        if count <= known.most or not self._probes_images:
+            yield
+            return
+        known.probe = probe = asyncio.Event()
+        try:
+            yield
+        except ImagesRefusedError:
+            raise
+        except Exception:
+            # Not about images, such as an outage: the others need not wait for each other.
+            known.most = count
+            raise
+        else:
+            known.most = count
+        finally:
+            known.probe = None
+            probe.set()
 
     def image_refusal(self, wire: WireRequest, failure: RequestFailedError) -> ImagesRefusedError | None:
         """Remember the image limit in a refusal; return the error if fewer or smaller images may pass."""
@@ -110,11 +156,11 @@ class Capabilities:
         limit = _image_limit(failure, images)
         if limit is None:
             return None
-        known = self._image_limits[wire.model]
+        known = self._images[wire.model].limit
         # A request that was in flight when the limit became known tells nothing about fewer images.
         merged = known if _is_beyond(known, images) else known.merged(limit)
         if merged != known:
-            self._image_limits[wire.model] = merged
+            self._images[wire.model].limit = merged
             log.warning(
                 "judge refuses images, less of each page is shown from now on model=%s takes=%s reason=%s",
                 wire.model,

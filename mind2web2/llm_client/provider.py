@@ -136,15 +136,18 @@ _REPLY_TRIES = 3
 class AsyncProviderClient(AsyncCalls):
     """A judge behind one transport.
 
+    Args:
+        probes_images: as ``Capabilities`` has it.
+
     Attributes:
         slowdown: the delays by rate limits.
         retries: the number of retries and their reasons.
     """
 
-    def __init__(self, transport: Transport, retry: RetryPolicy) -> None:
+    def __init__(self, transport: Transport, retry: RetryPolicy, *, probes_images: bool = True) -> None:
         self._transport = transport
         self._retry = retry
-        self._capabilities = Capabilities(transport.modes)
+        self._capabilities = Capabilities(transport.modes, probes_images=probes_images)
         self._limiters: dict[str, RateLimiter] = {}
         # The names that the server lists.
         self._models: list[str] = []
@@ -258,7 +261,8 @@ class _Exchange:
         messages = checked_messages(self._request.messages)
         turns = messages
         for number in range(1, _REPLY_TRIES + 1):
-            completion = await self._answered(turns, must_show_schema=number > 1)
+            async with self._capabilities.image_turn(self._request.model, image_urls(turns)):
+                completion = await self._answered(turns, must_show_schema=number > 1)
             try:
                 return await self._read(completion)
             except InvalidOutputError as problem:
@@ -301,7 +305,6 @@ class _Exchange:
 
     async def _answered(self, messages: list[dict[str, Any]], *, must_show_schema: bool) -> Completion:
         """Send the messages in the best form that the server accepts."""
-        self._capabilities.check_images(self._request.model, image_urls(messages))
         while True:
             wire = self._capabilities.wire(self._request, messages, self._schema)
             if self._schema is not None and (must_show_schema or wire.mode.shows_schema):

@@ -85,34 +85,28 @@ SIDE = "images have at most 1000 pixels a side, as this judge takes them"
 
 
 @pytest.mark.parametrize(
-    ("refuses", "options", "page_a", "is_refused"),
+    ("refuses", "options", "page_a", "most_refused"),
     [
-        (lambda _: None, [], (5,), False),
-        (takes(1, "At most 1 image(s) may be provided in one request."), [], (1, FIRST.format(1)), True),
-        (takes(0, "judge-1 is not a multimodal model"), [], (0, NONE_SHOWN), True),
-        (takes(0, "image input is not supported - hint: provide the mmproj", 500), [], (0, NONE_SHOWN), True),
-        (wants_strings, [], (0, NONE_SHOWN), True),
-        (takes_side(1000, "image dimensions exceed max allowed size: 1000 pixels"), [], (10, SIDE), True),
-        (takes_side(100, "The image is too large"), [], (0, NONE_SHOWN), True),
-        (takes(2, "Request Entity Too Large", 413), [], (2, FIRST.format(2)), True),
-        (takes(2, "too many"), ["--max_images", "2"], (2, FIRST.format(2)), False),
-        (
-            takes(1, "Too many images in request. Max is 1."),
-            ["--max_images", "2"],
-            (1, FIRST.format(1)),
-            True,
-        ),
-        (takes(0, "none"), ["--no_screenshots"], (0, NONE_SHOWN), False),
+        (lambda _: None, [], (5,), 0),
+        (takes(1, "At most 1 image(s) may be provided in one request."), [], (1, FIRST.format(1)), 1),
+        (takes(0, "judge-1 is not a multimodal model"), [], (0, NONE_SHOWN), 1),
+        (takes(0, "image input is not supported - hint: provide the mmproj", 500), [], (0, NONE_SHOWN), 1),
+        (wants_strings, [], (0, NONE_SHOWN), 15),
+        (takes_side(1000, "image dimensions exceed max allowed size: 1000 pixels"), [], (10, SIDE), 1),
+        (takes_side(100, "The image is too large"), [], (0, NONE_SHOWN), 4),
+        (takes(2, "Request Entity Too Large", 413), [], (2, FIRST.format(2)), 1),
+        (takes(2, "too many"), ["--max_images", "2"], (2, FIRST.format(2)), 0),
+        (takes(1, "Too many images in request. Max is 1."), ["--max_images", "2"], (1, FIRST.format(1)), 1),
+        (takes(0, "none"), ["--no_screenshots"], (0, NONE_SHOWN), 0),
     ],
 )
-def test_all_is_scored_with_the_images_that_a_judge_takes(project, refuses, options, page_a, is_refused):
-    """A limit is found by the first requests, stands in the evidence, and a replay shows just as much."""
+def test_all_is_scored_with_the_images_that_a_judge_takes(project, refuses, options, page_a, most_refused):
+    """A limit is found by few requests a run, stands in the evidence, and a replay shows just as much."""
     with JudgeServer(verdict, faults=refuses) as server:
         run = evaluate("--judge_base_url", server.base_url, *options)
     assert run.returncode == 0, run.stdout
     refused = [body for body in server.requests if refuses(body) is not None]
-    # At most the requests in flight at first.
-    assert bool(refused) is is_refused and len(refused) <= 15
+    assert min(most_refused, 1) <= len(refused) <= most_refused
     pages, scores = shown(project)
     assert pages == {page_a}
     assert scores == {(("a", 1.0), ("b", 1.0), ("c", 1.0), ("wide", 0.0), ("cold", 1.0))}

@@ -508,48 +508,20 @@ async def test_a_request_that_cannot_be_made_is_the_judges_failure(quick):
     assert server.requests == []
 
 
-async def test_a_limit_on_images_is_remembered(quick):
-    """Later requests beyond it are not sent."""
+async def test_a_limit_on_images_is_found_by_one_request(quick):
+    """Concurrent requests with as many images wait for it; those beyond the limit are not sent."""
     images = [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{n}aGk"}} for n in range(5)]
     requests = [
         question(messages=[{"role": "user", "content": [*images[:number], {"type": "text", "text": "?"}]}])
-        for number in (5, 3, 2)
+        for number in (5, 5, 4, 3, 2, 2, 1, 5)
     ]
     refused = faults.status(400, "At most 2 image(s) may be provided in one request.")
     with JudgeServer(faults=lambda body: refused if len(image_urls(body)) > 2 else None) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, api_key="sk-test", retry=quick) as client:
-            for request in requests[:2]:
-                with pytest.raises(ImagesRefusedError) as caught:
-                    await client.chat(request)
-                assert caught.value.max_images == 2
-            assert (await client.chat(requests[2])).value is not None
-        assert [len(image_urls(body)) for body in server.requests] == [5, 2]
-
-
-async def test_a_refusal_of_images_beyond_the_known_limit_lowers_it_no_further(quick):
-    """Requests in flight when the first refusal comes: no server has refused fewer images than these."""
-    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk"}}
-    requests = [
-        question(messages=[{"role": "user", "content": [image] * number + [{"type": "text", "text": "?"}]}])
-        for number in (8, 5)
-    ]
-    is_asked, may_come = threading.Event(), threading.Event()
-
-    def refuse(body):
-        if len(image_urls(body)) == 5:
-            is_asked.set()
-            may_come.wait(20)
-        else:
-            is_asked.wait(20)
-        return faults.status(400, "too many images")
-
-    with JudgeServer(faults=refuse) as server:
-        async with AsyncOpenAIClient(base_url=server.base_url, api_key="sk-test", retry=quick) as client:
-            for asked in [asyncio.create_task(client.chat(request)) for request in requests]:
-                with pytest.raises(ImagesRefusedError) as caught:
-                    await asked
-                assert caught.value.max_images == 4
-                may_come.set()
+            results = await asyncio.gather(*map(client.chat, requests), return_exceptions=True)
+    assert [error.max_images for error in results if isinstance(error, ImagesRefusedError)] == [2] * 5
+    assert [len(image_urls(body)) for body in server.requests if len(image_urls(body)) > 2] == [5]
+    assert len(server.requests) == 4
 
 
 async def test_strings_are_sent_to_a_server_that_wants_them(quick):

@@ -414,7 +414,8 @@ class BatchClient(AsyncProviderClient):
     """A judge behind batch jobs; the caller enters ``jobs``."""
 
     def __init__(self, jobs: BatchJobs) -> None:
-        super().__init__(BatchTransport(jobs), RetryPolicy())
+        # A request that goes alone would take a batch job of its own.
+        super().__init__(BatchTransport(jobs), RetryPolicy(), probes_images=False)
 
     def _attempts(self, model: str, limit: Limit | None) -> Attempts:  # noqa: ARG002 (all are sent alike)
         return _Rounds(self._retry, limit, retries=self.retries)

@@ -26,7 +26,7 @@ from mind2web2.errors import (
 from mind2web2.judge.caching import AnswerJudge, RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore, JudgeLedger, rounded_usd
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
-from mind2web2.judge_check.record import CheckRecord
+from mind2web2.judge.store import CheckRecord
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.barred import BarredList
 from mind2web2.pages.captures import SharedCaptures

@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple, Self
 from urllib.parse import unquote
 
-from mind2web2.rubric.evidence import Flag, FlagKind
+from mind2web2.rubric.verdicts import Flag, FlagKind
 from mind2web2.utils.invisible_characters import (
     hidden_runs,
     made_visible,

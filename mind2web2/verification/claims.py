@@ -19,7 +19,7 @@ from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.judge.protocol import Subject
 from mind2web2.pages.captures import PreparedPage
 from mind2web2.prompts.blocks import flags_of
-from mind2web2.rubric.evidence import (
+from mind2web2.rubric.verdicts import (
     NO_PAGE_NAMED,
     Evidence,
     PageCheck,

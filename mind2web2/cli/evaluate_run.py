@@ -66,7 +66,7 @@ from mind2web2.runs.run import (
 )
 from mind2web2.runs.sharding.shards import FILE_NAME as SHARDS_NAME
 from mind2web2.runs.sharding.shards import ShardState, shard_states, shards_text
-from mind2web2.scheduling.scheduler import MOST_PENDING, ExecutionOptions
+from mind2web2.scheduling import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.files import mirror, network_file_system
 from mind2web2.utils.gc_tuning import loaded_for_good, loading

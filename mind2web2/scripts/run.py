@@ -22,7 +22,7 @@ from mind2web2.judge.caching import AnswerJudge
 from mind2web2.judge.protocol import DualSemaphore
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.rubric.verdicts import is_score
-from mind2web2.scheduling.scheduler import (
+from mind2web2.scheduling import (
     STOPPED,
     EvaluateAnswer,
     ScriptBlockedError,

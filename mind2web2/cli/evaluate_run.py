@@ -42,8 +42,7 @@ from mind2web2.errors import JudgmentStoreError, ResultWriteError, StorageError,
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge, keyed_part
 from mind2web2.judge.protocol import Admission, RunUsage
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.judge_check.record import CheckRecord, last_check
+from mind2web2.judge.store import FILE_NAME, CheckRecord, JudgmentStore, last_check
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, own_prices
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
 from mind2web2.pages.barred import default_barred
@@ -64,7 +63,7 @@ from mind2web2.runs.run import (
     merge_all_results,
     uncached_pages,
 )
-from mind2web2.scheduling.scheduler import MOST_PENDING, ExecutionOptions
+from mind2web2.scheduling import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.files import mirror, network_file_system
 from mind2web2.utils.gc_tuning import loaded_for_good, loading

@@ -30,10 +30,11 @@ from mind2web2.cli.options import (
     paths_of,
     storage_state_of,
 )
-from mind2web2.cli.settings_file import judge_client, judge_server
-from mind2web2.cli.suggestions import (
+from mind2web2.cli.settings import (
     caching_command,
     checked_under,
+    judge_client,
+    judge_server,
     suggested_check,
     suggested_command,
     suggested_forgetting,

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
-from mind2web2.capture.quality.failures import PageFailureError
+from mind2web2.capture.quality import PageFailureError
 from mind2web2.capture.record import CapturedPage, CaptureRecord, PageKind, RefusedConnection, Trouble
 from mind2web2.capture.settings import CaptureSettings, StoredResponses
 from mind2web2.errors import BrowserGoneError

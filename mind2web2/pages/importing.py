@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mind2web2.capture.quality.signs import PageObservation, signs_of_trouble
+from mind2web2.capture.quality import PageObservation, signs_of_trouble
 from mind2web2.capture.record import CapturedPage, CaptureRecord
 from mind2web2.capture.settings import StoredResponse, StoredResponses
 from mind2web2.errors import CacheWriteError, CaptureError, DocumentError, UsageError

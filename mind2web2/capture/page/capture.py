@@ -19,8 +19,7 @@ from mind2web2.capture.page.scrolling import Scrolled, scroll_through
 from mind2web2.capture.page.text import PageText, read_text
 from mind2web2.capture.page.unfolding import Cleared, Unfolded, close_banners, pass_consent_wall, unfold
 from mind2web2.capture.page.visit import PageState, Visit
-from mind2web2.capture.quality.failures import PASSING_STATUSES
-from mind2web2.capture.quality.signs import PageObservation, signs_of_trouble
+from mind2web2.capture.quality import PASSING_STATUSES, PageObservation, signs_of_trouble
 from mind2web2.capture.record import Trouble
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.urls.parts import lookup_key

@@ -22,7 +22,7 @@ from mind2web2.capture.page.isolated_world import (
 )
 from mind2web2.capture.page.navigation import Guard, Navigation
 from mind2web2.capture.page.virtual_time import PageClock
-from mind2web2.capture.quality.failures import PageFailureError, failure_of_navigation
+from mind2web2.capture.quality import PageFailureError, failure_of_navigation
 from mind2web2.capture.settings import CaptureSettings
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from servers.toothed_site import BEHIND, FACT, ToothedSite
 from mind2web2.capture.browser.browser import Browser
 from mind2web2.capture.network.proxy import FilteringProxy
 from mind2web2.capture.page.visit import Visit
-from mind2web2.capture.quality.failures import PageFailureError
+from mind2web2.capture.quality import PageFailureError
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 
 LONG_S = 20.0

@@ -1,4 +1,4 @@
-"""Reasons why a page could not be captured, and signs that a captured one is not what the author saw; pure."""
+"""Reasons why a page could not be captured, and signs that the wrong page was captured."""
 
 from __future__ import annotations
 

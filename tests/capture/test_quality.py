@@ -1,4 +1,4 @@
-"""Signs of trouble: pages that are wrong, pages that only mention such things, and what navigation errors mean."""
+"""Signs of trouble: wrong pages, pages that only mention trouble, and errors of navigation."""
 
 import json
 from pathlib import Path

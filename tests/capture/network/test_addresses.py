@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind2web2.capture.network.addresses import literal_address, refusal_reason
+from mind2web2.capture.network.destinations import literal_address, refusal_reason
 
 PRIVATE_NETWORKS = """
     0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24

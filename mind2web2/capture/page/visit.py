@@ -428,9 +428,9 @@ class PageClock:
     """Runs the virtual time of one page. Between calls of ``advance`` its timers stand still.
 
     Pages render late because they wait for responses or for timers. The browser's virtual time (DevTools
-    protocol, ``Emulation.setVirtualTimePolicy``) stands still while a request of the page is pending and jumps
-    from timer to timer while none is: seconds of a page's time pass in milliseconds of ours, and a response
-    that is slow is waited for, not guessed at.
+    protocol, ``Emulation.setVirtualTimePolicy``) stands still while a request of the page is pending and
+    jumps from timer to timer while none is: seconds of a page's time pass in milliseconds of ours, and a slow
+    response is waited for.
     """
 
     def __init__(self, session: CDPSession) -> None:

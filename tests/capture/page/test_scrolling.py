@@ -6,8 +6,8 @@ import pytest
 from capture.loaded import load
 from capture.small_site import SmallSite
 
+from mind2web2.capture.page.hidden_content import scroll_through
 from mind2web2.capture.page.isolated_world import FrameWorld
-from mind2web2.capture.page.scrolling import scroll_through
 from mind2web2.capture.settings import CaptureSettings
 
 PIXEL = (

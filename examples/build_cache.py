@@ -21,7 +21,7 @@ from pathlib import Path
 from site_server import SITE, SiteServer
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.pages.crawl import AgentCache, CrawlProgress, TaskCitations, TaskPages, crawl, find_citations
 from mind2web2.runs.answers import read_answer
 

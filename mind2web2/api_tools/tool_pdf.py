@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from mind2web2.api_tools.download import MAX_DOWNLOAD_BYTES, download
 from mind2web2.api_tools.tool_arxiv import id_from_pdf_link
+from mind2web2.capture.models import RenderedPdf
 from mind2web2.capture.pdf import (
     HEADER_BYTES,
-    RenderedPdf,
     looks_like_pdf,
     render_pdf,
 )

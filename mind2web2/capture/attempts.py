@@ -13,9 +13,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
+from mind2web2.capture.models import (
+    CapturedPage,
+    CaptureRecord,
+    CaptureSettings,
+    PageKind,
+    RefusedConnection,
+    StoredResponses,
+    Trouble,
+)
 from mind2web2.capture.quality import PageFailureError
-from mind2web2.capture.record import CapturedPage, CaptureRecord, PageKind, RefusedConnection, Trouble
-from mind2web2.capture.settings import CaptureSettings, StoredResponses
 from mind2web2.errors import BrowserGoneError
 from mind2web2.urls.parts import clean_url, split_url
 from mind2web2.urls.tools import lookup_key, normalize_url_for_browser

@@ -10,8 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from mind2web2.capture.attempts import CaptureTools, PageTries
-from mind2web2.capture.record import CapturedPage, CaptureRecord
-from mind2web2.capture.settings import CaptureSettings, StoredResponses
+from mind2web2.capture.models import CapturedPage, CaptureRecord, CaptureSettings, StoredResponses
 from mind2web2.errors import DocumentError, MachineError
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import NamedTuple
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-from mind2web2.capture.record import Trouble, TroubleKind
+from mind2web2.capture.models import Trouble, TroubleKind
 from mind2web2.errors import CaptureError
 
 _NET_ERROR = re.compile(r"net::(ERR_[A-Z0-9_]+)")

@@ -18,7 +18,7 @@ from typing import Self
 
 from mind2web2 import __version__
 from mind2web2.api_tools.download import downloads_from
-from mind2web2.capture.settings import NetworkSettings
+from mind2web2.capture.models import NetworkSettings
 from mind2web2.cluster.sharing import (
     CaptureReply,
     ClusterCaptures,

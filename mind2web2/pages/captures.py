@@ -14,8 +14,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import ConfigDict
 
-from mind2web2.capture.record import CapturedPage, CaptureRecord
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.models import CapturedPage, CaptureRecord, CaptureSettings
 from mind2web2.errors import CacheWriteError, CaptureError, MachineError
 from mind2web2.llm_client.chat import NO_LIMIT, ImageLimit, Limit
 from mind2web2.pages.cache_files import screenshot_bytes

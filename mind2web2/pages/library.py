@@ -9,9 +9,9 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from mind2web2.capture.record import notes_for_judge
+from mind2web2.capture.models import RenderedPdf, notes_for_judge
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
 from mind2web2.pages.captures import (
     DoubtfulPageError,
@@ -31,9 +31,6 @@ from mind2web2.utils.aio import SharedWork
 from mind2web2.utils.images import cut_screenshot
 from mind2web2.utils.invisible_characters import made_visible
 from mind2web2.utils.workers import run_in_worker
-
-if TYPE_CHECKING:
-    from mind2web2.capture.pdf import RenderedPdf
 
 __all__ = ["PageCache", "PageLibrary", "PageRequest", "PageSettings", "PreparedPage"]
 

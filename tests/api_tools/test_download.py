@@ -9,7 +9,7 @@ import pytest
 from servers.local_http import Answer, LocalHttp
 
 from mind2web2.api_tools.download import MAX_TRIES, download, downloads_from
-from mind2web2.capture.settings import NetworkSettings
+from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import CaptureError
 
 ANYWHERE = NetworkSettings(allow_private_network=True)

@@ -11,8 +11,8 @@ from servers.local_http import Answer, LocalHttp
 
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.api_tools.tool_pdf import PDFParser, is_pdf
+from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.pdf import MAX_PAGE_IMAGE_PIXELS, MAX_PAGE_IMAGE_SIDE_PX, render_pdf
-from mind2web2.capture.settings import NetworkSettings
 from mind2web2.errors import CaptureError, DocumentError
 
 ANYWHERE = NetworkSettings(allow_private_network=True)

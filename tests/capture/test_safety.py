@@ -11,8 +11,8 @@ from servers.hostile_site import WAYS, WITHOUT_REQUEST, CanaryNames, host_of, ho
 from servers.tcp_server import tcp_server, udp_canary
 
 from mind2web2.capture.browser.browser import Browser
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 
 LOOPBACK = ip_address("127.0.0.1")
 # A secure context, as an https page is, without a certificate.

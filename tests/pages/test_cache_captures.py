@@ -11,7 +11,7 @@ from textwrap import dedent
 import pytest
 from PIL import Image
 
-from mind2web2.capture.record import CapturedPage, CaptureRecord, Trouble
+from mind2web2.capture.models import CapturedPage, CaptureRecord, Trouble
 from mind2web2.errors import CacheWriteError, DocumentError
 from mind2web2.pages.cache import CacheFileSys
 

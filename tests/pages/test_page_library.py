@@ -11,7 +11,7 @@ from fixtures.pdf_files import pdf
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys
-from mind2web2.capture.record import CapturedPage, CaptureRecord
+from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.errors import CacheReadError, CaptureError
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.captures import DoubtfulPageError

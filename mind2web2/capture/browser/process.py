@@ -24,7 +24,7 @@ from mind2web2.capture.browser.program import (
     start_virtual_display,
     version_of,
 )
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.models import CaptureSettings
 from mind2web2.errors import MachineError
 
 if TYPE_CHECKING:

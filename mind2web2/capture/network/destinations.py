@@ -13,8 +13,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Literal, Protocol
 from weakref import WeakValueDictionary
 
+from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.network.upstream import Upstream, is_private_name, parsed_upstream, upstream_for
-from mind2web2.capture.settings import NetworkSettings
 
 IPAddress = IPv4Address | IPv6Address
 

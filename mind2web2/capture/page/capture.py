@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mind2web2.capture.models import CaptureSettings, Trouble
 from mind2web2.capture.page.documents import read_file_content
 from mind2web2.capture.page.hidden_content import (
     Cleared,
@@ -27,8 +28,6 @@ from mind2web2.capture.page.screenshot import set_window, take_screenshot
 from mind2web2.capture.page.text import PageText, read_text
 from mind2web2.capture.page.visit import PageState, Visit
 from mind2web2.capture.quality import PASSING_STATUSES, PageObservation, signs_of_trouble
-from mind2web2.capture.record import Trouble
-from mind2web2.capture.settings import CaptureSettings
 from mind2web2.urls.parts import lookup_key
 
 if TYPE_CHECKING:

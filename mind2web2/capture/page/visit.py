@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from mind2web2.capture.models import CaptureSettings
 from mind2web2.capture.page.isolated_world import (
     FrameWorld,
     ScriptError,
@@ -22,7 +23,6 @@ from mind2web2.capture.page.isolated_world import (
 )
 from mind2web2.capture.page.navigation import Guard, Navigation
 from mind2web2.capture.quality import PageFailureError, failure_of_navigation
-from mind2web2.capture.settings import CaptureSettings
 
 if TYPE_CHECKING:
     from patchright.async_api import CDPSession, Dialog, Page, Request

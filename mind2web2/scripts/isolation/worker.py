@@ -24,7 +24,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from mind2web2.api_tools.download import downloads_from, refusals_told
-from mind2web2.capture.settings import NetworkSettings
+from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings
 from mind2web2.judge.protocol import Failure, Subject

@@ -19,8 +19,8 @@ from servers.tcp_server import tcp_server
 from mind2web2.capture.browser import process as browser_process
 from mind2web2.capture.browser.browser import Browser
 from mind2web2.capture.browser.program import browser_environment, find_browser
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.errors import BrowserGoneError, MachineError
 
 PAGE = 200, {"Content-Type": "text/html"}, "<title>page</title>"
@@ -328,7 +328,7 @@ SCRIPT = textwrap.dedent(
     """
     import asyncio, sys
     from mind2web2.capture.browser.browser import Browser
-    from mind2web2.capture.settings import CaptureSettings
+    from mind2web2.capture.models import CaptureSettings
 
     async def main():
         async with Browser(CaptureSettings()) as browser, browser.page("socks5://127.0.0.1:9") as (page, _):

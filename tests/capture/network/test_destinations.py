@@ -6,6 +6,7 @@ from ipaddress import ip_address
 
 import pytest
 
+from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.network import destinations
 from mind2web2.capture.network.destinations import (
     DestinationFailedError,
@@ -13,7 +14,6 @@ from mind2web2.capture.network.destinations import (
     Destinations,
     own_address_reason,
 )
-from mind2web2.capture.settings import NetworkSettings
 
 PUBLIC = NetworkSettings()
 ANYWHERE = NetworkSettings(allow_private_network=True)

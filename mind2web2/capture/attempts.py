@@ -29,7 +29,7 @@ from mind2web2.urls.tools import lookup_key, normalize_url_for_browser
 from mind2web2.utils.text import retry_after_s
 
 if TYPE_CHECKING:
-    from mind2web2.capture.browser.browser import Browser
+    from mind2web2.capture.browser import Browser
     from mind2web2.capture.network.proxy import FilteringProxy, ProxySession
     from mind2web2.capture.page.capture import Sighting
 

@@ -51,7 +51,7 @@ class BatchBrowserManager:
         Raises:
             MachineError: there is no browser, or it does not start; the text names the remedy.
         """
-        from mind2web2.capture.browser.browser import Browser
+        from mind2web2.capture.browser import Browser
         from mind2web2.capture.network.proxy import FilteringProxy
 
         async with AsyncExitStack() as exits:

@@ -10,7 +10,7 @@ from patchright.async_api import Error
 from servers.hostile_site import WAYS, WITHOUT_REQUEST, CanaryNames, host_of, hostile_site, http_server
 from servers.tcp_server import tcp_server, udp_canary
 
-from mind2web2.capture.browser.browser import Browser
+from mind2web2.capture.browser import Browser
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
 

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from servers.toothed_site import BEHIND, FACT, ToothedSite
 
-from mind2web2.capture.browser.browser import Browser
+from mind2web2.capture.browser import Browser
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
 from mind2web2.capture.page.visit import Visit

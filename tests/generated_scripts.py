@@ -12,7 +12,7 @@ from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.scheduling.scheduler import (
+from mind2web2.scheduling import (
     ExecutionOptions,
     check_asking,
     check_look,

@@ -42,32 +42,28 @@ from mind2web2.errors import JudgmentStoreError, ResultWriteError, StorageError,
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge, keyed_part
 from mind2web2.judge.protocol import Admission, RunUsage
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.judge_check.record import CheckRecord, last_check
+from mind2web2.judge.store import FILE_NAME, CheckRecord, JudgmentStore, last_check
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, own_prices
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
 from mind2web2.pages.barred import default_barred
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, AnswerOutcome, RunParts
-from mind2web2.runs.answers import RunFolders, TaskWork
+from mind2web2.runs.answers import SHARDS_NAME, RunFolders, ShardState, TaskWork, shard_states, shards_text
 from mind2web2.runs.freshness import changed_scripts
-from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
-from mind2web2.runs.progress_file import ProgressFile, write_usage
-from mind2web2.runs.results import published, write_file
+from mind2web2.runs.results import PROGRESS_NAME, published, write_file, write_usage
 from mind2web2.runs.run import (
     AnswerRunner,
     Concurrency,
     DualSemaphore,
+    ProgressFile,
     RunProgress,
     evaluate_work,
     generate_result_summary,
     merge_all_results,
     uncached_pages,
 )
-from mind2web2.runs.sharding.shards import FILE_NAME as SHARDS_NAME
-from mind2web2.runs.sharding.shards import ShardState, shard_states, shards_text
-from mind2web2.scheduling.scheduler import MOST_PENDING, ExecutionOptions
+from mind2web2.scheduling import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.files import mirror, network_file_system
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
@@ -75,8 +71,7 @@ from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 
 if TYPE_CHECKING:
-    from mind2web2.cluster.node import NodeParts
-    from mind2web2.cluster.sharing import BudgetTerms
+    from mind2web2.cluster.node import BudgetTerms, NodeParts
     from mind2web2.judge.batch.jobs import BatchJobs
     from mind2web2.scripts.isolation.run import Isolation
 
@@ -239,8 +234,7 @@ async def _cluster(
 ) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
     """Open a Ray cluster, whose nodes evaluate the answers."""
     from mind2web2.cluster.engine import RayEngine, ray_connected
-    from mind2web2.cluster.node import NodeSetup
-    from mind2web2.cluster.sharing import BudgetTerms
+    from mind2web2.cluster.node import BudgetTerms, NodeSetup
     from mind2web2.judge.shared_store import SharedJudgmentStore
 
     options = run.options
@@ -286,8 +280,7 @@ async def node_parts(
     options: argparse.Namespace, judge_check: CheckRecord | None, terms: BudgetTerms | None
 ) -> AsyncIterator[NodeParts]:
     """Open the parts of a run on a node of a cluster."""
-    from mind2web2.cluster.node import NodeParts, NodeStore
-    from mind2web2.cluster.sharing import ClusterCaptures, LeasedBudget
+    from mind2web2.cluster.node import ClusterCaptures, LeasedBudget, NodeParts, NodeStore
     from mind2web2.llm_client import LLMClient
 
     with loading():

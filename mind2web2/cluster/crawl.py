@@ -14,7 +14,7 @@ from typing import Any
 from mind2web2 import __version__
 from mind2web2.capture.models import CapturedPage, CaptureSettings
 from mind2web2.cluster.engine import MOST_LOSSES, MOST_STARTS, placed_actor, ray_connected
-from mind2web2.cluster.sharing import node_for, version_problem
+from mind2web2.cluster.node import node_for, version_problem
 from mind2web2.errors import MachineError
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import redirect_target
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.scheduling.scheduler import check_look, is_on_the_loop, watching
+from mind2web2.scheduling import check_look, is_on_the_loop, watching
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
 

@@ -24,8 +24,7 @@ from mind2web2.pages.captures import (
     cut_text,
     shared_cache,
 )
-from mind2web2.prompts import HashedText, encodable
-from mind2web2.prompts.blocks import address_flags, flags_of, one_a_kind
+from mind2web2.prompts import HashedText, address_flags, encodable, flags_of, one_a_kind
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import SharedWork
 from mind2web2.utils.images import cut_screenshot

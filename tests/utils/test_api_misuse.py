@@ -3,7 +3,7 @@
 import pytest
 from projects import ClaimJudge, Project, evaluate
 
-from mind2web2.scheduling.scheduler import ExecutionOptions
+from mind2web2.scheduling import ExecutionOptions
 from mind2web2.scripts.isolation.run import Isolation
 
 # What a script does in line 24, and what its answer's reason says of it.

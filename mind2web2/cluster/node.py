@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from mind2web2 import __version__
-from mind2web2.api_tools.download import downloads_from
-from mind2web2.capture.settings import NetworkSettings
+from mind2web2.capture.settings import NetworkSettings, downloads_from
 from mind2web2.cluster.sharing import (
     CaptureReply,
     ClusterCaptures,

@@ -26,7 +26,7 @@ from mind2web2.judge.shared_store import JudgmentDatabase
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.captures import OpenBrowser, PageCache, SharedCaptures
-from mind2web2.urls.tools import normalize_url_for_browser
+from mind2web2.urls.parts import normalize_url_for_browser
 from mind2web2.utils.files import mirror
 
 log = logging.getLogger(__name__)

@@ -74,8 +74,7 @@ from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 
 if TYPE_CHECKING:
-    from mind2web2.cluster.node import NodeParts
-    from mind2web2.cluster.sharing import BudgetTerms
+    from mind2web2.cluster.node import BudgetTerms, NodeParts
     from mind2web2.judge.batch.jobs import BatchJobs
     from mind2web2.scripts.isolation.run import Isolation
 
@@ -238,8 +237,7 @@ async def _cluster(
 ) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
     """Open a Ray cluster, whose nodes evaluate the answers."""
     from mind2web2.cluster.engine import RayEngine, ray_connected
-    from mind2web2.cluster.node import NodeSetup
-    from mind2web2.cluster.sharing import BudgetTerms
+    from mind2web2.cluster.node import BudgetTerms, NodeSetup
     from mind2web2.judge.shared_store import SharedJudgmentStore
 
     options = run.options
@@ -285,8 +283,7 @@ async def node_parts(
     options: argparse.Namespace, judge_check: CheckRecord | None, terms: BudgetTerms | None
 ) -> AsyncIterator[NodeParts]:
     """Open the parts of a run on a node of a cluster."""
-    from mind2web2.cluster.node import NodeParts, NodeStore
-    from mind2web2.cluster.sharing import ClusterCaptures, LeasedBudget
+    from mind2web2.cluster.node import ClusterCaptures, LeasedBudget, NodeParts, NodeStore
     from mind2web2.llm_client import LLMClient
 
     with loading():

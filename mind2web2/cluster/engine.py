@@ -20,8 +20,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from mind2web2.cluster.node import NodeActor, NodeJob, NodeReport, NodeSetup
-from mind2web2.cluster.sharing import ClusterNews
+from mind2web2.cluster.node import ClusterNews, NodeActor, NodeJob, NodeReport, NodeSetup
 from mind2web2.errors import (
     JudgeUnusableError,
     JudgmentStoreError,

@@ -1,4 +1,4 @@
-"""What nodes share: the dollars of a run, the limits of a judge's server, and the captures of each host."""
+"""Nodes share the dollars of a run, the limits of a judge's server, and the captures of each host."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ import pytest
 from servers.judge_server import JudgeServer, rate_limited
 from servers.postgres_server import PostgresServer
 
-from mind2web2.cluster.sharing import (
+from mind2web2.cluster.node import (
     BudgetTerms,
     CaptureReply,
     ClusterCaptures,

@@ -10,8 +10,7 @@ from measuring import title
 
 from mind2web2.runs.metrics import sampled_metrics
 from mind2web2.runs.score_matrix import ScoredAnswer, score_grid
-from mind2web2.statistics.bootstrap import bootstrap_intervals
-from mind2web2.statistics.variance import nested_variance
+from mind2web2.statistics.uncertainty import bootstrap_intervals, nested_variance
 
 SIMULATIONS = 2000
 RESAMPLES = 1000

@@ -15,7 +15,7 @@ from mind2web2.judge.protocol import Judge
 from mind2web2.pages.captures import PageCapture
 from mind2web2.rubric.builder import Rubric, plain_info, tree_as_dict, tree_statistics
 from mind2web2.rubric.node import AggregationStrategy, VerificationNode
-from mind2web2.scheduling.scheduler import Request, deferrable, verifying
+from mind2web2.scheduling import Request, deferrable, verifying
 from mind2web2.utils.api_misuse import report_misuse, script_api
 from mind2web2.verification.context import NO_INSTRUCTION, NOT_PASSED
 from mind2web2.verification.extractor import EvaluatorConfig, Extractor, create_evaluator

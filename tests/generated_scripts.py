@@ -11,7 +11,7 @@ from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import AnswerCache, PageLibrary
-from mind2web2.scheduling.scheduler import (
+from mind2web2.scheduling import (
     ExecutionOptions,
     check_asking,
     check_look,

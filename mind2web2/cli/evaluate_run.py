@@ -41,8 +41,7 @@ from mind2web2.errors import JudgmentStoreError, ResultWriteError, StorageError,
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge, keyed_part
 from mind2web2.judge.protocol import Admission, RunUsage
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.judge_check.record import CheckRecord, last_check
+from mind2web2.judge.store import FILE_NAME, CheckRecord, JudgmentStore, last_check
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, own_prices
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
 from mind2web2.pages.captures import SharedCaptures
@@ -66,7 +65,7 @@ from mind2web2.runs.run import (
 )
 from mind2web2.runs.sharding.shards import FILE_NAME as SHARDS_NAME
 from mind2web2.runs.sharding.shards import ShardState, shard_states, shards_text
-from mind2web2.scheduling.scheduler import MOST_PENDING, ExecutionOptions
+from mind2web2.scheduling import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.aio import loaded_for_good, loading
 from mind2web2.utils.files import mirror, network_file_system

@@ -25,7 +25,7 @@ from mind2web2.llm_client.messages import with_fewer_images
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retry import Retries
-from mind2web2.scheduling.scheduler import STOPPED, check_look, cut_off
+from mind2web2.scheduling import STOPPED, check_look, cut_off
 from mind2web2.utils.api_misuse import script_api
 
 Purpose = Literal["verify", "extract", "script"]

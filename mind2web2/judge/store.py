@@ -1,9 +1,10 @@
-"""Stored judge replies: their fields, their keys, and the SQLite file that holds them."""
+"""Stored judge replies: their fields, their keys, and the SQLite file; and the last check of a judge."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 import sqlite3
 import time
@@ -17,12 +18,18 @@ from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mind2web2.errors import JudgmentStoreError
+from mind2web2 import __version__
+from mind2web2.errors import JudgmentStoreError, ResultWriteError
 from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message
 from mind2web2.llm_client.failures import one_line
 from mind2web2.prompts import HashedText
 from mind2web2.utils.aio import ThreadQueue
-from mind2web2.utils.files import network_file_system
+from mind2web2.utils.files import network_file_system, read_regular_file, write_whole
+
+log = logging.getLogger(__name__)
+
+# Of the last checks of judges, among the folders of agents, whose names do not begin with a dot.
+CHECKS_FOLDER = ".judge_checks"
 
 
 class Judgment(BaseModel):
@@ -458,3 +465,73 @@ def _missing_columns(connection: sqlite3.Connection) -> set[str]:
     present = {row[1] for row in connection.execute("PRAGMA table_info(judgments)")}
     # A table without a key is another program's.
     return set(_LATER_COLUMNS) - present if "key" in present else set()
+
+
+class CheckRecord(BaseModel):
+    """A judge's accuracy on the labelled set.
+
+    Args:
+        judge: ``None`` in a result, which names its judge itself.
+        cases: to which the judge replied; a sample is less than the whole set.
+        version: of this package, whose prompts were used.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    judge: JudgeIdentity | None = None
+    set_version: int
+    set_digest: str
+    is_whole_set: bool
+    cases: int
+    accuracy: float
+    low: float
+    high: float
+    version: str = __version__
+    checked: str
+
+
+def record_check(results_root: Path, judge: JudgeIdentity, record: CheckRecord) -> None:
+    """Keep a check; a sample replaces no check of the whole set.
+
+    Raises:
+        ResultWriteError: the folder cannot be written.
+    """
+    earlier = last_check(results_root, judge)
+    if earlier and earlier.set_version == record.set_version and earlier.is_whole_set > record.is_whole_set:
+        return
+    path = _check_path(results_root, judge)
+    try:
+        write_whole(path, record.model_dump_json(indent=2))
+    except OSError as error:
+        raise ResultWriteError(f"cannot write {path}: {error.strerror}") from error
+
+
+def last_check(results_root: Path, judge: JudgeIdentity) -> CheckRecord | None:
+    """Return the last check of a judge, ``None`` where there is none."""
+    path = _check_path(results_root, judge)
+    try:
+        return CheckRecord.model_validate_json(read_regular_file(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        log.warning("record of a judge's check cannot be read path=%s error=%s", path, type(error).__name__)
+        return None
+
+
+def check_text(result: Mapping[str, Any]) -> str | None:
+    """Return the judge's check that a result names, in words; ``None`` where it names none."""
+    run = result.get("run")
+    try:
+        found = CheckRecord.model_validate(run.get("judge_check") if isinstance(run, Mapping) else None)
+    except ValidationError:
+        return None
+    cases = "cases" if found.is_whole_set else "cases, a sample"
+    return (
+        f"{found.accuracy:.1%} right ({found.low:.1%} to {found.high:.1%}) of {found.cases} {cases}, "
+        f"set {found.set_version}, {found.checked[:10]}"
+    )
+
+
+def _check_path(results_root: Path, judge: JudgeIdentity) -> Path:
+    name = hashlib.sha256(judge.model_dump_json().encode()).hexdigest()[:32]
+    return results_root / CHECKS_FOLDER / f"{name}.json"

@@ -35,7 +35,7 @@ from mind2web2.pages.cache_files import (
     screenshot_bytes,
     sidecar_text,
 )
-from mind2web2.scheduling.scheduler import check_change, check_look, watching
+from mind2web2.scheduling import check_change, check_look, watching
 from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.files import is_leftover, mirror, text_sha256, write_together, write_whole

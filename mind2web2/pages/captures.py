@@ -20,7 +20,7 @@ from mind2web2.errors import CacheWriteError, CaptureError, MachineError
 from mind2web2.llm_client.chat import NO_LIMIT, ImageLimit, Limit
 from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.prompts import HashedText
-from mind2web2.rubric.evidence import TO_THIS_JUDGE, Flag, PageShown
+from mind2web2.rubric.verdicts import TO_THIS_JUDGE, Flag, PageShown
 from mind2web2.urls.parts import lookup_key
 
 PageKind = Literal["web", "pdf"]

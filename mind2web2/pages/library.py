@@ -27,8 +27,7 @@ from mind2web2.pages.captures import (
     cut_text,
     shared_cache,
 )
-from mind2web2.prompts import HashedText, encodable
-from mind2web2.prompts.blocks import address_flags, flags_of, one_a_kind
+from mind2web2.prompts import HashedText, address_flags, encodable, flags_of, one_a_kind
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import SharedWork
 from mind2web2.utils.images import cut_screenshot
@@ -47,7 +46,7 @@ from typing import Any
 from mind2web2.errors import CacheMiss
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.cache_files import redirect_target
-from mind2web2.scheduling.scheduler import check_look, is_on_the_loop, watching
+from mind2web2.scheduling import check_look, is_on_the_loop, watching
 from mind2web2.utils.api_misuse import script_api
 
 __all__ = ["PageCache", "PageLibrary", "PageRequest", "PageSettings", "PreparedPage"]

@@ -9,9 +9,8 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from mind2web2.rubric.aggregation import Outcome
-from mind2web2.rubric.evidence import Evidence, implied_verdict
 from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
+from mind2web2.rubric.verdicts import Evidence, Outcome, implied_verdict
 from mind2web2.utils.api_misuse import note_ignored_argument, script_api
 
 _UNDECIDED = Outcome(0.0, "initialized")

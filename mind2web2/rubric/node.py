@@ -8,8 +8,7 @@ from typing import Any, NoReturn, Protocol, get_args
 
 from pydantic_core import CoreSchema, SchemaSerializer, core_schema
 
-from mind2web2.rubric.aggregation import Outcome, Status, aggregate
-from mind2web2.rubric.evidence import Evidence
+from mind2web2.rubric.verdicts import Evidence, Outcome, Status, aggregate
 from mind2web2.utils.api_misuse import report_missing, script_api
 from mind2web2.utils.private_attributes import check_private_attributes
 

@@ -26,11 +26,11 @@ from mind2web2.errors import (
 from mind2web2.judge.caching import AnswerJudge, RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore, JudgeLedger, rounded_usd
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
-from mind2web2.judge_check.record import CheckRecord
+from mind2web2.judge.store import CheckRecord
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.citations import BarredList
 from mind2web2.pages.library import AnswerCache, PageLibrary
-from mind2web2.prompts.blocks import flags_of
+from mind2web2.prompts import flags_of
 from mind2web2.runs.answers import AnswerJob, AnswerSetting, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, moment_of, provenance_now
 from mind2web2.runs.provenance import JudgeRecord, Provenance, provenance_in, served_by
@@ -47,7 +47,7 @@ from mind2web2.runs.results import (
     write_file,
     write_result,
 )
-from mind2web2.scheduling.scheduler import ExecutionOptions, execution_options
+from mind2web2.scheduling import ExecutionOptions, execution_options
 from mind2web2.scripts.inputs import (
     AsOf,
     InputRecorder,

@@ -17,7 +17,7 @@ from mind2web2.judge.caching import REPLAY_ENDPOINT
 from mind2web2.judge.store import FILE_NAME, JudgeIdentity
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import listing_sha256
-from mind2web2.rubric.aggregation import is_score
+from mind2web2.rubric.verdicts import is_score
 from mind2web2.runs.answers import AnswerFile, AnswerJob, AnswerSetting, TaskWork, read_answer, select_answers
 from mind2web2.runs.provenance import (
     JudgeRecord,

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from mind2web2.runs.reader import QUOTE_MATCHES, ClaimFacts, Reservation, ResultFacts
 from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid, judge_models, mixture_warnings, score_grid
-from mind2web2.statistics.bootstrap import (
+from mind2web2.statistics.uncertainty import (
     LEVEL,
     METHOD,
     RESAMPLES,
@@ -19,9 +19,9 @@ from mind2web2.statistics.bootstrap import (
     SampledInterval,
     Statistic,
     TaskSums,
+    nested_variance,
     sampled_intervals,
 )
-from mind2web2.statistics.variance import nested_variance
 from mind2web2.utils.text import name_list
 
 # Digits after the point as published (file-layouts.md), by key; other numbers have four.

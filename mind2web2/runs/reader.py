@@ -12,8 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
-from mind2web2.rubric.aggregation import Outcome, Status, aggregate, is_score
-from mind2web2.rubric.evidence import TO_THIS_JUDGE, QuoteMatch, blocking_leaf_id
+from mind2web2.rubric.verdicts import (
+    TO_THIS_JUDGE,
+    Outcome,
+    QuoteMatch,
+    Status,
+    aggregate,
+    blocking_leaf_id,
+    is_score,
+)
 from mind2web2.utils.text import items, mapping, mappings
 
 # Sums of the same numbers may differ by their last digits from one Python to the next.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from mind2web2.rubric.aggregation import is_score
+from mind2web2.rubric.verdicts import is_score
 from mind2web2.runs.reader import NO_FACTS, ResultFacts
 from mind2web2.utils.text import name_list, natural_key
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import ResultWriteError, StorageError
-from mind2web2.rubric.aggregation import is_score
+from mind2web2.rubric.verdicts import is_score
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.reader import NO_FACTS, result_facts
 from mind2web2.runs.results import (

@@ -20,7 +20,7 @@ from mind2web2.judge.protocol import DualSemaphore
 from mind2web2.judge.store import FILE_NAME, NAMED_FILE
 from mind2web2.judge.transfer import EXPORT_SUFFIX, open_for_replay, reading, source_of
 from mind2web2.pages.library import PageLibrary
-from mind2web2.rubric.aggregation import is_score
+from mind2web2.rubric.verdicts import is_score
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import RunFolders, TaskWork, answer_files
 from mind2web2.runs.freshness import PresentReader

@@ -1,8 +1,8 @@
 """Eval scripts: read from disk, rewritten, compiled and imported under a name of their own.
 
 The rewriting lets verifications be deferred. Only ``async def`` functions are changed: a verification whose
-result is unused is called through ``scheduler.deferred``, and visible reads of results first wait for them.
-Reads that the syntax does not show refuse the attempt while the script runs (``scheduling.scheduler``).
+result is unused is called through ``scheduling.deferred``, and visible reads of results first wait for them.
+Reads that the syntax does not show refuse the attempt while the script runs (``scheduling``).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from mind2web2 import scheduling
 from mind2web2.errors import EvalScriptError
-from mind2web2.scheduling import scheduler
-from mind2web2.scheduling.scheduler import EvaluateAnswer
+from mind2web2.scheduling import EvaluateAnswer
 from mind2web2.utils.api_misuse import syntax_tree
 
 VERIFYING = frozenset({"verify", "batch_verify", "simple_verify", "verify_by_url", "verify_by_urls"})
@@ -47,7 +47,7 @@ _CONCURRENT = frozenset({"threading", "_thread", "concurrent", "multiprocessing"
 _WITHOUT_TASKS = frozenset({"sleep", "Semaphore", "BoundedSemaphore", "Lock", "Event"})
 
 
-# Names in a script's module for functions of ``scheduler``; ending in underscores, they are not mangled in
+# Names in a script's module for functions of ``scheduling``; ending in underscores, they are not mangled in
 # classes.
 _HELPERS = {
     "deferred": "__mind2web2_deferred__",
@@ -248,10 +248,10 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
     module, modules_before = _new_module(script_path), sys.modules.keys() | set()
     sys.modules[module.__name__] = module
     for function, name in _HELPERS.items():
-        setattr(module, name, getattr(scheduler, function))
+        setattr(module, name, getattr(scheduling, function))
     try:
         exec(code, module.__dict__)
-        return scheduler.deferring(_evaluate_answer_of(module, script_path), modules_before)
+        return scheduling.deferring(_evaluate_answer_of(module, script_path), modules_before)
     except BaseException as error:
         sys.modules.pop(module.__name__, None)  # the script may have removed itself
         if isinstance(error, SystemExit):

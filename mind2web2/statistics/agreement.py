@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean
 
-from mind2web2.statistics.bootstrap import LEVEL, MIN_TASKS, student_quantile
+from mind2web2.statistics.uncertainty import LEVEL, MIN_TASKS, student_quantile
 
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 

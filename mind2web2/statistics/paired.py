@@ -22,7 +22,7 @@ from itertools import accumulate
 from operator import getitem
 from statistics import NormalDist, fmean, variance
 
-from mind2web2.statistics.bootstrap import LEVEL, MIN_TASKS, SEED, Interval, Limits, limit_interval
+from mind2web2.statistics.uncertainty import LEVEL, MIN_TASKS, SEED, Interval, Limits, limit_interval
 
 DRAWS = 10_000
 # Up to so many tasks all 2^n sign patterns are enumerated, beyond so many as DRAWS are drawn.

@@ -29,7 +29,7 @@ from mind2web2.pages.captures import (
 )
 from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
 from mind2web2.prompts import BlockChain, instructions, shown_text
-from mind2web2.rubric.evidence import NO_PAGE_NAMED, QuoteSource
+from mind2web2.rubric.verdicts import NO_PAGE_NAMED, QuoteSource
 from mind2web2.utils.api_misuse import report_misuse, script_api
 
 # Scripts pass this where they have nothing to add (eval-scripts.md).

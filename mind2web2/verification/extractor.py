@@ -17,7 +17,7 @@ from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.pages.captures import PageCapture, PreparedPage, SharedCaptures
 from mind2web2.pages.library import PageCache, PageLibrary
 from mind2web2.prompts import encodable
-from mind2web2.rubric.evidence import PageShown
+from mind2web2.rubric.verdicts import PageShown
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.verification.context import (
     NO_INSTRUCTION,

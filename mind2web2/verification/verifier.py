@@ -11,9 +11,9 @@ from typing import Any
 from mind2web2.errors import MachineError, Mind2Web2Error
 from mind2web2.judge.protocol import Subject, cut_off_noted
 from mind2web2.prompts import encodable
-from mind2web2.rubric.evidence import Evidence, check_trials
 from mind2web2.rubric.node import VerificationNode
-from mind2web2.scheduling.scheduler import (
+from mind2web2.rubric.verdicts import Evidence, check_trials
+from mind2web2.scheduling import (
     NotedPrerequisites,
     Request,
     current_deferral,

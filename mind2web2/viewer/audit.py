@@ -23,8 +23,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.rubric.aggregation import Outcome, aggregate
-from mind2web2.rubric.evidence import Evidence
+from mind2web2.rubric.verdicts import Evidence, Outcome, aggregate
 from mind2web2.runs.reader import WrittenNode, leaves_of, written_tree
 from mind2web2.statistics.agreement import (
     Estimate,

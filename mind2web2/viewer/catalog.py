@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any
 
 from mind2web2.errors import UsageError
-from mind2web2.rubric.aggregation import is_score
+from mind2web2.rubric.verdicts import is_score
 from mind2web2.runs.analysis.comparison import NoSharedTaskError, ranking
 from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
 from mind2web2.runs.reader import SCORE_BOUNDS, ResultFacts, result_facts

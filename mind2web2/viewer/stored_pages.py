@@ -18,7 +18,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PreparedPage
 from mind2web2.pages.crawl import AgentCache
 from mind2web2.pages.library import PageLibrary, PageRequest
-from mind2web2.rubric.evidence import Evidence, PageCheck, Vote
+from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import is_file_name
 from mind2web2.verification.claims import BinaryEvalResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mind2web2.rubric.evidence import FlagKind
+from mind2web2.rubric.verdicts import FlagKind
 
 TASK = "How deep is Ottermere? Give the depth and a page that says so."
 TRUE_CLAIM = "Ottermere is 80 m deep."

@@ -16,9 +16,8 @@ from injection_suite.material import Material, materials
 from mind2web2.llm_client.chat import Completion, Message
 from mind2web2.llm_client.structured_output import InvalidOutputError, repair_messages
 from mind2web2.pages.citations import discovery_messages
-from mind2web2.prompts import HashedText
-from mind2web2.prompts.blocks import flags_of, one_a_kind
-from mind2web2.rubric.evidence import Flag
+from mind2web2.prompts import HashedText, flags_of, one_a_kind
+from mind2web2.rubric.verdicts import Flag
 from mind2web2.utils.text import made_visible
 from mind2web2.verification.context import extraction_messages, verification_messages
 

@@ -17,7 +17,7 @@ from mind2web2.errors import CaptureError
 from mind2web2.pages.captures import PreparedPage
 from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts import HashedText
-from mind2web2.rubric.evidence import Flag
+from mind2web2.rubric.verdicts import Flag
 
 TEXT = "".join(f"line {number}\n" for number in range(1000))
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mind2web2.rubric.aggregation import Outcome, aggregate, end_sequence, gate_then_average
 from mind2web2.rubric.node import VerificationNode
+from mind2web2.rubric.verdicts import Outcome, aggregate, end_sequence, gate_then_average
 
 PASSED, FAILED = Outcome(1.0, "passed"), Outcome(0.0, "failed")
 SKIPPED, OPEN = Outcome(0.0, "skipped"), Outcome(0.0, "initialized")

@@ -2,8 +2,15 @@
 
 import pytest
 
-from mind2web2.rubric.aggregation import Outcome
-from mind2web2.rubric.evidence import Evidence, PageCheck, PageShown, Vote, evidence_faults, implied_verdict
+from mind2web2.rubric.verdicts import (
+    Evidence,
+    Outcome,
+    PageCheck,
+    PageShown,
+    Vote,
+    evidence_faults,
+    implied_verdict,
+)
 
 PASSED, FAILED, SKIPPED = Outcome(1.0, "passed"), Outcome(0.0, "failed"), Outcome(0.0, "skipped")
 SHOWN = PageShown(kind="web", sha256="ab", text_chars=1, text_chars_stored=1, images=0)

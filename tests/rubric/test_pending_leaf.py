@@ -6,8 +6,8 @@ import pickle
 import pytest
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from mind2web2.rubric.evidence import Evidence
 from mind2web2.rubric.node import VerificationNode
+from mind2web2.rubric.verdicts import Evidence
 
 
 class RefusedError(Exception):

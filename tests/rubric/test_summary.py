@@ -12,8 +12,8 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2 import Evaluator
 from mind2web2.rubric.builder import tree_as_dict, tree_statistics
-from mind2web2.rubric.evidence import Evidence, PageCheck, Vote
 from mind2web2.rubric.node import VerificationNode
+from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 
 
 class Town(BaseModel):

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 from rubrics import EDITS, Shadow, apply_edit, built_by_hand, outcomes, vectors
 
-from mind2web2.rubric.evidence import Evidence
 from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
+from mind2web2.rubric.verdicts import Evidence
 
 
 def node(node_id, **fields):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind2web2.rubric.evidence import check_trials, outcome, trials_needed
+from mind2web2.rubric.verdicts import check_trials, outcome, trials_needed
 
 ODD = st.integers(0, 6).map(lambda half: 2 * half + 1)
 

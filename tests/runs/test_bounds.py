@@ -6,10 +6,10 @@ from random import Random
 import pytest
 
 from mind2web2.rubric.builder import tree_as_dict
-from mind2web2.rubric.evidence import Evidence, PageCheck, Vote, skip_reason
 from mind2web2.rubric.node import VerificationNode
+from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote, skip_reason
 from mind2web2.runs.reader import score_bounds
-from mind2web2.scheduling.scheduler import noted_prerequisites
+from mind2web2.scheduling import noted_prerequisites
 
 SEQUENTIAL, PARALLEL = "sequential", "parallel"
 

@@ -6,7 +6,7 @@ import pytest
 
 from mind2web2.runs.metrics import agent_metrics, metric_intervals, sampled_metrics
 from mind2web2.runs.score_matrix import ScoredAnswer, score_grid
-from mind2web2.statistics.bootstrap import bootstrap_intervals
+from mind2web2.statistics.uncertainty import bootstrap_intervals
 
 NAMES = ["avg_score", "success_rate", "pass_at_3", "avg_answer_word_count", "avg_time_seconds"]
 

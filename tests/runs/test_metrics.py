@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.reader import NO_FACTS
 from mind2web2.runs.score_matrix import ScoredAnswer
-from mind2web2.statistics.bootstrap import METHOD
+from mind2web2.statistics.uncertainty import METHOD
 
 
 def answers(table, **fields):

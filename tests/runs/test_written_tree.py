@@ -6,8 +6,8 @@ import pytest
 from rubrics import vectors
 
 from mind2web2 import VerificationNode
-from mind2web2.rubric.aggregation import Outcome, aggregate
 from mind2web2.rubric.builder import tree_as_dict
+from mind2web2.rubric.verdicts import Outcome, aggregate
 from mind2web2.runs.reader import other_score_by_tree, score_by_tree, written_tree
 
 LEAF = {"id": "a", "desc": "", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}

@@ -9,7 +9,7 @@ from generated_scripts import SEQUENTIAL, RandomJudge, outcome_of
 from projects import ClaimJudge, Project, evaluate, read_json
 
 from mind2web2.errors import EvalScriptError, JudgeUnavailableError
-from mind2web2.scheduling.scheduler import MOST_PENDING, ExecutionOptions, MustRunSequentially, watching
+from mind2web2.scheduling import MOST_PENDING, ExecutionOptions, MustRunSequentially, watching
 from mind2web2.scripts.load import load_eval_script
 from mind2web2.scripts.run import load_script, run_script
 

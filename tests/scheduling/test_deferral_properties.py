@@ -9,7 +9,7 @@ from generated_scripts import SEQUENTIAL, RandomJudge, made_up_script, outcome_o
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mind2web2.scheduling.scheduler import ExecutionOptions
+from mind2web2.scheduling import ExecutionOptions
 
 SEEDS = st.integers(0, 10**9)
 # make fuzz tries more.

@@ -12,7 +12,7 @@ from mind2web2.errors import AttemptRefusedError
 from mind2web2.evaluator import Evaluator
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import AnswerCache, PageLibrary
-from mind2web2.scheduling.scheduler import ExecutionOptions, execution_options
+from mind2web2.scheduling import ExecutionOptions, execution_options
 from mind2web2.scripts.load import load_eval_script
 
 VERIFY = f"await evaluator.verify('first', evaluator.add_leaf('l', 'd'), '{PAGE}')\n"

@@ -264,7 +264,7 @@ ENDLESS = {
 
 def test_a_script_that_loops_for_ever_ends(tmp_path, monkeypatch):
     """By bounds that no rubric comes near (lower ones here), each with a reason."""
-    monkeypatch.setattr("mind2web2.scheduling.scheduler.MOST_VERIFICATIONS", 300)
+    monkeypatch.setattr("mind2web2.scheduling.MOST_VERIFICATIONS", 300)
     project = project_with(tmp_path, {name: HEADER + body for name, (body, _) in ENDLESS.items()})
     with environment(tmp_path), JudgeServer(reply=verdict) as server:
         printed = run(server, "--no_isolate").stdout

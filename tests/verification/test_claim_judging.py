@@ -16,7 +16,7 @@ from mind2web2.judge.direct import ClientProvider
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import AnswerCache, PageLibrary
-from mind2web2.scheduling.scheduler import ExecutionOptions, execution_options
+from mind2web2.scheduling import ExecutionOptions, execution_options
 
 SEQUENTIAL, USUAL = ExecutionOptions(sequential=True), ExecutionOptions()
 OPTIONS = [SEQUENTIAL, USUAL]

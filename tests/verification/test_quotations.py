@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mind2web2.rubric.evidence import Quote
+from mind2web2.rubric.verdicts import Quote
 from mind2web2.verification.claims import find_quote, looked_up
 
 PAGE = (

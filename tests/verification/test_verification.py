@@ -8,7 +8,7 @@ from pydantic import HttpUrl
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import AggregationStrategy, EvaluatorConfig
-from mind2web2.rubric.evidence import evidence_faults
+from mind2web2.rubric.verdicts import evidence_faults
 from mind2web2.verification.verifier import BinaryEvalResult, urls_of
 
 

@@ -140,7 +140,7 @@ def _in_words(figure: Estimate) -> tuple[str, str]:
 
 def _print_score(console: Console, score: CorrectedScore) -> None:
     from mind2web2.cli.console import line
-    from mind2web2.statistics.bootstrap import MIN_TASKS
+    from mind2web2.statistics.uncertainty import MIN_TASKS
 
     value, interval = _in_words(score.corrected)
     if score.corrected.low is None:

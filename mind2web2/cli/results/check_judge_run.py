@@ -22,11 +22,16 @@ from mind2web2.cli.options import paths_of
 from mind2web2.cli.settings_file import judge_client, judge_server
 from mind2web2.errors import UsageError
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.judge_check.check import Checking, CountingProvider
+from mind2web2.judge.store import CHECKS_FOLDER, FILE_NAME, JudgmentStore, record_check
+from mind2web2.judge_check.check import (
+    Checking,
+    CountingProvider,
+    JudgeComparison,
+    Quality,
+    comparisons,
+    quality,
+)
 from mind2web2.judge_check.labelled_set import LabelledSet, labelled_set
-from mind2web2.judge_check.quality import JudgeComparison, Quality, comparisons, quality
-from mind2web2.judge_check.record import FOLDER, record_check
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.llm_client.settings import endpoint_of
@@ -64,7 +69,7 @@ def _selected(options: argparse.Namespace) -> LabelledSet:
 
 
 def _store_path(options: argparse.Namespace) -> Path:
-    return paths_of(options).eval_results_root / FOLDER / FILE_NAME
+    return paths_of(options).eval_results_root / CHECKS_FOLDER / FILE_NAME
 
 
 async def _estimated(

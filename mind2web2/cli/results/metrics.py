@@ -281,7 +281,7 @@ def _print_json(console: Console, agents: Sequence[_Agent], comparisons: Sequenc
 def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -> None:
     from mind2web2.cli.console import line
     from mind2web2.cli.results.tables import print_metrics, print_now, print_variation, print_verdicts
-    from mind2web2.judge_check.record import check_text
+    from mind2web2.judge.store import check_text
     from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
     from mind2web2.runs.sharding.shards import shard_test
 

@@ -197,7 +197,7 @@ class _AnswerPage:
             self._print_values(found.content)
 
     def _print_origin(self, result: Mapping[str, Any]) -> None:
-        from mind2web2.judge_check.record import check_text
+        from mind2web2.judge.store import check_text
         from mind2web2.runs.reader import barred_sources, result_facts
 
         facts = result_facts(result)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mind2web2.cli.console import counted, line, number
-from mind2web2.statistics.bootstrap import LEVEL, RESAMPLES
+from mind2web2.statistics.uncertainty import LEVEL, RESAMPLES
 from mind2web2.utils.text import name_list, natural_key
 
 if TYPE_CHECKING:

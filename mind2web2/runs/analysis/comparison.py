@@ -11,7 +11,6 @@ from typing import Any
 from mind2web2.errors import UsageError
 from mind2web2.runs.metrics import SampledMetric, sampled_metrics
 from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid, mixture_warnings, score_grid
-from mind2web2.statistics.bootstrap import LEVEL, SEED, Limits, SampledInterval, too_few
 from mind2web2.statistics.paired import (
     DRAWS,
     METHOD,
@@ -24,6 +23,7 @@ from mind2web2.statistics.paired import (
     tasks_needed,
     variation,
 )
+from mind2web2.statistics.uncertainty import LEVEL, SEED, Limits, SampledInterval, too_few
 from mind2web2.utils.text import name_list, natural_key
 
 _METHOD = {"level": LEVEL, "method": METHOD, "resamples": DRAWS, "seed": SEED}

@@ -50,7 +50,7 @@ from mind2web2.pages.cache_files import is_page_file, is_sidecar
 from mind2web2.pages.captures import PageSettings
 from mind2web2.pages.library import AnswerCache, PageRequest
 from mind2web2.prompts import HashedText
-from mind2web2.scheduling.scheduler import ExecutionOptions
+from mind2web2.scheduling import ExecutionOptions
 from mind2web2.scripts.inputs import ScriptInputs
 from mind2web2.scripts.isolation.processes import (
     MAX_FILE_BYTES,

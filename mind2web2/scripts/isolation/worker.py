@@ -36,7 +36,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCapture, PreparedPage, SharedCaptures
 from mind2web2.pages.library import AnswerCache, PageCache, PageLibrary, PageRequest
 from mind2web2.prompts import HashedText
-from mind2web2.scheduling.scheduler import ExecutionOptions, execution_options, watching
+from mind2web2.scheduling import ExecutionOptions, execution_options, watching
 from mind2web2.scripts.inputs import InputRecorder, ScriptClock, inputs_recorded
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
 from mind2web2.scripts.isolation.rpc import (

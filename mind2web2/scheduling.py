@@ -30,9 +30,8 @@ from types import MethodType
 from typing import Any, NoReturn, TypeVar
 
 from mind2web2.errors import AttemptRefusedError, JudgeError
-from mind2web2.rubric.aggregation import Status
-from mind2web2.rubric.evidence import Evidence, skip_reason
 from mind2web2.rubric.node import VerificationNode, possible_blocks
+from mind2web2.rubric.verdicts import Evidence, Status, skip_reason
 from mind2web2.utils.aio import loop_turn
 from mind2web2.utils.api_misuse import is_installed
 

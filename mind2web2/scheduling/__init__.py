@@ -1,1 +1,0 @@
-"""Deferred verifications: pending verdicts, the sequential guard, execution options."""

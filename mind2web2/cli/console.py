@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from mind2web2.judge.protocol import RunUsage
     from mind2web2.pages.crawl import CrawlProgress, PageOutcome
     from mind2web2.runs.answer import AnswerOutcome
-    from mind2web2.runs.progress_file import ProgressFile, RunState
-    from mind2web2.runs.run import RunProgress
+    from mind2web2.runs.run import ProgressFile, RunProgress, RunState
 
 _ALIKE_EVERY_S = 10.0
 _KEEP_EVERY_S = 1.0

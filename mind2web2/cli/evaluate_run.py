@@ -49,23 +49,20 @@ from mind2web2.pages.barred import default_barred
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, AnswerOutcome, RunParts
-from mind2web2.runs.answers import RunFolders, TaskWork
+from mind2web2.runs.answers import SHARDS_NAME, RunFolders, ShardState, TaskWork, shard_states, shards_text
 from mind2web2.runs.freshness import changed_scripts
-from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
-from mind2web2.runs.progress_file import ProgressFile, write_usage
-from mind2web2.runs.results import published, write_file
+from mind2web2.runs.results import PROGRESS_NAME, published, write_file, write_usage
 from mind2web2.runs.run import (
     AnswerRunner,
     Concurrency,
     DualSemaphore,
+    ProgressFile,
     RunProgress,
     evaluate_work,
     generate_result_summary,
     merge_all_results,
     uncached_pages,
 )
-from mind2web2.runs.sharding.shards import FILE_NAME as SHARDS_NAME
-from mind2web2.runs.sharding.shards import ShardState, shard_states, shards_text
 from mind2web2.scheduling import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.files import mirror, network_file_system

@@ -27,8 +27,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from mind2web2 import __version__
-from mind2web2.api_tools.download import downloads_from
-from mind2web2.capture.settings import NetworkSettings
+from mind2web2.capture.settings import NetworkSettings, downloads_from
 from mind2web2.errors import (
     CacheReadError,
     CaptureError,
@@ -50,7 +49,7 @@ from mind2web2.pages.captures import OpenBrowser, PageCache, SharedCaptures
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import AnswerFile, AnswerJob
 from mind2web2.runs.results import newest_result_name
-from mind2web2.urls.tools import normalize_url_for_browser
+from mind2web2.urls.parts import normalize_url_for_browser
 from mind2web2.utils.files import mirror, push_all
 
 log = logging.getLogger(__name__)

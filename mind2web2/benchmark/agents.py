@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import inspect
 import json
 import os
 import re
@@ -15,6 +16,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import reduce
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
@@ -156,7 +159,7 @@ class CommandAgent:
         if not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
             raise UsageError(f"--callable {place!r} is not of the form module:function")
         files = ("{question_file}", "{answer_file}", "{meta_file}")
-        call = (sys.executable, "-m", "mind2web2.benchmark.call_function", module, function)
+        call = (sys.executable, "-m", "mind2web2.benchmark.agents", module, function)
         loaded = subprocess.run(
             call, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
         )
@@ -356,3 +359,35 @@ def _translated() -> Iterator[None]:
         raise UsageError(f"the agent's server refuses (HTTP {error.status_code}): {error.message}") from error
     except openai.OpenAIError as error:
         raise AgentUnavailableError(f"{type(error).__name__}: {error}") from error
+
+
+def call_function(module: str, function: str, *files: str) -> None:
+    """Write the reply of the function that ``--callable`` names, in a process of its own.
+
+    It is a text, or a mapping with ``answer`` and perhaps ``cost_usd``.
+
+    Args:
+        files: question, answer and meta file; without them, the function is only loaded.
+    """
+    call = reduce(getattr, function.split("."), import_module(module))
+    if not callable(call):
+        raise TypeError(f"{module}:{function} is not a function")
+    if not files:
+        return
+    question_file, answer_file, meta_file = files
+    reply = call(Path(question_file).read_text(encoding="utf-8"))
+    if inspect.isawaitable(reply):
+        reply = asyncio.run(_awaited(reply))
+    fields = reply if isinstance(reply, dict) else {"answer": reply}
+    Path(meta_file).write_text(json.dumps({"cost_usd": fields.get("cost_usd")}), encoding="utf-8")
+    if not isinstance(fields.get("answer"), str | None):
+        raise TypeError(f"{module}:{function} returned {type(fields['answer']).__name__}, not a text")
+    Path(answer_file).write_text(fields.get("answer") or "", encoding="utf-8")
+
+
+async def _awaited(reply: object) -> object:
+    return await reply  # type: ignore[misc]  # checked by the caller
+
+
+if __name__ == "__main__":
+    call_function(*sys.argv[1:])

@@ -1,17 +1,31 @@
-"""Task lists, and the question of each task."""
+"""Tasks: the download of a benchmark, its task lists, and the question of each task."""
 
 from __future__ import annotations
 
 import ast
+import asyncio
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-from mind2web2.errors import UsageError
-from mind2web2.utils.files import read_regular_file
+from mind2web2.errors import Mind2Web2Error, UsageError
+from mind2web2.llm_client.settings import check_address, check_keys
+from mind2web2.runs.provenance import DATASET_RECORD, dataset_record, git_blob_id
+from mind2web2.utils.aio import all_or_first_error
+from mind2web2.utils.files import ProcessLock, read_regular_file, write_whole
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import check_name, name_list, natural_key
+from mind2web2.utils.text import check_name, name_list, natural_key, retry_after_s
+
+if TYPE_CHECKING:
+    import httpx2
 
 MAX_FIELD_CHARS = 1_000_000
 _COLUMNS = ("task_id", "domain", "subdomain", "task_description")
@@ -172,3 +186,268 @@ def _description(script: Path) -> str | None:
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 return value.value.strip()
     return None
+
+
+DATASET = "osunlp/Mind2Web-2"
+_HUB = "https://huggingface.co"
+_FILES = re.compile(
+    r"(?P<list>[A-Za-z0-9_]+\.csv)|evaluation_scripts/(?P<script>[0-9]{4}_[0-9]{2}_[0-9]{2}/\w[\w-]*\.py)",
+    re.ASCII,
+)
+_AT_ONCE = 8
+_TRIES = 5
+_LONGEST_WAIT_S = 60.0
+_MAX_FILE_BYTES = 64 * 1024**2
+
+
+class DownloadError(Mind2Web2Error):
+    """The dataset cannot be downloaded; what is complete stays, and the same command continues."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """The server of datasets and the user's token for it."""
+
+    endpoint: str
+    token: str | None
+
+    @classmethod
+    def from_environment(cls) -> Hub:
+        """Return the hub of ``HF_ENDPOINT``, with ``HF_TOKEN`` or the token of the stored login.
+
+        Raises:
+            UsageError: the endpoint is no address, or the token has characters that no token has.
+        """
+        endpoint = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or _HUB
+        check_address(endpoint, "HF_ENDPOINT")
+        token = os.environ.get("HF_TOKEN", "").strip() or _stored_token()
+        if token:
+            check_keys({"the Hugging Face token": token})
+        return cls(endpoint, token or None)
+
+
+def _stored_token() -> str:
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    home = os.environ.get("HF_HOME") or Path(caches) / "huggingface"
+    path = Path(os.environ.get("HF_TOKEN_PATH") or Path(home) / "token")
+    try:
+        return read_regular_file(path.expanduser()).decode().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _RemoteFile:
+    """A file of the dataset; ``digest`` is its git blob id, or for large files their SHA-256."""
+
+    remote_path: str
+    path: Path
+    digest: str
+
+    def is_content(self, content: bytes) -> bool:
+        return self.digest in (git_blob_id(content), hashlib.sha256(content).hexdigest())
+
+    def is_complete(self) -> bool:
+        try:
+            return self.is_content(read_regular_file(self.path))
+        except OSError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Downloaded:
+    """The state of the project's files after a download."""
+
+    commit: str
+    task_lists: tuple[Path, ...]
+    scripts: int
+    fetched: int
+
+
+async def download_benchmark(
+    hub: Hub,
+    paths: PathConfig,
+    tasks_root: Path,
+    *,
+    dataset: str = DATASET,
+    revision: str = "main",
+    overwrite: bool = False,
+    on_progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Downloaded:
+    """Download task lists and eval scripts; files that are complete are not fetched again.
+
+    Args:
+        on_progress: is called with the number of complete files and of all.
+
+    Raises:
+        UsageError: access is refused, there is no such dataset, or changed files would be lost.
+        DownloadError: the server fails, or sends other content than it lists.
+    """
+    import httpx2
+
+    headers = {"Authorization": f"Bearer {hub.token}"} if hub.token else {}
+    timeout = httpx2.Timeout(60.0, connect=30.0)
+    async with httpx2.AsyncClient(headers=headers, timeout=timeout, follow_redirects=True) as client:
+        session = _Session(hub, dataset, client)
+        commit, files = await session.listing(revision, paths, tasks_root)
+        lock = ProcessLock(tasks_root / ".get.lock")
+        if not lock.take():
+            raise UsageError(f"another mind2web2 get writes to {tasks_root}: wait until it ends")
+        try:
+            missing = [file for file in files if not file.is_complete()]
+            if not overwrite:
+                _refuse_changed(missing, dataset)
+            _record(files, dataset, commit, is_complete=False)
+            progress = len(files) - len(missing)
+            on_progress(progress, len(files))
+            places = asyncio.Semaphore(_AT_ONCE)
+
+            async def fetch(file: _RemoteFile) -> None:
+                nonlocal progress
+                async with places:
+                    content = await session.content(commit, file)
+                await asyncio.to_thread(write_whole, file.path, content)
+                progress += 1
+                on_progress(progress, len(files))
+
+            await all_or_first_error(fetch(file) for file in missing)
+            _record(files, dataset, commit, is_complete=True)
+        finally:
+            lock.give_back()
+    lists = tuple(file.path for file in files if file.path.suffix == ".csv")
+    return Downloaded(commit, lists, len(files) - len(lists), len(missing))
+
+
+def _refuse_changed(missing: list[_RemoteFile], dataset: str) -> None:
+    changed = []
+    for file in missing:
+        with suppress(FileNotFoundError):
+            content = read_regular_file(file.path)
+            known = dataset_record(file.path.parent).get("known", {}).get(file.path.name, [])
+            if git_blob_id(content) not in known and hashlib.sha256(content).hexdigest() not in known:
+                changed.append(str(file.path))
+    if changed:
+        raise UsageError(
+            f"{name_list(changed)} differ from {dataset}: move your files away, or give --overwrite"
+        )
+
+
+def _record(files: list[_RemoteFile], dataset: str, commit: str, *, is_complete: bool) -> None:
+    """Write into each folder which files of it come from the dataset.
+
+    Before the download it names the contents that a file may have by then, earlier ones included, so that a
+    killed download leaves nothing that looks like the user's own change.
+    """
+    for folder in dict.fromkeys(file.path.parent for file in files):
+        digests = {file.path.name: file.digest for file in files if file.path.parent == folder}
+        before = dataset_record(folder)
+        known: Mapping[str, Any] = {} if is_complete else before.get("known", {})
+        content = {
+            "dataset": dataset,
+            "commit": commit,
+            "complete": is_complete,
+            "known": {
+                name: [*dict.fromkeys([*known.get(name, ()), digest])] for name, digest in digests.items()
+            },
+            "files": digests,
+        }
+        if content != before:
+            write_whole(folder / DATASET_RECORD, json.dumps(content, indent=1) + "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    hub: Hub
+    dataset: str
+    client: httpx2.AsyncClient
+
+    async def listing(
+        self, revision: str, paths: PathConfig, tasks_root: Path
+    ) -> tuple[str, list[_RemoteFile]]:
+        """Return commit and files of a revision."""
+        url = f"{self.hub.endpoint}/api/datasets/{self.dataset}/revision/{quote(revision, safe='')}"
+        try:
+            content = json.loads(await self._get(f"{url}?blobs=true"))
+            commit, entries = content["sha"], content["siblings"]
+            names = {str(entry["rfilename"]): _digest(entry) for entry in entries}
+            if not re.fullmatch(r"[0-9a-f]{40}", commit):
+                raise ValueError(f"commit {commit!r}")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise DownloadError(f"{url} did not answer with a list of files: {error}") from error
+        files = []
+        for name, digest in sorted(names.items()):
+            if found := _FILES.fullmatch(name):
+                local = (
+                    tasks_root / found["list"] if found["list"] else paths.eval_scripts_root / found["script"]
+                )
+                files.append(_RemoteFile(name, local, digest))
+        if not any(file.path.suffix == ".csv" for file in files):
+            raise UsageError(f"dataset {self.dataset} at {revision} has no task list <name>.csv")
+        return commit, files
+
+    async def content(self, commit: str, file: _RemoteFile) -> bytes:
+        """Return a file's content after comparing it with its digest."""
+        url = f"{self.hub.endpoint}/datasets/{self.dataset}/resolve/{commit}/{quote(file.remote_path)}"
+        content = await self._get(url)
+        if not file.is_content(content):
+            raise DownloadError(f"{url} sent other content than the dataset lists: run the command again")
+        return content
+
+    async def _get(self, url: str) -> bytes:
+        import httpx2
+
+        for attempt in range(1, _TRIES + 1):
+            wait_s = min(2.0**attempt, _LONGEST_WAIT_S)
+            try:
+                async with self.client.stream("GET", url) as response:
+                    if response.status_code < 400:
+                        return await _body(response, url)
+                    if response.status_code != 429 and response.status_code < 500:
+                        raise self._refusal(url, response.status_code)
+                    problem = f"HTTP {response.status_code}"
+                    wait_s = min(_given(retry_after_s(response.headers), wait_s), _LONGEST_WAIT_S)
+            except httpx2.InvalidURL as error:
+                raise DownloadError(f"cannot download {url}: {error}") from error
+            except httpx2.TransportError as error:
+                problem = str(error) or type(error).__name__
+            except httpx2.HTTPError as error:
+                raise DownloadError(f"cannot download {url}: {error}") from error
+            if attempt < _TRIES:
+                await asyncio.sleep(wait_s)
+        raise DownloadError(
+            f"cannot download {url}: {problem} ({_TRIES} attempts); the same command continues"
+        )
+
+    def _refusal(self, url: str, status: int) -> Mind2Web2Error:
+        page, tokens = f"{self.hub.endpoint}/datasets/{self.dataset}", f"{self.hub.endpoint}/settings/tokens"
+        if status == 401:
+            return UsageError(
+                f"{page} needs a login (HTTP 401): create a token at {tokens}, set HF_TOKEN to it, and "
+                f"accept the conditions at {page}"
+            )
+        if status == 403:
+            return UsageError(
+                f"this Hugging Face account has no access (HTTP 403): open {page} and accept the conditions; "
+                f"a fine-grained token also needs the right to read gated repositories, at {tokens}"
+            )
+        if status == 404:
+            return UsageError(f"there is no {url} (HTTP 404): check --dataset and --revision")
+        return DownloadError(f"cannot download {url}: HTTP {status}")
+
+
+def _given(value: float | None, default: float) -> float:
+    return default if value is None else value
+
+
+def _digest(entry: Mapping[str, Any]) -> str:
+    large = entry.get("lfs")
+    return str(large["sha256"] if large else entry["blobId"])
+
+
+async def _body(response: httpx2.Response, url: str) -> bytes:
+    content = bytearray()
+    async for part in response.aiter_bytes():
+        content += part
+        if len(content) > _MAX_FILE_BYTES:
+            raise DownloadError(f"{url} has more than {_MAX_FILE_BYTES:,} bytes")
+    return bytes(content)

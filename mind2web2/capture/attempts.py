@@ -17,8 +17,7 @@ from mind2web2.capture.quality.failures import PageFailureError
 from mind2web2.capture.record import CapturedPage, CaptureRecord, PageKind, RefusedConnection, Trouble
 from mind2web2.capture.settings import CaptureSettings, StoredResponses
 from mind2web2.errors import BrowserGoneError
-from mind2web2.urls.parts import clean_url, split_url
-from mind2web2.urls.tools import lookup_key, normalize_url_for_browser
+from mind2web2.urls.parts import clean_url, lookup_key, normalize_url_for_browser, split_url
 from mind2web2.utils.text import retry_after_s
 
 if TYPE_CHECKING:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -31,6 +33,34 @@ class NetworkSettings:
     host_map: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     trusted_keys: tuple[str, ...] = ()
     proxies: Mapping[str, str] = field(default_factory=environment_proxies, repr=False)
+
+
+# Of files that eval scripts download. Unset, only the public internet can be reached.
+network_of_downloads: ContextVar[NetworkSettings | None] = ContextVar("network of downloads", default=None)
+# Called with each URL that may not be downloaded because its address is private.
+report_refused_download: ContextVar[Callable[[str], None] | None] = ContextVar(
+    "report of refused downloads", default=None
+)
+
+
+@contextmanager
+def downloads_from(network: NetworkSettings) -> Iterator[None]:
+    """Apply network settings to downloads in this block, and in tasks started in it."""
+    token = network_of_downloads.set(network)
+    try:
+        yield
+    finally:
+        network_of_downloads.reset(token)
+
+
+@contextmanager
+def refused_downloads_reported(report: Callable[[str], None]) -> Iterator[None]:
+    """Report each URL that this block or its tasks may not download because its address is private."""
+    token = report_refused_download.set(report)
+    try:
+        yield
+    finally:
+        report_refused_download.reset(token)
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,7 +216,7 @@ def run_get(options: argparse.Namespace) -> int:
     """Download and return the exit status."""
     import asyncio
 
-    from mind2web2.benchmark.download import Hub, download_benchmark
+    from mind2web2.benchmark.tasks import Hub, download_benchmark
     from mind2web2.cli.console import line, plain_console
 
     if re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", options.dataset, re.ASCII) is None:
@@ -318,7 +318,7 @@ def run_answer(options: argparse.Namespace) -> int:
 
 def run_import(options: argparse.Namespace) -> int:
     """Store the answers and return the exit status."""
-    from mind2web2.benchmark.imports import import_answers, read_answers
+    from mind2web2.benchmark.answering import import_answers, read_answers
     from mind2web2.cli.console import counted, line, plain_console
 
     folder = paths_of(options).answers_root / check_name("agent", options.agent)

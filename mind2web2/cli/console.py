@@ -25,16 +25,14 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mind2web2.utils.invisible_characters import made_visible
-from mind2web2.utils.text import dollars
+from mind2web2.utils.text import dollars, made_visible
 
 if TYPE_CHECKING:
     from mind2web2.judge.batch.endpoints import JobProgress
     from mind2web2.judge.protocol import RunUsage
     from mind2web2.pages.crawl import CrawlProgress, PageOutcome
     from mind2web2.runs.answer import AnswerOutcome
-    from mind2web2.runs.progress_file import ProgressFile, RunState
-    from mind2web2.runs.run import RunProgress
+    from mind2web2.runs.run import ProgressFile, RunProgress, RunState
 
 _ALIKE_EVERY_S = 10.0
 _KEEP_EVERY_S = 1.0

@@ -31,7 +31,7 @@ from mind2web2.cli.settings_file import add_judge_server_options, apply_settings
 from mind2web2.errors import UsageError
 
 if TYPE_CHECKING:
-    from mind2web2.runs.sharding.shards import Shard
+    from mind2web2.runs.answers import Shard
 
 _DESCRIPTION = """\
 Judge an agent's answers: run each task's eval script, check every claim against the cited pages, score
@@ -315,7 +315,7 @@ def _add_script_options(group: argparse._ArgumentGroup) -> None:
 
 
 def _shard(text: str) -> Shard:
-    from mind2web2.runs.sharding.shards import Shard
+    from mind2web2.runs.answers import Shard
 
     try:
         return Shard.parsed(text)
@@ -325,13 +325,13 @@ def _shard(text: str) -> Shard:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
-    from mind2web2.utils.gc_tuning import loading
+    from mind2web2.utils.aio import loading
 
     agent_name = _agent_name(options)
     apply_settings_file(options)
     prepare(options)
     if options.barred is not None:
-        from mind2web2.pages.barred import BarredList
+        from mind2web2.pages.citations import BarredList
 
         options.barred = BarredList.read(options.barred)
     with loading():

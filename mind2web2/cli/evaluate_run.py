@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from mind2web2.api_tools.download import downloads_from
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.settings import CaptureSettings, downloads_from
 from mind2web2.cli.console import ConsoleHandler, RunDisplay, counted, line, plain_console
 from mind2web2.cli.evaluate_report import RunReport, judge_settings, print_run, print_unreported
 from mind2web2.cli.event_loop import run_to_exit
@@ -45,31 +44,28 @@ from mind2web2.judge.protocol import Admission, RunUsage
 from mind2web2.judge.store import FILE_NAME, CheckRecord, JudgmentStore, last_check
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, own_prices
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
-from mind2web2.pages.barred import default_barred
 from mind2web2.pages.captures import SharedCaptures
+from mind2web2.pages.citations import default_barred
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, AnswerOutcome, RunParts
-from mind2web2.runs.answers import RunFolders, TaskWork
+from mind2web2.runs.answers import SHARDS_NAME, RunFolders, ShardState, TaskWork, shard_states, shards_text
 from mind2web2.runs.freshness import changed_scripts
-from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
-from mind2web2.runs.progress_file import ProgressFile, write_usage
-from mind2web2.runs.results import published, write_file
+from mind2web2.runs.results import PROGRESS_NAME, published, write_file, write_usage
 from mind2web2.runs.run import (
     AnswerRunner,
     Concurrency,
     DualSemaphore,
+    ProgressFile,
     RunProgress,
     evaluate_work,
     generate_result_summary,
     merge_all_results,
     uncached_pages,
 )
-from mind2web2.runs.sharding.shards import FILE_NAME as SHARDS_NAME
-from mind2web2.runs.sharding.shards import ShardState, shard_states, shards_text
 from mind2web2.scheduling import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
+from mind2web2.utils.aio import loaded_for_good, loading
 from mind2web2.utils.files import mirror, network_file_system
-from mind2web2.utils.gc_tuning import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 

@@ -54,8 +54,7 @@ from mind2web2.judge.store import (
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, ImageLimit, Limit, Usage
 from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.llm_client.provider import AsyncCalls
-from mind2web2.llm_client.rate_limiter import Slowdown
-from mind2web2.llm_client.retry import Retries, SentRequests, counted_requests
+from mind2web2.llm_client.rate_limiter import Retries, SentRequests, Slowdown, counted_requests
 from mind2web2.scheduling import check_asking, watching
 from mind2web2.utils.aio import loop_turn, to_the_end
 from mind2web2.utils.api_misuse import script_api

@@ -20,11 +20,17 @@ from mind2web2.errors import (
     Mind2Web2Error,
 )
 from mind2web2.judge.store import Judgment, ServiceAnswer
-from mind2web2.llm_client.chat import NO_LIMIT, ChatReply, ChatRequest, ImageLimit, Limit, Usage
-from mind2web2.llm_client.messages import with_fewer_images
+from mind2web2.llm_client.chat import (
+    NO_LIMIT,
+    ChatReply,
+    ChatRequest,
+    ImageLimit,
+    Limit,
+    Usage,
+    with_fewer_images,
+)
 from mind2web2.llm_client.prices import total_price_usd
-from mind2web2.llm_client.rate_limiter import Slowdown
-from mind2web2.llm_client.retry import Retries
+from mind2web2.llm_client.rate_limiter import Retries, Slowdown
 from mind2web2.scheduling import STOPPED, check_look, cut_off
 from mind2web2.utils.api_misuse import script_api
 

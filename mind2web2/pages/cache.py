@@ -12,6 +12,7 @@ from mind2web2.errors import CacheMiss, CacheWriteError
 from mind2web2.pages.cache_files import (
     FAILURES_NAME,
     REDIRECTS_NAME,
+    IndexFile,
     PageFiles,
     PageKind,
     UrlNotes,
@@ -34,7 +35,6 @@ from mind2web2.pages.cache_files import (
     screenshot_bytes,
     sidecar_text,
 )
-from mind2web2.pages.cache_index import IndexFile
 from mind2web2.scheduling import check_change, check_look, watching
 from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
 from mind2web2.utils.api_misuse import script_api

@@ -1,6 +1,7 @@
-"""Result files: where they are, which one counts, how they are written; ``reader`` reads their content.
+"""Result files: where they are, which one counts, how they are written, and the files beside them.
 
-``latest_results`` yields the results of an agent, ``latest_result`` that of one answer.
+``latest_results`` yields the results of an agent, ``latest_result`` that of one answer; ``reader`` reads
+their content. ``usage.json`` beside them has the judge's use in all runs.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mind2web2.errors import PublishedElsewhereError, ResultWriteError, StorageError
 from mind2web2.utils.files import (
@@ -26,6 +27,9 @@ from mind2web2.utils.files import (
     write_whole,
 )
 from mind2web2.utils.text import natural_key
+
+if TYPE_CHECKING:
+    from mind2web2.judge.caching import RecordedJudge
 
 EDITED = "it was changed after it was written: its content does not match its checksum"
 
@@ -256,3 +260,80 @@ def is_edited(result: Mapping[str, Any]) -> bool:
 def _checksum(result: Mapping[str, Any]) -> object:
     run = result.get("run")
     return run.get("content_sha256") if isinstance(run, dict) else None
+
+
+log = logging.getLogger(__name__)
+
+PROGRESS_NAME = "progress.json"
+USAGE_NAME = "usage.json"
+# One line of totals each, so that the file stays small however often an agent is evaluated.
+_RUNS_KEPT = 200
+
+
+def write_usage(folder: Path, judge: RecordedJudge, shard: str | None = None) -> None:
+    """Add the run to ``usage.json``: the newest run by task, earlier ones as totals.
+
+    Args:
+        shard: the shard that the run judged, which tells apart runs of several machines.
+
+    Raises:
+        ResultWriteError: the file cannot be written.
+    """
+    if not judge.usage.tasks:
+        return
+    run = {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "judge_model": judge.settings.model,
+        "endpoint": judge.endpoint,
+        **({} if shard is None else {"shard": shard}),
+        **judge.usage.total().as_json(),
+        "sent_again": dict(judge.usage.retries.reasons),
+    }
+    tasks = {task_id: judge.usage.tasks[task_id].as_json() for task_id in sorted(judge.usage.tasks)}
+    with writing_in(folder):
+        runs = [*_usage(folder)["runs"], run][-_RUNS_KEPT:]
+        _write_usage(folder, {"newest_run": {**run, "tasks": tasks}, "runs": runs})
+
+
+def merge_usage(source: Path, into: Path) -> None:
+    """Add the runs of another ``usage.json``, each one once; all are kept.
+
+    Raises:
+        ResultWriteError: the file cannot be written.
+    """
+    theirs = _usage(source)
+    if not theirs["runs"]:
+        return
+    with writing_in(into):
+        ours = _usage(into)
+        new = [run for run in theirs["runs"] if run not in ours["runs"]]
+        newest = max((ours.get("newest_run", {}), theirs.get("newest_run", {})), key=_created)
+        runs = sorted([*ours["runs"], *new], key=_created)
+        _write_usage(into, {"newest_run": newest, "runs": runs})
+
+
+def _created(run: Any) -> str:
+    return str(run.get("created", "")) if isinstance(run, dict) else ""
+
+
+def _write_usage(folder: Path, content: Mapping[str, Any]) -> None:
+    write_file(folder / USAGE_NAME, json.dumps(content, ensure_ascii=True, indent=2) + "\n")
+
+
+def _usage(folder: Path) -> dict[str, Any]:
+    """Return the content of ``usage.json``, without runs where there is none or it is damaged."""
+    path = folder / USAGE_NAME
+    try:
+        content = json.loads(read_regular_file(path))
+        if not isinstance(content["runs"], list):
+            raise TypeError("its runs are no list")
+    except FileNotFoundError:
+        return {"runs": []}
+    except (OSError, ValueError, RecursionError, LookupError, TypeError) as error:
+        log.warning(
+            "%s is damaged and is replaced: the judge use of earlier runs is lost, nothing else (%s)",
+            path,
+            error,
+        )
+        return {"runs": []}
+    return dict(content)

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import os
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.errors import CacheReadError, Mind2Web2Error, ResultWriteError, StorageError, UsageError
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.direct import as_provider
-from mind2web2.judge.protocol import DualSemaphore
+from mind2web2.judge.protocol import DualSemaphore, RunUsage, rounded_usd
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
-from mind2web2.pages.barred import default_barred
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
-from mind2web2.pages.citations import listed_urls
+from mind2web2.pages.citations import default_barred, listed_urls
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import (
     DEFAULT_JUDGE_LIMIT,
@@ -33,11 +36,15 @@ from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, answer_files
 from mind2web2.runs.results import answer_dir, answer_results_dir, newest_result_name
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
 from mind2web2.utils.aio import all_or_first_error
+from mind2web2.utils.files import write_whole
 from mind2web2.utils.text import check_name
 
 __all__ = ["DualSemaphore", "evaluate_task", "evaluate_work", "generate_result_summary", "merge_all_results"]
 
 log = logging.getLogger(__name__)
+
+RunState = Literal["running", "ended", "stopped"]
+_NEWEST_OUTCOMES = 50
 
 
 @dataclass
@@ -56,6 +63,61 @@ class RunProgress:
     running: dict[str, None] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(slots=True)
+class ProgressFile:
+    """``eval_results/<agent>/progress.json``; a disk that refuses it is logged once and stops no run."""
+
+    path: Path
+    started: str = field(default_factory=_now)
+    _is_failing: bool = False
+
+    def write(self, progress: RunProgress, usage: RunUsage, state: RunState) -> None:
+        """Write how far the run has come."""
+        content = self._content(progress, usage) | {"state": state}
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(content, ensure_ascii=False, indent=1)
+            write_whole(self.path, text.encode("utf-8", "backslashreplace"))
+        except OSError as error:
+            if not self._is_failing:
+                log.warning("progress not written path=%s error=%s", self.path, error)
+            self._is_failing = True
+
+    def _content(self, progress: RunProgress, usage: RunUsage) -> dict[str, Any]:
+        total = usage.total()
+        outcomes = progress.outcomes
+        return {
+            "pid": os.getpid(),
+            "started": self.started,
+            "updated": _now(),
+            "answers_total": progress.answers_total,
+            "answers_done": len(outcomes),
+            "answers_scored": sum(outcome.score is not None for outcome in outcomes),
+            "answers_reused": sum(outcome.reused for outcome in outcomes),
+            "tasks_total": progress.tasks_total,
+            "tasks_done": progress.tasks_done,
+            "running": list(progress.running),
+            "waiting": list(progress.waiting),
+            "judgments": total.asked.judgments,
+            "judgments_reused": total.reused.judgments,
+            "requests": total.asked.requests,
+            "tokens": total.asked.input_tokens + total.asked.output_tokens,
+            "cost_usd": rounded_usd(total.asked),
+            "retries": dict(usage.retries.reasons),
+            "rate_limit": usage.slowdown.in_words(),
+            "errors": dict(Counter(str(outcome.reason) for outcome in outcomes if outcome.score is None)),
+            "problems": list(progress.problems),
+            "newest": [
+                {"task": outcome.task_id, "answer": outcome.answer_name, "score": outcome.score}
+                for outcome in outcomes[-_NEWEST_OUTCOMES:]
+            ],
+        }
 
 
 @dataclass(frozen=True)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
 from mind2web2.errors import UsageError
 from mind2web2.rubric.verdicts import is_score
-from mind2web2.runs.analysis.comparison import NoSharedTaskError, ranking
-from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
+from mind2web2.runs.comparison import NoSharedTaskError, ranking
 from mind2web2.runs.reader import SCORE_BOUNDS, ResultFacts, result_facts
 from mind2web2.runs.results import (
+    PROGRESS_NAME,
     LoadedResult,
     answer_dir,
     answer_results_dir,
@@ -30,7 +35,6 @@ from mind2web2.runs.summaries import SUMMARY_NAME, agent_answers, stored_metrics
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import is_file_name, mapping, mappings, name_list, natural_key
-from mind2web2.viewer.markdown import markdown_tree
 
 Json = dict[str, Any]
 
@@ -356,3 +360,80 @@ def _intervals(summary: Mapping[str, Any], passes: str) -> Json:
 def _trees(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     trees = (part.get("verification_tree") for part in mappings(result.get("eval_breakdown")))
     return [tree for tree in trees if isinstance(tree, Mapping)]
+
+
+# A node is a text, or [tag, {attribute: value}, child, ...].
+Node = str | list[Any]
+
+_TAGS = frozenset(
+    {
+        *("p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "hr", "br"),
+        *("em", "strong", "s", "a", "table", "thead", "tbody", "tr", "th", "td"),
+    }
+)
+_LINK = re.compile(r"https?://[^\s]+", re.IGNORECASE)
+# Answers have at most a megabyte; a longer text would only slow the browser down.
+MAX_CHARS = 400_000
+
+
+def markdown_tree(text: str) -> list[Node]:
+    """Return the blocks of a markdown text.
+
+    HTML in it is text, an image is its description with a link, and a link leads to http or https only.
+    """
+    cut = text[:MAX_CHARS]
+    tree = _tree(_parser().parse(cut))
+    if len(cut) < len(text):
+        tree.append(["p", {}, f"[cut here: {MAX_CHARS} of {len(text)} characters are shown]"])
+    return tree
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False, "maxNesting": 40, "linkify": True}).enable(
+        ["table", "strikethrough", "linkify"]
+    )
+
+
+def _tree(tokens: Sequence[Token]) -> list[Node]:
+    root: list[Any] = []
+    stack: list[list[Any]] = [root]
+    for token in tokens:
+        if token.nesting == 1:
+            node = [token.tag if token.tag in _TAGS else "p", _attributes(token)]
+            stack[-1].append(node)
+            stack.append(node)
+        elif token.nesting == -1:
+            stack.pop()
+        elif token.type == "inline":
+            stack[-1].extend(_tree(token.children or []))
+        else:
+            stack[-1].extend(_leaf(token))
+    return root
+
+
+def _leaf(token: Token) -> list[Node]:
+    if token.type in ("softbreak", "text", "html_inline", "html_block"):
+        return ["\n" if token.type == "softbreak" else token.content]
+    if token.type in ("fence", "code_block"):
+        return [["pre", {}, token.content]]
+    if token.type == "code_inline":
+        return [["code", {}, token.content]]
+    if token.type == "image":
+        label = f"[image: {token.content or 'no description'}]"
+        link = _link(token.attrGet("src"))
+        return [["a", {"href": link}, label] if link else label]
+    return [[token.tag, {}]] if token.tag in _TAGS else [token.content]
+
+
+def _attributes(token: Token) -> dict[str, str]:
+    if token.tag == "a":
+        link = _link(token.attrGet("href"))
+        return {"href": link} if link else {}
+    if token.tag == "ol" and (start := token.attrGet("start")) is not None:
+        return {"start": str(start)}
+    return {}
+
+
+def _link(address: object) -> str | None:
+    return address if isinstance(address, str) and _LINK.fullmatch(address) else None

@@ -34,7 +34,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mind2web2.errors import Mind2Web2Error, UsageError
-from mind2web2.runs.progress_file import FILE_NAME
+from mind2web2.runs.results import PROGRESS_NAME
 from mind2web2.viewer.catalog import AnswerKey, Catalog, Json, NoSuchResultError
 from mind2web2.viewer.front_end import STATIC, content_policy, index_html, json_bytes
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
@@ -295,7 +295,7 @@ async def _error_response(_: Request, error: Exception) -> Response:
 def run_states(catalog: Catalog) -> list[Json]:
     """Return the newest run of each agent, as far as it has come: ``running``, ``ended`` or ``stopped``."""
     found = []
-    for path in sorted(catalog.paths.eval_results_root.glob(f"*/{FILE_NAME}")):
+    for path in sorted(catalog.paths.eval_results_root.glob(f"*/{PROGRESS_NAME}")):
         try:
             content: Any = json.loads(path.read_bytes())
             updated = datetime.fromisoformat(content["updated"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mind2web2.runs.analysis.judgings import (
+from mind2web2.runs.judgings import (
     JudgedLeaf,
     Judging,
     judge_agreement,

@@ -8,8 +8,8 @@ from viewer.conftest import served
 
 from mind2web2.judge.protocol import RunUsage
 from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.runs.progress_file import FILE_NAME, ProgressFile
-from mind2web2.runs.run import RunProgress
+from mind2web2.runs.results import PROGRESS_NAME
+from mind2web2.runs.run import ProgressFile, RunProgress
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.server import run_routes, run_states
@@ -19,7 +19,7 @@ async def test_progress_is_shown_as_it_changes(page, tmp_path):
     """Without loading the page again; answers without a score are grouped by their cause."""
     catalog = Catalog(PathConfig(tmp_path))
     folder = catalog.paths.eval_results_root / "bot"
-    file = ProgressFile(folder / FILE_NAME)
+    file = ProgressFile(folder / PROGRESS_NAME)
     progress = RunProgress(answers_total=4, tasks_total=2, running={"lake/answer_1": None})
     with served(catalog, {"run": run_routes(catalog)}) as address:
         base = address.partition("?")[0]
@@ -45,14 +45,14 @@ def test_killed_run_counts_as_stopped(tmp_path):
     """Its file says that it runs, and has not been written for long; damaged files are left out."""
     catalog = Catalog(PathConfig(tmp_path))
     root = catalog.paths.eval_results_root
-    ProgressFile(root / "bot" / FILE_NAME).write(RunProgress(), RunUsage(), "running")
-    ProgressFile(root / "other" / FILE_NAME).write(RunProgress(), RunUsage(), "running")
-    path = root / "bot" / FILE_NAME
+    ProgressFile(root / "bot" / PROGRESS_NAME).write(RunProgress(), RunUsage(), "running")
+    ProgressFile(root / "other" / PROGRESS_NAME).write(RunProgress(), RunUsage(), "running")
+    path = root / "bot" / PROGRESS_NAME
     content = json.loads(path.read_text())
     content["updated"] = (datetime.now(UTC) - timedelta(minutes=5)).isoformat()
     path.write_text(json.dumps(content))
     (root / "broken").mkdir()
-    (root / "broken" / FILE_NAME).write_text("{")
+    (root / "broken" / PROGRESS_NAME).write_text("{")
     assert {run["agent"]: run["state"] for run in run_states(catalog)} == {
         "bot": "stopped",
         "other": "running",
@@ -61,6 +61,6 @@ def test_killed_run_counts_as_stopped(tmp_path):
 
 def test_run_leaves_its_progress(example_paths):
     """An evaluation on the command line writes it beside its results."""
-    content = json.loads((example_paths.eval_results_root / "example" / FILE_NAME).read_text())
+    content = json.loads((example_paths.eval_results_root / "example" / PROGRESS_NAME).read_text())
     assert content["state"] == "ended"
     assert (content["answers_done"], content["answers_scored"], content["judgments_reused"]) == (9, 9, 144)

@@ -64,9 +64,9 @@ def run(options: argparse.Namespace) -> int:
     """Print the comparison and return the exit status: 4 where ``--fail_if_worse`` applies."""
     from mind2web2.cli.console import plain_console
     from mind2web2.cli.results.tables import print_ranking, print_verdict
-    from mind2web2.runs.analysis.comparison import ranking
-    from mind2web2.runs.analysis.judgings import Judging, leaf_flips
-    from mind2web2.runs.sharding.shards import shard_caution
+    from mind2web2.runs.answers import shard_caution
+    from mind2web2.runs.comparison import ranking
+    from mind2web2.runs.judgings import Judging, leaf_flips
 
     names = [name.rstrip("/") for name in options.agents]
     if len(set(names)) < max(2, len(names)):

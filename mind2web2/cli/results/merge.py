@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     """Merge and return the exit status: 1 where there are conflicts."""
     from mind2web2.cli.console import counted, line, plain_console, warnings_on
     from mind2web2.cli.results.tables import print_metrics
-    from mind2web2.runs.sharding.merging import merge_results
+    from mind2web2.runs.merging import merge_results
 
     console = plain_console()
     with warnings_on(console):

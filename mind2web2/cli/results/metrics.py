@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the metrics and return the exit status: 5 below ``--fail_under``, 1 where a result is missing."""
     from mind2web2.cli.console import line, plain_console, warnings_on
     from mind2web2.cli.results.tables import print_comparison
-    from mind2web2.runs.analysis.comparison import compared
+    from mind2web2.runs.comparison import compared
 
     names = [check_name("agent", name) for name in options.agents]
     if len(set(names)) < len(names):
@@ -282,8 +282,8 @@ def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -
     from mind2web2.cli.console import line
     from mind2web2.cli.results.tables import print_metrics, print_now, print_variation, print_verdicts
     from mind2web2.judge.store import check_text
+    from mind2web2.runs.answers import shard_test
     from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
-    from mind2web2.runs.sharding.shards import shard_test
 
     summary = agent.summary
     has_scores = summary["avg_score"] is not None

@@ -32,8 +32,8 @@ from mind2web2.utils.text import check_name
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.runs.analysis.judgings import Judging
     from mind2web2.runs.answers import TaskWork
+    from mind2web2.runs.judgings import Judging
     from mind2web2.runs.results import LoadedResult
 
 DESCRIPTION = """\
@@ -110,7 +110,7 @@ class _Agent(NamedTuple):
 def run(options: argparse.Namespace) -> int:
     """Judge again, print the figures and return the exit status."""
     from mind2web2.cli.console import plain_console
-    from mind2web2.runs.analysis.judgings import Judging
+    from mind2web2.runs.judgings import Judging
 
     names = [check_name("agent", name.rstrip("/")) for name in options.agents]
     if len(set(names)) < len(names):
@@ -145,8 +145,8 @@ def _agent(options: argparse.Namespace, name: str) -> _Agent:
     from mind2web2.cli.evaluate import prepare
     from mind2web2.cli.evaluate_report import judge_settings
     from mind2web2.llm_client.settings import endpoint_of
-    from mind2web2.runs.analysis.judgings import Judging
     from mind2web2.runs.answers import select_work
+    from mind2web2.runs.judgings import Judging
     from mind2web2.runs.provenance import JudgeRecord
     from mind2web2.runs.results import latest_results
 
@@ -263,7 +263,7 @@ def _print_estimates(agents: Sequence[_Agent]) -> int:
 
 
 def _compared(agent: _Agent, judgings: Sequence[Judging]) -> dict[str, Any]:
-    from mind2web2.runs.analysis.judgings import judge_agreement, repeatability
+    from mind2web2.runs.judgings import judge_agreement, repeatability
 
     judges = [_judges(agent.counted), _judges(judgings[0])]
     has_other = judges[0] != judges[1] or len(judgings) == 1
@@ -283,8 +283,8 @@ def _ranking(
     agents: Sequence[_Agent], judged: dict[str, list[Judging]], found: dict[str, dict[str, Any]]
 ) -> dict[str, Any] | None:
     from mind2web2.cli.console import line, plain_console
-    from mind2web2.runs.analysis.comparison import NoSharedTaskError
-    from mind2web2.runs.analysis.judgings import ranking_check
+    from mind2web2.runs.comparison import NoSharedTaskError
+    from mind2web2.runs.judgings import ranking_check
 
     if len(agents) < 2 or any(own["agreement"] is None for own in found.values()):
         return None

@@ -14,7 +14,7 @@ from mind2web2.statistics.uncertainty import LEVEL, RESAMPLES
 from mind2web2.utils.text import name_list, natural_key
 
 if TYPE_CHECKING:
-    from mind2web2.runs.analysis.comparison import PairResult, Power, Ranking
+    from mind2web2.runs.comparison import PairResult, Power, Ranking
     from mind2web2.runs.freshness import ResultsNow
 
 _TASKS_SHOWN = 3
@@ -309,7 +309,7 @@ def _for_observed(power: Power, tasks: int) -> str:
 
 
 def _print_flips(console: Console, first: str, other: str, flips: Mapping[str, Any]) -> None:
-    from mind2web2.runs.analysis.judgings import CAUSES
+    from mind2web2.runs.judgings import CAUSES
 
     if not flips["matched"]:
         line(console, f"No leaf of {first} and {other} can be matched by task, answer and leaf id.")

@@ -132,7 +132,7 @@ def run_report(options: argparse.Namespace) -> int:
     import asyncio
 
     from mind2web2.cli.console import line, plain_console
-    from mind2web2.viewer.report import LARGE_FILE_BYTES, ReportContent, write_report
+    from mind2web2.viewer.front_end import LARGE_FILE_BYTES, ReportContent, write_report
 
     content = ReportContent(pages=not options.no_pages, redact_tasks=options.redact_tasks)
     catalog = _catalog(options)

@@ -13,13 +13,11 @@ from typing import Any
 from mind2web2.errors import UsageError
 from mind2web2.judge.store import FILE_NAME as STORE_NAME
 from mind2web2.judge.store import JudgmentStore
-from mind2web2.runs.progress_file import merge_usage
+from mind2web2.runs.answers import SHARDS_NAME, shard_states, shards_text
 from mind2web2.runs.provenance import provenance_in
 from mind2web2.runs.reader import result_facts
-from mind2web2.runs.results import latest_result, newest_result_name, same_but_run
+from mind2web2.runs.results import latest_result, merge_usage, newest_result_name, same_but_run
 from mind2web2.runs.score_matrix import judges_of, script_warnings
-from mind2web2.runs.sharding import shards
-from mind2web2.runs.sharding.shards import shard_states, shards_text
 from mind2web2.runs.summaries import (
     SUMMARY_NAME,
     failed_in,
@@ -94,7 +92,7 @@ def _agents(source: Path, into: Path) -> list[str]:
     found = [
         folder.name
         for folder in source.glob("[!.]*/")
-        if any(any(folder.glob(known)) for known in (shards.FILE_NAME, f"*/{SUMMARY_NAME}", "*/*/results"))
+        if any(any(folder.glob(known)) for known in (SHARDS_NAME, f"*/{SUMMARY_NAME}", "*/*/results"))
     ]
     if not found:
         raise UsageError(f"there are no results in {source}: name a folder such as eval_results")
@@ -129,7 +127,7 @@ def _note_shards(into: Path, states: Mapping[str, str]) -> None:
     known = shard_states(into)
     new = {name: state for name, state in states.items() if known.get(name, "started") == "started"}
     if new and known != {**known, **new}:
-        write_whole(into / shards.FILE_NAME, shards_text({**known, **new}))
+        write_whole(into / SHARDS_NAME, shards_text({**known, **new}))
 
 
 def _merge_judgments(places: _Places, report: MergeReport) -> None:

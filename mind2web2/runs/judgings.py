@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from mind2web2.runs.analysis.comparison import ranking
+from mind2web2.runs.comparison import ranking
 from mind2web2.runs.reader import leaf_facts, leaves_of, pages_not_had
 from mind2web2.runs.results import latest_results
 from mind2web2.runs.score_matrix import ScoredAnswer

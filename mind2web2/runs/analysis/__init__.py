@@ -1,1 +1,0 @@
-"""Analyses of finished results: rankings of agents, leaves that flipped, bounds of scores; pure."""

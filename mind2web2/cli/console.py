@@ -25,8 +25,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mind2web2.utils.invisible_characters import made_visible
-from mind2web2.utils.text import dollars
+from mind2web2.utils.text import dollars, made_visible
 
 if TYPE_CHECKING:
     from mind2web2.judge.batch.endpoints import JobProgress

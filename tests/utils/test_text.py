@@ -1,5 +1,7 @@
-"""What cannot be seen shows as a mark; what languages and emoji need stays as it is."""
+"""Text: invisible characters show as marks, valid Unicode, amounts, and safe and foreign file names."""
 
+import os
+import re
 import string
 
 import pytest
@@ -7,7 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from injection_suite.disguises import bits, selectors, tags
 
-from mind2web2.utils.invisible_characters import made_visible
+from mind2web2.errors import UsageError
+from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.text import (
+    MAX_NAME_BYTES,
+    as_unicode_text,
+    check_name,
+    dollars,
+    dollars_as_given,
+    is_unicode_text,
+    made_visible,
+    name_list,
+    natural_key,
+    stamp_now,
+)
 
 SCOTLAND = "\U0001f3f4" + tags("gbsct") + "\U000e007f"
 REAL_TEXTS = {
@@ -119,3 +134,131 @@ def test_nothing_that_carries_a_message_is_left(before, carrier, after):
     """Wherever it stands, but in flags that are made of it and behind characters it belongs to."""
     shown = made_visible(f"{before}.{carrier}{after}")
     assert f".{carrier}" not in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        ("é東\U0001f600\ufeff", "é東\U0001f600\ufeff"),
+        ("a\ud800b", "a\ufffdb"),
+        ("\udc00\ud800", "\ufffd\ufffd"),
+        ("\ud83d\ude00", "\U0001f600"),
+        ("\ufeffa\ud800", "\ufeffa\ufffd"),
+    ],
+)
+def test_only_lone_surrogates_change(text, expected):
+    """What cannot be written becomes the replacement character; the rest stays."""
+    assert as_unicode_text(text) == expected
+    assert is_unicode_text(text) == (text == expected)
+    assert is_unicode_text(expected)
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [
+        (0.0, "$0.0000"),
+        (1e-7, "$0.0000001"),
+        (0.00003456, "$0.000035"),
+        (0.0123456, "$0.0123"),
+        (9.5, "$9.5000"),
+        (12345.678, "$12,345.68"),
+        (float("nan"), "unknown"),
+    ],
+)
+def test_an_amount_has_the_digits_that_tell_something(amount, words):
+    """What is spent is never shown as nothing."""
+    assert dollars(amount) == words
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [(1e-6, "0.000001"), (0.05, "0.05"), (5.0, "5"), (1000, "1000"), (1e20, "1" + "0" * 20)],
+)
+def test_a_given_amount_is_written_as_it_was(amount, words):
+    """Never in powers of ten."""
+    assert dollars_as_given(amount) == words
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "  ",
+        "..",
+        ".hidden",
+        "a/../b",
+        "a..b",
+        "a/b",
+        "a\\b",
+        "a\0b",
+        "a\nb",
+        "\udc80",
+        "x" * 201,
+        "é" * 101,
+    ],
+)
+def test_unsafe_names_are_refused_in_one_line(name):
+    """A name that could lead elsewhere, hide or break a line is no name of a folder."""
+    with pytest.raises(UsageError, match=r"^agent ") as caught:
+        check_name("agent", name)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["gpt-4.1", "Zürich task", "日本", "a" * MAX_NAME_BYTES, "answer_1.md"])
+def test_plain_names_pass(name):
+    """Dots inside, spaces and other scripts are fine."""
+    assert check_name("task", name) == name
+
+
+def test_numbers_in_names_are_ordered_by_value():
+    """The tenth answer comes after the second one."""
+    names = ["answer_10.md", "b", "answer_2.md", "10", "09", "9" * 5000, "answer_1.md", "a"]
+    expected = ["09", "10", "9" * 5000, "a", "answer_1.md", "answer_2.md", "answer_10.md", "b"]
+    assert sorted(names, key=natural_key) == expected
+
+
+@given(st.lists(st.text(max_size=8), max_size=6))
+def test_any_names_have_one_order(names):
+    """Odd digits included, every name can be compared and no two share a key."""
+    backwards = names[::-1]
+    assert sorted(names, key=natural_key) == sorted(backwards, key=natural_key)
+    assert len({natural_key(name) for name in names}) == len(set(names))
+
+
+def test_long_lists_are_shortened():
+    """A message stays one readable line however many names there are."""
+    assert (
+        name_list(f"t{number}" for number in range(12)) == "t0, t1, t2, t3, t4, t5, t6, t7, t8, t9 and 2 more"
+    )
+    assert name_list([]) == "none"
+
+
+def test_a_stamp_sorts_by_time():
+    """A stamp has the published form, in which text order is time order."""
+    assert re.fullmatch(r"20[0-9]{6}_[0-9]{6}", stamp_now())
+
+
+def test_a_file_is_read_also_through_a_link(tmp_path):
+    """As large as it may be, to the byte."""
+    (tmp_path / "file").write_bytes(b"12345")
+    (tmp_path / "link").symlink_to("file")
+    assert read_regular_file(tmp_path / "file", 5) == read_regular_file(tmp_path / "link") == b"12345"
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda path: path.mkdir(), "directory"),
+        (os.mkfifo, "not a regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "not a regular file"),
+        (lambda path: path.symlink_to(path.name), "symbolic links"),
+        (lambda path: path.write_bytes(b"123456"), "more than 5 bytes"),
+        (lambda path: path.with_name("other").touch(), "No such file"),
+    ],
+)
+def test_anything_else_is_told(make, reason, tmp_path):
+    """Without waiting for whoever might write into a pipe, and before anything large is read."""
+    make(tmp_path / "file")
+    with pytest.raises(OSError, match=reason):
+        read_regular_file(tmp_path / "file", 5)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from mind2web2.capture.settings import CaptureSettings
+    from mind2web2.capture.models import CaptureSettings
     from mind2web2.llm_client.chat import ChatReply
     from mind2web2.pages.citations import AskForUrls
     from mind2web2.pages.crawl import Archive, CitedPage, CrawlProgress, PageCapturer, TaskPages
@@ -543,7 +543,7 @@ def _answer_texts(answers: Mapping[str, Sequence[AnswerFile]]) -> tuple[dict[str
 
 
 def _capture_settings(options: argparse.Namespace) -> CaptureSettings:
-    from mind2web2.capture.settings import CaptureSettings
+    from mind2web2.capture.models import CaptureSettings
 
     return CaptureSettings(
         headless=options.headless,

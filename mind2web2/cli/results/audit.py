@@ -15,7 +15,7 @@ from mind2web2.utils.text import check_name
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.statistics.agreement import Estimate
+    from mind2web2.statistics.paired import Estimate
     from mind2web2.viewer.audit import CorrectedScore, JudgeQuality
 
 DESCRIPTION = """\

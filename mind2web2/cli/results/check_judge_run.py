@@ -36,7 +36,7 @@ from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT
-from mind2web2.statistics.agreement import Estimate
+from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.text import dollars
 
 _WRONG_SHOWN = 10

@@ -7,6 +7,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
@@ -29,6 +30,7 @@ from mind2web2.judge.protocol import (
     CheckedLimit,
     CircuitBreaker,
     GuardedLimit,
+    HeldLimit,
     JudgeSession,
     RunUsage,
     Subject,
@@ -202,11 +204,11 @@ class RecordedJudge:
                 raise JudgmentMissingError(_missing(subject, source))
             await self._write_unwritten()
             await self.check_reachable()
-            async with self._store.claimed(key, self.endpoint) as theirs:
+            async with self._store.claimed(key, self.endpoint) as theirs, aclosing(HeldLimit(limit)) as held:
                 if theirs is not None and not self._overwrite and await _fits(theirs, request):
                     return self._reused(theirs, source)
                 asked = replace(request, name=key, extra={**extra, **self._extra})
-                judgment = await self._ask(self._provider, asked, subject, source, limit)
+                judgment = await self._ask(self._provider, asked, subject, source, held)
                 # A paid reply is stored even if the caller is cancelled.
                 await to_the_end(self._write(judgment))
             if self._overwrite:

@@ -197,6 +197,34 @@ class CheckedLimit:
         await self._limit.__aexit__(kind, error, trace)
 
 
+class HeldLimit:
+    """A limit for one question's requests in turn; its place is kept after a reply, until this is closed.
+
+    It is closed when the reply is stored: a process that dies loses no more replies than requests may be in
+    flight.
+    """
+
+    def __init__(self, limit: AbstractAsyncContextManager[Any]) -> None:
+        self._limit = limit
+        self._held = AsyncExitStack()
+
+    async def __aenter__(self) -> None:
+        await self.aclose()
+        await self._limit.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._held.push_async_exit(self._limit)
+        else:
+            await self._limit.__aexit__(kind, error, trace)
+
+    async def aclose(self) -> None:
+        """Leave the limit."""
+        await self._held.aclose()
+
+
 class Admission:
     """Entered by each answer: more answers start while fewer judge requests are in flight than allowed.
 

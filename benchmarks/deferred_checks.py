@@ -25,7 +25,7 @@ from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.scheduling import ExecutionOptions, execution_options
 from mind2web2.scripts.load import load_eval_script
-from mind2web2.utils.gc_tuning import loaded_for_good
+from mind2web2.utils.aio import loaded_for_good
 
 LATENCY_S = 0.2
 ITEMS = 5

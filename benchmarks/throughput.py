@@ -25,7 +25,7 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.run import Concurrency, DualSemaphore, RunProgress, evaluate_work
-from mind2web2.utils.gc_tuning import loaded_for_good
+from mind2web2.utils.aio import loaded_for_good
 from mind2web2.utils.path_config import PathConfig
 
 TARGET_SHARE, TARGET_BLOCK_S, TARGET_MB = 0.8, 0.05, 600

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from mind2web2.api_tools.download import downloads_from
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.models import CaptureSettings, downloads_from
 from mind2web2.cli.console import ConsoleHandler, RunDisplay, counted, line, plain_console
 from mind2web2.cli.evaluate_report import RunReport, judge_settings, print_run, print_unreported
 from mind2web2.cli.event_loop import run_to_exit
@@ -30,10 +29,11 @@ from mind2web2.cli.options import (
     paths_of,
     storage_state_of,
 )
-from mind2web2.cli.settings_file import judge_client, judge_server
-from mind2web2.cli.suggestions import (
+from mind2web2.cli.settings import (
     caching_command,
     checked_under,
+    judge_client,
+    judge_server,
     suggested_check,
     suggested_command,
     suggested_forgetting,
@@ -45,8 +45,8 @@ from mind2web2.judge.protocol import Admission, RunUsage
 from mind2web2.judge.store import FILE_NAME, CheckRecord, JudgmentStore, last_check
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, own_prices
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
-from mind2web2.pages.barred import default_barred
 from mind2web2.pages.captures import SharedCaptures
+from mind2web2.pages.citations import default_barred
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, AnswerOutcome, RunParts
 from mind2web2.runs.answers import SHARDS_NAME, RunFolders, ShardState, TaskWork, shard_states, shards_text
@@ -65,14 +65,14 @@ from mind2web2.runs.run import (
 )
 from mind2web2.scheduling import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
+from mind2web2.utils.aio import loaded_for_good, loading
 from mind2web2.utils.files import mirror, network_file_system
-from mind2web2.utils.gc_tuning import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 
 if TYPE_CHECKING:
     from mind2web2.cluster.node import BudgetTerms, NodeParts
-    from mind2web2.judge.batch.jobs import BatchJobs
+    from mind2web2.judge.batch_jobs import BatchJobs
     from mind2web2.scripts.isolation.run import Isolation
 
 # Stands for no limit.
@@ -360,9 +360,9 @@ def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | No
     options = run.options
     if not options.batch:
         return None
-    from mind2web2.judge.batch.endpoints import BatchPace, batch_endpoints
-    from mind2web2.judge.batch.jobs import BatchJobs
-    from mind2web2.judge.batch.state import BatchFolder
+    from mind2web2.judge.batch_endpoints import BatchPace, batch_endpoints
+    from mind2web2.judge.batch_jobs import BatchJobs
+    from mind2web2.judge.batch_state import BatchFolder
 
     endpoints = batch_endpoints(options.llm_provider, *options.judge_base_url or ())
 
@@ -482,7 +482,7 @@ async def _print_beforehand(run: _Run, store: JudgmentStore, captures: SharedCap
 
 async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
     """Return a warning where batches of this judge's server are open, which this run does not fetch."""
-    from mind2web2.judge.batch.state import BatchFolder
+    from mind2web2.judge.batch_state import BatchFolder
 
     endpoint = endpoint_of(run.options.llm_provider, judge_server(run.options))
     try:

@@ -1,4 +1,8 @@
-"""The URLs that an agent's answers to a task cite: found by parser and model, and listed in a file."""
+"""The URLs that an agent's answers to a task cite, listed in a file; and which of them are barred sources.
+
+A parser and a model find the URLs. Barred sources are pages about the benchmark itself, on which an answer
+should not rest.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,10 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -21,13 +27,15 @@ from mind2web2.errors import (
     JudgeOutputError,
     JudgeRequestError,
     JudgeUnavailableError,
+    UsageError,
 )
 from mind2web2.judge.direct import ScriptedClient, as_provider
 from mind2web2.judge.protocol import ask_twice_if_declined
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Message
+from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import PageKind, read_file
 from mind2web2.prompts import BlockChain, instructions
-from mind2web2.urls.markdown import markdown_addresses
+from mind2web2.urls.markdown import URLs, markdown_addresses
 from mind2web2.urls.parts import (
     ascii_host,
     clean_url,
@@ -37,8 +45,7 @@ from mind2web2.urls.parts import (
     storage_key,
     undo_markdown_escapes,
 )
-from mind2web2.urls.tools import URLs
-from mind2web2.utils.files import remove_leftovers, write_whole
+from mind2web2.utils.files import read_regular_file, remove_leftovers, text_sha256, write_whole
 from mind2web2.utils.text import as_unicode_text, natural_key
 
 # Servers with HTTPS only redirect there; servers with HTTP only answer nothing else.
@@ -286,3 +293,97 @@ def _kept_urls(path: Path, model: str | None) -> list[str] | None:
     if model is not None and reply.get("model") != model:
         return None
     return [url for url in reply["urls"] if isinstance(url, str)]
+
+
+DEFAULT_LIST = Path(__file__).with_name("barred.txt")
+_MAX_BYTES = 1_000_000
+_ADDRESS = re.compile(r"(?:https?://)?(?:www\.)?([^\s/?#:]+\.[^\s/?#]+(?:/\S*)?)", re.IGNORECASE)
+_TITLE = "title:"
+
+
+@dataclass(frozen=True, slots=True)
+class BarredList:
+    """Rules that name barred sources."""
+
+    sha256: str
+    addresses: tuple[tuple[str, re.Pattern[str]], ...]
+    titles: tuple[tuple[str, re.Pattern[str]], ...]
+
+    @classmethod
+    def read(cls, path: Path = DEFAULT_LIST) -> BarredList:
+        """Read a file with one rule a line: a host, an address, or ``title: PATTERN``.
+
+        Raises:
+            UsageError: it cannot be read, or names the first line that is no rule.
+        """
+        try:
+            text = read_regular_file(path, _MAX_BYTES).decode("utf-8-sig")
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise UsageError(f"cannot read {path}: it is not UTF-8 text") from error
+        addresses, titles = [], []
+        for number, line in enumerate(text.splitlines(), start=1):
+            rule = line.strip()
+            if rule.lower().startswith(_TITLE) and rule[len(_TITLE) :].strip():
+                titles.append((rule, re.compile(_pattern(_words(rule[len(_TITLE) :])))))
+            elif found := _ADDRESS.fullmatch(rule):
+                # At the start, or within the address of an archive or a proxy.
+                place = (
+                    rf"(?:^|:/{{1,2}})(?:[^/?#&@]*\.)?{_pattern(found[1].rstrip('/').lower())}(?:[/?#&]|$)"
+                )
+                addresses.append((rule, re.compile(place)))
+            elif rule and not rule.startswith("#"):
+                raise UsageError(
+                    f"{path}, line {number}: {rule[:80]!r} is no host, address or title: PATTERN"
+                )
+        return cls(text_sha256(text), tuple(addresses), tuple(titles))
+
+    def rule_for_url(self, url: str) -> str | None:
+        """Return the first rule that names a URL, also one within the address of an archive."""
+        address = unquote(lookup_key(url) or url).lower()
+        return next((rule for rule, pattern in self.addresses if pattern.search(address)), None)
+
+    def rule_for_title(self, title: str) -> str | None:
+        """Return the first rule that names a page's title."""
+        words = _words(title)
+        return next((rule for rule, pattern in self.titles if pattern.fullmatch(words)), None)
+
+    def sources_of(self, answer: str, judged: Iterable[str], pages: CacheFileSys) -> list[dict[str, Any]]:
+        """Return the barred sources among the pages that an answer cites or was judged on; reads files.
+
+        Each has the ``url``, the ``rule`` and the address or title that the rule names (``shown``).
+        """
+        found = []
+        for url in dict.fromkeys([*cited_urls(answer), *judged]):
+            match = next(((shown, rule) for shown, rule in self._matches(url, pages) if rule), None)
+            if match is not None:
+                found.append({"url": url, "rule": match[1], "shown": match[0]})
+        return found
+
+    def _matches(self, url: str, pages: CacheFileSys) -> Iterator[tuple[str, str | None]]:
+        yield url, self.rule_for_url(url)
+        record = pages.capture_record(url)
+        addresses = [] if record is None else [record.final_url, record.archived_from or ""]
+        stored = pages.listed_as(url)
+        addresses += [
+            final for final in pages.redirected_urls() if stored and pages.listed_as(final) == stored
+        ]
+        for address in addresses:
+            yield address, self.rule_for_url(address) if address else None
+        if record is not None and record.title:
+            yield record.title, self.rule_for_title(record.title)
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split()).lower()
+
+
+def _pattern(text: str) -> str:
+    return ".*".join(map(re.escape, re.split(r"\*+", text)))
+
+
+@cache
+def default_barred() -> BarredList:
+    """Return the list of this package: the benchmark's dataset, code, paper and leaderboard."""
+    return BarredList.read()

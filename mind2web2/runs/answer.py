@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mind2web2 import __version__
-from mind2web2.api_tools.download import refusals_told
+from mind2web2.capture.models import refused_downloads_reported
 from mind2web2.errors import (
     AttemptRefusedError,
     JudgeUnusableError,
@@ -27,10 +27,9 @@ from mind2web2.judge.caching import AnswerJudge, RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore, JudgeLedger, rounded_usd
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.store import CheckRecord
-from mind2web2.pages.answer_view import AnswerCache
-from mind2web2.pages.barred import BarredList
 from mind2web2.pages.captures import SharedCaptures
-from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.citations import BarredList
+from mind2web2.pages.library import AnswerCache, PageLibrary
 from mind2web2.prompts import flags_of
 from mind2web2.runs.answers import AnswerJob, AnswerSetting, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, moment_of, provenance_now
@@ -509,7 +508,7 @@ async def _script_result(
         inputs_recorded(recorder),
         services_answered_by(answer_service),
         execution_options(run.execution),
-        refusals_told(partial(judge.note, "refused_downloads")),
+        refused_downloads_reported(partial(judge.note, "refused_downloads")),
     ):
         result = await script_result(call, judge, cache, logger, run.answer_timeout_s, run.clock)
     inputs = await asyncio.to_thread(lambda: recorder.inputs(static_reading(recorder.sources())))

@@ -14,17 +14,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.models import CaptureSettings
 from mind2web2.errors import CacheReadError, Mind2Web2Error, ResultWriteError, StorageError, UsageError
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.direct import as_provider
 from mind2web2.judge.protocol import DualSemaphore, RunUsage, rounded_usd
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
-from mind2web2.pages.barred import default_barred
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
-from mind2web2.pages.citations import listed_urls
+from mind2web2.pages.citations import default_barred, listed_urls
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import (
     DEFAULT_JUDGE_LIMIT,

@@ -30,9 +30,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from mind2web2.errors import AnswerError
 from mind2web2.judge.store import ServiceAnswer
 from mind2web2.scheduling import check_lasting_effect, current_deferral
-from mind2web2.utils.api_misuse import caller_of, is_installed
+from mind2web2.utils.api_misuse import caller_of, is_installed, syntax_tree
 from mind2web2.utils.private_attributes import check_private_attributes
-from mind2web2.utils.text import parsed as syntax_tree
 
 # A moment, or the moment at which each answer was made.
 AsOf = datetime | Literal["answer"]

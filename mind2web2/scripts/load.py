@@ -23,7 +23,7 @@ from types import CodeType, ModuleType
 from mind2web2 import scheduling
 from mind2web2.errors import EvalScriptError
 from mind2web2.scheduling import EvaluateAnswer
-from mind2web2.utils.text import parsed
+from mind2web2.utils.api_misuse import syntax_tree
 
 VERIFYING = frozenset({"verify", "batch_verify", "simple_verify", "verify_by_url", "verify_by_urls"})
 
@@ -283,7 +283,7 @@ def _parsed_script(source: bytes, path: Path) -> ast.Module:
         # Python 3.11 raises a ValueError here that names no file.
         line = source[: source.index(b"\0")].count(b"\n") + 1
         raise SyntaxError("source code contains a null byte", (str(path), line, 1, None))
-    return parsed(source, str(path))
+    return syntax_tree(source, str(path))
 
 
 def unload_eval_script(evaluate_answer: EvaluateAnswer) -> None:

@@ -11,7 +11,10 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mind2web2.urls.parts import ascii_host, clean_url, undo_markdown_escapes
+from pydantic import BaseModel
+
+from mind2web2.urls.parts import ANGLE_BRACKETS, ascii_host, clean_url, lookup_key, undo_markdown_escapes
+from mind2web2.utils.api_misuse import checked_call
 
 if TYPE_CHECKING:
     from linkify_it import LinkifyIt  # type: ignore[import-untyped] # it ships no types
@@ -19,7 +22,6 @@ if TYPE_CHECKING:
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
-ANGLE_BRACKETS = re.compile(r"(?<!\\)<([^<>\n]{1,8000})>")
 
 _URL_START = re.compile(r"(?<![A-Za-z0-9])https?\\?:\\?/\\?/|(?<![A-Za-z0-9@./-])www\.(?=\w)", re.IGNORECASE)
 _ESCAPED = r"\\[!-/:-@\[-`{-~]"
@@ -443,3 +445,18 @@ def _found_in(state: StateInline) -> _Found:
         by_start = {span.start: span for span in _spans(state.src)}
         found = found_by_source[state.src] = _Found(by_start, list(by_start))
     return found
+
+
+class URLs(BaseModel):
+    """A list of URLs, as an extraction asks for it."""
+
+    urls: list[str]
+
+
+@checked_call
+def regex_find_urls(text: str) -> list[str]:
+    """Return the web addresses that a text or its markdown links name, each once, in order.
+
+    Sentence punctuation and markup around an address are no part of it; brackets inside are if they pair.
+    """
+    return list(dict.fromkeys(url for _, _, url in url_spans(text) if lookup_key(url) is not None))

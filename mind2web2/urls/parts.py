@@ -1,13 +1,15 @@
-"""URLs taken apart as they are written, their percent-encoding made uniform, and keys to compare them."""
+"""URLs taken apart as they are written, keys to compare them, and forms for people and browsers."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
+import string
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from mind2web2.utils.text import is_unicode_text
+from mind2web2.utils.api_misuse import checked_call
+from mind2web2.utils.text import as_unicode_text, is_unicode_text
 
 # Every string matches: missing parts are None or empty, and nothing is interpreted here.
 _URL = re.compile(
@@ -228,3 +230,69 @@ def likely_keys(url: str) -> list[str]:
     bare = address.removeprefix("www.")
     spellings = [f"{scheme}://{host}{bare}" for scheme in ("https", "http") for host in ("", "www.")]
     return list(dict.fromkeys([key, *spellings]))
+
+
+# Characters that the URL standard allows in paths and queries; existing escapes stay as they are.
+_BARE_IN_BROWSER = "".join(set(string.printable) - set(string.whitespace) - set('"<>\\^`{|}'))
+
+
+ANGLE_BRACKETS = re.compile(r"(?<!\\)<([^<>\n]{1,8000})>")
+
+
+@checked_call
+def remove_utm_parameters(url: str) -> str:
+    """Return the URL without its ``utm_*`` parameters and otherwise as it is written."""
+    address, hash_mark, fragment = url.partition("#")
+    path, _, query = address.partition("?")
+    parameters = query.split("&")
+    kept = [part for part in parameters if not _is_tracking(part)]
+    if len(kept) == len(parameters):
+        return url
+    without = f"{path}?{'&'.join(kept)}" if any(kept) else path
+    return without + hash_mark + fragment
+
+
+@checked_call
+def normalize_url_simple(url: str) -> str:
+    """Return a readable form that opens the same page and is equal for URLs that differ in spelling only.
+
+    Scheme and host in lower case (``http`` where it is missing), no default port, tracking parameters,
+    trailing slash or fragment (a client-side route stays), percent-decoded where that is safe. What is no
+    URL is returned without white space around it and otherwise as it is.
+    """
+    text = clean_url(url)
+    parts = split_url(remove_utm_parameters(text))
+    site = site_of(parts)
+    if site is None:
+        return url.strip()
+    scheme = (parts.scheme or "http").lower()
+    query = f"?{uniform_escapes(parts.query)}" if parts.query else ""
+    path = uniform_escapes(parts.path).rstrip("/")
+    return f"{scheme}://{site}{path}{query}{uniform_escapes(parts.route)}"
+
+
+@checked_call
+def normalize_url_for_browser(url: str) -> str:
+    """Return the URL as a browser can open it: absolute, ASCII only, nothing left out.
+
+    What is no URL of a host (``about:blank``, ``data:``, plain words) is returned without white space
+    around it and otherwise as it is.
+    """
+    target = ANGLE_BRACKETS.fullmatch(url.strip())
+    text = re.sub(r"[\t\r\n]", "", clean_url(target[1] if target else url))
+    parts = split_url(text)
+    site = site_of(parts)
+    if site is None:
+        return url.strip()
+    path = _escaped_for_browser(parts.path)
+    query = "" if parts.query is None else f"?{_escaped_for_browser(parts.query)}"
+    fragment = "" if parts.fragment is None else f"#{_escaped_for_browser(parts.fragment)}"
+    return f"{(parts.scheme or 'http').lower()}://{_escaped_for_browser(str(site))}{path}{query}{fragment}"
+
+
+def _is_tracking(parameter: str) -> bool:
+    return uniform_escapes(undo_markdown_escapes(parameter)).startswith(TRACKING_PREFIX)
+
+
+def _escaped_for_browser(text: str) -> str:
+    return quote(as_unicode_text(text), safe=_BARE_IN_BROWSER)

@@ -18,6 +18,7 @@ import os
 import re
 import sys
 import sysconfig
+import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -30,7 +31,6 @@ from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, Literal, NoReturn, TypeVar, cast
 
 from mind2web2.errors import EvalScriptError
-from mind2web2.utils.text import parsed
 
 _PACKAGE_FOLDER = str(Path(__file__).parents[1])
 # Tools that scripts call: what they read, the script reads.
@@ -340,11 +340,22 @@ def _expects_import_error(frame: FrameType) -> bool:
     return any(first <= frame.f_lineno <= last for first, last in _guarded_imports(frame.f_code.co_filename))
 
 
+# Python 3.11 counts the depth of a tree for all threads together: one that parses while another does raises
+# SystemError ("AST constructor recursion depth mismatch").
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def syntax_tree(source: str | bytes, filename: str = "<unknown>") -> ast.Module:
+    """Return the syntax tree of a source, in any thread."""
+    with _ONE_AT_A_TIME:
+        return ast.parse(source, filename=filename)
+
+
 @lru_cache(maxsize=64)
 def _guarded_imports(file_name: str) -> tuple[tuple[int, int], ...]:
     """Return the first and last lines of a script's ``try`` blocks that expect an ``ImportError``."""
     try:
-        tree = parsed(Path(file_name).read_bytes())
+        tree = syntax_tree(Path(file_name).read_bytes())
     except (OSError, ValueError, SyntaxError):
         return ()
     return tuple(

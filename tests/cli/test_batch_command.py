@@ -12,7 +12,7 @@ from servers.judge_server import JudgeServer, prompt_text, status
 from servers.recorded_replies import RecordedReplies
 
 from mind2web2.cli import evaluate_main
-from mind2web2.judge.batch import endpoints
+from mind2web2.judge import batch_endpoints
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 
 CLAIMS = {name: (f"The lake is {name}.", None) for name in ("deep", "cold", "wide")}
@@ -29,8 +29,8 @@ QUICKLY = ("--batch", "--batch_poll", "0.01", "--no_capture")
 @pytest.fixture(autouse=True)
 def _quick_pace(monkeypatch):
     """Send a job soon after the last question, instead of a second or more later."""
-    quickly = partial(endpoints.BatchPace, quiet_s=0.1)
-    monkeypatch.setattr(endpoints, "BatchPace", quickly)
+    quickly = partial(batch_endpoints.BatchPace, quiet_s=0.1)
+    monkeypatch.setattr(batch_endpoints, "BatchPace", quickly)
 
 
 @pytest.fixture

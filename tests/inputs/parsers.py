@@ -27,7 +27,7 @@ from mind2web2.api_tools.tool_arxiv import (
 from mind2web2.capture.page.documents import FetchedDocument, file_name_of, is_attachment
 from mind2web2.capture.pdf import RenderSettings, render_pages
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.batch.state import BatchFolder, result_line
+from mind2web2.judge.batch_state import BatchFolder, result_line
 from mind2web2.judge.caching import JudgeSettings
 from mind2web2.judge.store import Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
@@ -42,12 +42,14 @@ from mind2web2.pages.crawl import AgentCache, TaskCitations
 from mind2web2.runs.answers import answer_files, read_answer
 from mind2web2.runs.estimate import stored_judgments, task_results
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
-from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
-from mind2web2.urls.tools import (
+from mind2web2.urls.markdown import regex_find_urls
+from mind2web2.urls.parts import (
+    likely_keys,
+    lookup_key,
     normalize_url_for_browser,
     normalize_url_simple,
-    regex_find_urls,
     remove_utm_parameters,
+    storage_key,
 )
 from mind2web2.utils.images import cut_screenshot, size_px, to_jpeg
 from mind2web2.utils.misc import normalize_url_markdown, text_dedent

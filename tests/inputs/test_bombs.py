@@ -10,14 +10,8 @@ from mind2web2.errors import DocumentError, WorkerError
 from mind2web2.llm_client.chat import Completion
 from mind2web2.llm_client.structured_output import InvalidOutputError, json_text, read_template
 from mind2web2.pages.citations import cited_urls
-from mind2web2.urls.tools import (
-    URLs,
-    lookup_key,
-    normalize_url_for_browser,
-    normalize_url_simple,
-    regex_find_urls,
-    storage_key,
-)
+from mind2web2.urls.markdown import URLs, regex_find_urls
+from mind2web2.urls.parts import lookup_key, normalize_url_for_browser, normalize_url_simple, storage_key
 from mind2web2.utils.images import cut_screenshot, to_jpeg
 from mind2web2.utils.misc import normalize_url_markdown
 from mind2web2.utils.workers import run_in_worker

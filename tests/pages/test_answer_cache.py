@@ -6,9 +6,8 @@ import pytest
 from evaluations import OTHER, PAGE, image, stored
 from pydantic import HttpUrl
 
-from mind2web2.capture.record import CapturedPage, CaptureRecord
-from mind2web2.pages.answer_view import AnswerCache, listing_sha256
-from mind2web2.pages.library import PageLibrary
+from mind2web2.capture.models import CapturedPage, CaptureRecord
+from mind2web2.pages.library import AnswerCache, PageLibrary, listing_sha256
 
 GONE = "https://lake.example/gone"
 

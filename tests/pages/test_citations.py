@@ -1,13 +1,24 @@
-"""The file of cited URLs: what it holds, in which order, and what older or damaged ones are read as."""
+"""The file of cited URLs, its order and damaged ones; and barred sources among them."""
 
 import json
 from pathlib import Path
 
 import pytest
+from projects import Project, call, read_json, run_command
+from servers.judge_server import JudgeServer
 
-from mind2web2 import CacheFileSys
+from mind2web2.capture.models import CapturedPage, CaptureRecord
+from mind2web2.cli import main
 from mind2web2.errors import CacheReadError, CacheWriteError
-from mind2web2.pages.citations import citations_as_json, listed_urls, write_citations
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.citations import (
+    BarredList,
+    citations_as_json,
+    default_barred,
+    listed_urls,
+    write_citations,
+)
+from mind2web2.viewer.catalog import Catalog
 
 EXAMPLE = Path(__file__).parents[2] / "cache/example"
 ANSWERS = {
@@ -115,3 +126,129 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "agent").write_text("a file in its place", encoding="utf-8")
     with pytest.raises(CacheWriteError, match=r"cannot write .*task\.json"):
         write_citations(tmp_path / "agent", "task", ANSWERS)
+
+
+@pytest.mark.parametrize(
+    ("url", "is_barred"),
+    [
+        ("https://huggingface.co/datasets/osunlp/Mind2Web-2", True),
+        ("http://www.huggingface.co/datasets/OSUNLP/mind2web-2/tree/main?x=1#files", True),
+        ("https://huggingface.co/datasets/osunlp/Mind2Web-2-other", False),
+        ("https://huggingface.co/datasets/osunlp/Mind2Web", False),
+        ("https://arxiv.org/abs/2506.21506v2", True),
+        ("https://export.arxiv.org/pdf/2506.21506.pdf", True),
+        ("https://arxiv.org/abs/2504.01382", False),
+        ("https://notarxiv.org/abs/2506.21506", False),
+        ("https://osu-nlp-group.github.io/Mind2Web-2/#leaderboard", True),
+        ("https://raw.githubusercontent.com/OSU-NLP-Group/Mind2Web-2/main/README.md", True),
+        ("https://web.archive.org/web/2025/https://github.com/OSU-NLP-Group/Mind2Web-2", True),
+        ("https://proxy.example/?url=https%3A%2F%2Farxiv.org%2Fabs%2F2506.21506", True),
+        ("https://lake.example/github.com", False),
+        ("not a URL", False),
+    ],
+)
+def test_the_own_list_names_the_benchmarks_pages(url, is_barred):
+    """In every spelling, and within the address of an archive."""
+    assert (default_barred().rule_for_url(url) is not None) is is_barred
+
+
+def test_titles_are_named_by_patterns():
+    """Whatever the case and the spaces."""
+    assert default_barred().rule_for_title("mirror:  MIND2WEB 2 | tasks") == "title: *Mind2Web 2*"
+    assert default_barred().rule_for_title("Mind2Web: a dataset") is None
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"example.org\n\nnothing\n", "a.txt, line 3: 'nothing' is no host, address or title"),
+        (b"title:\n", "a.txt, line 1: 'title:' is no host"),
+        (b"a.example b.example\n", "a.txt, line 1: 'a.example b.example' is no host"),
+        (b"\xff", "not UTF-8"),
+        (b"x" * 2_000_000, "more than 1,000,000 bytes"),
+        (None, "No such file"),
+    ],
+)
+def test_a_wrong_list_is_refused_with_its_line(tmp_path, monkeypatch, content, problem):
+    """Before anything is evaluated."""
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / "a.txt").write_bytes(content)
+    run = call(main, "evaluate", "bot", "--barred", "a.txt")
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+    assert problem in run.stderr
+
+
+def captured(url, final_url, title=""):
+    """Return a page as its capture stored it."""
+    record = CaptureRecord(
+        requested_url=url, final_url=final_url, kind="web", status=200, title=title, captured_at="2026-01-01"
+    )
+    return CapturedPage(record, text="The lake is deep.")
+
+
+def test_sources_are_found_by_citation_redirect_and_title(tmp_path):
+    """Each page once, with the rule and the address or title that it names."""
+    (tmp_path / "list.txt").write_text("barred.example\ntitle: *solutions*\n")
+    pages = CacheFileSys(tmp_path / "pages")
+    pages.put_capture(captured("https://short.example/a", "https://www.barred.example/task"))
+    pages.put_capture(captured("https://copy.example/b", "https://copy.example/b", "All Solutions here"))
+    pages.put_web("https://old.example/c", "text", None)
+    (tmp_path / "pages/redirects.json").write_text('{"https://barred.example/c": "https://old.example/c"}')
+    answer = "See [a](https://short.example/a), https://sub.barred.example/x, https://old.example/c."
+    judged = ["https://copy.example/b", "https://short.example/a", "https://fine.example"]
+    found = BarredList.read(tmp_path / "list.txt").sources_of(
+        answer, judged, CacheFileSys(tmp_path / "pages")
+    )
+    assert [(each["url"], each["rule"], each["shown"]) for each in found] == [
+        ("https://short.example/a", "barred.example", "https://www.barred.example/task"),
+        ("https://sub.barred.example/x", "barred.example", "https://sub.barred.example/x"),
+        ("https://old.example/c", "barred.example", "https://barred.example/c"),
+        ("https://copy.example/b", "title: *solutions*", "All Solutions here"),
+    ]
+
+
+def test_a_flag_is_shown_everywhere_and_changes_no_score(tmp_path, monkeypatch):
+    """In the result, metrics, the text of an answer and the viewer's rows; reused results get it as well."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
+    project = Project(tmp_path)
+    project.add_script({"deep": ("The lake is deep.", None)})
+    project.add_answer("answer_1", "Deep: https://arxiv.org/abs/2506.21506")
+    project.add_answer("answer_2", "Deep: https://lake.example/depth")
+    (tmp_path / "own.txt").write_text("# mine\nlake.example\n")
+    with JudgeServer(lambda body: {"reasoning": "r", "result": "2506" not in json.dumps(body)}) as judge:
+
+        def evaluate(*options):
+            words = [
+                "--agent_name",
+                "bot",
+                "--judge_base_url",
+                judge.base_url,
+                "--no_isolate",
+                "--no_capture",
+            ]
+            run = run_command(*words, *options, cwd=tmp_path)
+            assert (run.returncode, run.stderr) == (0, "")
+            found = {
+                stem: read_json(project.result_paths(stem)[-1])["barred"] for stem in ("answer_1", "answer_2")
+            }
+            flagged = [stem for stem, barred in found.items() if barred and barred["sources"]]
+            return run.stdout, flagged, read_json(project.results / "summary.json")
+
+        output, flagged, summary = evaluate()
+        assert flagged == ["answer_1"]
+        assert (summary["avg_score"], summary["barred"]["answers"]) == (0.5, ["lake/answer_1.md"])
+        without = {name: summary["barred"][name] for name in ("avg_score", "success_rate", "pass_at_k")}
+        assert without == {"avg_score": 1.0, "success_rate": 1.0, "pass_at_k": 1.0}
+        assert "barred sources, which changes no score: 1 (lake/answer_1.md); without them: partial" in output
+        shown = call(main, "show", "bot", "lake", "answer_1").stdout
+        assert "Barred source: https://arxiv.org/abs/2506.21506 " in shown
+        rows = Catalog(project.paths).overview()["answers"]
+        assert ["barred" in row["marks"] for row in rows] == [True, False]
+        asked = len(judge.requests)
+        assert evaluate("--barred", "own.txt")[1] == ["answer_2"]
+        _, flagged, summary = evaluate("--no_barred")
+        assert (flagged, summary["barred"]["answers"], summary["avg_score"]) == ([], [], 0.5)
+        assert len(judge.requests) == asked
+        assert [len(project.result_paths(stem)) for stem in ("answer_1", "answer_2")] == [1, 1]

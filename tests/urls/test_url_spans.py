@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind2web2.urls.markdown import url_spans
+from mind2web2.urls.markdown import bare_addresses, is_bare_address, url_spans
 
 PIECES = st.sampled_from(
     [*"()[]{}.,'\"\\*_~<>|! \n", "https://a.org", "www.", "/x", "&amp;", "&gt;", "[1]", "を"]
@@ -49,3 +49,50 @@ def test_a_long_text_is_searched(unit):
     """Hostile text costs time in proportion to its length, and the URL behind it is found."""
     text = "https://a.org/" + unit * (300_000 // len(unit)) + "= https://end.example/x"
     assert list(url_spans(text))[-1].url == "https://end.example/x"
+
+
+@pytest.mark.parametrize(
+    ("text", "in_prose", "in_code"),
+    [
+        ("example.org/a, data.gov", "example.org/a data.gov", None),
+        ("docs.rs/serde and bbc.co.uk", "docs.rs/serde bbc.co.uk", ""),
+        ("obj.id/2, os.name, logging.info, java.io", "obj.id/2 logging.info", ""),
+        ("com.example.app, co.uk, asp.net", "", ""),
+        ("README.md/CHANGELOG.md setup.py report.pdf", "", ""),
+        ("Booking.com, booking.com/hotel, BOOKING.COM", "booking.com/hotel BOOKING.COM", None),
+        ("ended.In 2020, M.Sc. ASP.NET/C# St.Louis", "", ""),
+        ("a@example.org @example.org /example.org \\example.org x/example.org/y", "", ""),
+        ("v1.2.com 1.5.in 10.1.2.3/x 2.0", "v1.2.com", None),
+        ("詳細はexample.orgを参照", "example.org", None),
+        ("münchen.de/rathaus пример.рф", "münchen.de/rathaus пример.рф", ""),
+        ("example.org:8080/x example.org: y", "example.org:8080/x example.org", None),
+    ],
+)  # fmt: skip
+def test_bare_addresses(text, in_prose, in_code):
+    """Code, ``None`` for the same, has more names with dots that are no hosts than prose has."""
+    assert [span.url for span in bare_addresses(text)] == in_prose.split()
+    assert [span.url for span in bare_addresses(text, is_code=True)] == (
+        in_prose if in_code is None else in_code
+    ).split()
+
+
+def test_known_addresses_are_passed_over():
+    """A host within a URL is not found once more, and places refer to the text as it is."""
+    text = "https://a.org/to=b.org/x c.org/y"
+    (span,) = bare_addresses(text, url_spans(text))
+    assert text[span.start : span.end] == span.url == "c.org/y"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("example.org/a_(b)", True),
+        ("example.org", True),
+        ("report.pdf", False),
+        ("see example.org", False),
+        ("", False),
+    ],
+)
+def test_is_bare_address(text, expected):
+    """The whole text, not a part of it."""
+    assert is_bare_address(text) is expected

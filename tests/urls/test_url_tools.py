@@ -5,12 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from mind2web2.urls.tools import (
-    URLs,
+from mind2web2.urls.markdown import URLs, regex_find_urls
+from mind2web2.urls.parts import (
     lookup_key,
     normalize_url_for_browser,
     normalize_url_simple,
-    regex_find_urls,
     remove_utm_parameters,
 )
 

@@ -1,10 +1,13 @@
 """Names and calls that the toolkit does not have: no result, whatever the script makes of the exception."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from projects import ClaimJudge, Project, evaluate
 
 from mind2web2.scheduling import ExecutionOptions
 from mind2web2.scripts.isolation.run import Isolation
+from mind2web2.utils.api_misuse import syntax_tree
 
 # What a script does in line 24, and what its answer's reason says of it.
 MISUSES = {
@@ -169,3 +172,12 @@ async def test_arguments_without_effect_are_recorded(tmp_path, isolation):
     project = scripts(tmp_path, ["evaluator.add_parallel('a', 'a', critcal=True, weight=2)"])
     (outcome,) = await evaluate(project, ClaimJudge(), isolation=isolation)
     assert outcome.result["ignored_arguments"] == ["critcal", "weight"]
+
+
+SOURCE = "x = " + "[" * 40 + "1" + "]" * 40 + "\n" + "def f(a):\n    return [a + 1 for b in a if b]\n" * 300
+
+
+def test_sources_may_be_parsed_in_several_threads():
+    """Python 3.11 raises SystemError where two threads do so at once."""
+    with ThreadPoolExecutor(8) as threads:
+        assert {len(tree.body) for tree in threads.map(lambda _: syntax_tree(SOURCE), range(40))} == {301}

@@ -14,9 +14,8 @@ from mind2web2.errors import CaptureError, JudgmentMissingError
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
 from mind2web2.judge.direct import ClientProvider
 from mind2web2.judge.store import JudgmentStore
-from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
-from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.library import AnswerCache, PageLibrary
 from mind2web2.scheduling import ExecutionOptions, execution_options
 
 SEQUENTIAL, USUAL = ExecutionOptions(sequential=True), ExecutionOptions()

@@ -25,7 +25,7 @@ from pydantic import BaseModel, TypeAdapter, validate_call
 
 from mind2web2.api_tools.tool_arxiv import ArxivTool
 from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
-from mind2web2.capture.settings import NetworkSettings
+from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import (
     EvalScriptError,
     JudgeError,
@@ -46,10 +46,9 @@ from mind2web2.judge.protocol import (
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.prices import own_prices
-from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.cache_files import is_page_file, is_sidecar
 from mind2web2.pages.captures import PageSettings
-from mind2web2.pages.library import PageRequest
+from mind2web2.pages.library import AnswerCache, PageRequest
 from mind2web2.prompts import HashedText
 from mind2web2.scheduling import ExecutionOptions
 from mind2web2.scripts.inputs import ScriptInputs

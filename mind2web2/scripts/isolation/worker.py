@@ -23,8 +23,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mind2web2.api_tools.download import downloads_from, refusals_told
-from mind2web2.capture.settings import NetworkSettings
+from mind2web2.capture.models import NetworkSettings, downloads_from, refused_downloads_reported
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings
 from mind2web2.judge.protocol import Failure, Subject
@@ -33,10 +32,9 @@ from mind2web2.judge.store import Judgment, ServiceAnswer
 from mind2web2.llm_client.chat import ChatRequest, Completion, Limit, Usage
 from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
-from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCapture, PreparedPage, SharedCaptures
-from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
+from mind2web2.pages.library import AnswerCache, PageCache, PageLibrary, PageRequest
 from mind2web2.prompts import HashedText, address_flags
 from mind2web2.scheduling import ExecutionOptions, execution_options, watching
 from mind2web2.scripts.inputs import InputRecorder, ScriptClock, inputs_recorded
@@ -192,7 +190,7 @@ async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock
         inputs_recorded(recorder),
         execution_options(job.execution),
         downloads_from(job.network),
-        refusals_told(partial(judge.note, "refused_downloads")),
+        refused_downloads_reported(partial(judge.note, "refused_downloads")),
         services_answered_by(ask_run),
     ):
         async with LoopGuard(job.limits.block_s):

@@ -1,0 +1,538 @@
+"""One browser process: found on this machine, started behind the proxy, watched, and ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
+from mind2web2.errors import MachineError
+
+if TYPE_CHECKING:
+    from patchright.async_api import Browser as PatchrightBrowser
+    from patchright.async_api import Playwright
+    from xvfbwrapper import Xvfb
+
+log = logging.getLogger(__name__)
+
+VERSION_TIMEOUT_S = 10.0
+
+_HEADLESS_SHELL = "chromium-headless-shell"
+_FULL_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_MAC_BROWSERS = (
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+)
+_QUIET = (
+    "--disable-background-networking",
+    "--disable-client-side-phishing-detection",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-domain-reliability",
+    "--disable-gpu",
+    "--disable-notifications",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--mute-audio",
+    "--no-first-run",
+    "--no-pings",
+)
+_NO_WAY_AROUND_THE_PROXY = (
+    # Names are the proxy's to look up; the proxy's own address is the one that may be used directly.
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+    "--disable-quic",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--block-new-web-contents",
+    "--disable-external-intent-requests",
+)
+# What a browser needs of our environment. The rest, API keys above all, is no business of a process that
+# hostile pages run in.
+_ENVIRONMENT = re.compile(
+    r"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TEMP|TMP|LD_LIBRARY_PATH|DISPLAY|XAUTHORITY"
+    r"|WAYLAND_DISPLAY|XDG_\w+|FONTCONFIG_\w+|SYSTEMROOT|SYSTEMDRIVE|WINDIR|USERPROFILE|APPDATA|LOCALAPPDATA"
+    r"|PROGRAMFILES.*|PROGRAMDATA|COMSPEC|PATHEXT",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserProgram:
+    """A browser on this machine."""
+
+    path: Path
+    is_headless_only: bool
+
+
+def find_browser(headless: bool) -> BrowserProgram:
+    """Return patchright's own Chromium if installed, else the system's headless shell, Chromium or Chrome.
+
+    Raises:
+        MachineError: there is none; the text says how to get one.
+    """
+    for program in _candidates():
+        if headless or not program.is_headless_only:
+            return program
+    if headless:
+        raise MachineError(
+            "no browser found to capture pages with: run `apt-get install chromium-headless-shell` "
+            "or `patchright install chromium`"
+        )
+    raise MachineError(
+        "no browser found that can show a window: run `apt-get install chromium` or "
+        "`patchright install chromium`, or leave out --headed"
+    )
+
+
+async def version_of(program: BrowserProgram) -> str | None:
+    """Return a browser's version, such as ``140.0.7339.16``; ``None`` where it cannot be asked."""
+    if sys.platform == "win32":  # opens a window there instead of answering
+        return None
+    try:
+        process = await asyncio.create_subprocess_exec(
+            program.path,
+            "--version",
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=browser_environment(),
+        )
+    except OSError as error:
+        raise MachineError(f"{program.path} cannot be started: {error.strerror}") from error
+    try:
+        async with asyncio.timeout(VERSION_TIMEOUT_S):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        return None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    found = re.search(rb"\d+(\.\d+){3}", output)
+    return found[0].decode() if found else None
+
+
+def launch_arguments(network: NetworkSettings, version: str | None, *, headless: bool) -> list[str]:
+    """Return the switches that a browser is started with."""
+    arguments = [*_QUIET, *_NO_WAY_AROUND_THE_PROXY]
+    if headless and version is not None:
+        # Also for workers that are shared between pages, which no override of a page reaches.
+        arguments.append(f"--user-agent={user_agent(version)}")
+    if network.trusted_keys:
+        arguments.append(f"--ignore-certificate-errors-spki-list={','.join(network.trusted_keys)}")
+    return arguments
+
+
+def user_agent(version: str) -> str:
+    """Return what an ordinary Chromium of this version calls itself, on this system."""
+    systems = {"win32": "Windows NT 10.0; Win64; x64", "darwin": "Macintosh; Intel Mac OS X 10_15_7"}
+    system = systems.get(sys.platform, "X11; Linux x86_64")
+    major = version.partition(".")[0]
+    return f"Mozilla/5.0 ({system}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0 Safari/537.36"
+
+
+def browser_environment() -> dict[str, str]:
+    """Return the part of our environment that a browser is given."""
+    return {name: value for name, value in os.environ.items() if _ENVIRONMENT.fullmatch(name)}
+
+
+def can_be_sandboxed() -> bool:
+    """Tell whether the browser can have its sandbox; without, say so once."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return True
+    _warn_of_no_sandbox()
+    return False
+
+
+@cache
+def _warn_of_no_sandbox() -> None:
+    log.warning("running as root, so the browser has to run without its sandbox; use another user if you can")
+
+
+def _candidates() -> Iterator[BrowserProgram]:
+    folder = _patchright_folder()
+    for pattern, is_headless_only in (
+        ("chromium_headless_shell-*/*/chrome-headless-shell", True),
+        ("chromium_headless_shell-*/*/headless_shell", True),
+        ("chromium_headless_shell-*/*/chrome-headless-shell.exe", True),
+        ("chromium-*/*/chrome", False),
+        ("chromium-*/*/chrome.exe", False),
+        ("chromium-*/*/*.app/Contents/MacOS/*", False),
+    ):
+        # Of several, the newest: their numbers have as many digits.
+        for path in sorted(folder.glob(pattern), reverse=True):
+            if path.is_file() and os.access(path, os.X_OK):
+                yield BrowserProgram(path, is_headless_only)
+    for name in (_HEADLESS_SHELL, *_FULL_BROWSERS):
+        if (found := shutil.which(name)) is not None:
+            yield BrowserProgram(Path(found), name == _HEADLESS_SHELL)
+    for text in _MAC_BROWSERS if sys.platform == "darwin" else ():
+        if os.access(text, os.X_OK):
+            yield BrowserProgram(Path(text), is_headless_only=False)
+
+
+def _patchright_folder() -> Path:
+    """Return where `patchright install` puts browsers."""
+    named = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
+    if named == "0":
+        spec = find_spec("patchright")
+        package = Path(spec.origin).parent if spec and spec.origin else Path()
+        return package / "driver" / "package" / ".local-browsers"
+    if named:
+        return Path(named)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "ms-playwright"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", "")) / "ms-playwright"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ms-playwright"
+
+
+DISPLAY_TIMEOUT_S = 15.0
+
+
+def needs_virtual_display() -> bool:
+    """Tell whether a window would have nowhere to open."""
+    return sys.platform.startswith("linux") and not (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
+
+
+def start_virtual_display(width_px: int, height_px: int) -> Xvfb:
+    """Start an X server without a screen on a free display number; it ends with the last window in it.
+
+    Raises:
+        MachineError: Xvfb is not installed, or does not start.
+    """
+    from xvfbwrapper import Xvfb  # not for Windows
+
+    environment = browser_environment()
+    arguments = ("-nolisten", "tcp", "-terminate")
+    try:
+        display = Xvfb(
+            width_px, height_px, environ=environment, extra_args=arguments, timeout=DISPLAY_TIMEOUT_S
+        )
+        display.start()
+    except FileNotFoundError as error:
+        raise MachineError(
+            "--headed needs a screen, and there is none: run `apt-get install xvfb` or leave it out"
+        ) from error
+    except (OSError, RuntimeError) as error:
+        raise MachineError("Xvfb did not start; leave out --headed to do without a screen") from error
+    return display
+
+
+START_TIMEOUT_S = 45.0
+CLOSE_TIMEOUT_S = 10.0
+# Prefix of the folders that patchright creates for browser profiles.
+_PROFILE_PREFIX = "playwright_chromiumdev_profile-"
+_PROCESSES = Path("/proc")
+
+
+class BrowserProcess:
+    """A browser that was started, or connected to, and the driver that it is steered through.
+
+    Attributes:
+        gone: set once the browser has ended, or no longer listens.
+    """
+
+    def __init__(self) -> None:
+        self.gone = asyncio.Event()
+        self.is_ours = True
+        self._driver: Any = None  # patchright's context manager, of a private type
+        self._browser: PatchrightBrowser | None = None
+        self._pid: int | None = None
+        self._pid_watch: int | None = None
+        self._display: Xvfb | None = None
+        self._dead_end: socket.socket | None = None
+        self._profile: Path | None = None
+        self._chores: set[asyncio.Task[Any]] = set()
+
+    @classmethod
+    async def start(cls, program: BrowserProgram, settings: CaptureSettings) -> BrowserProcess:
+        """Start a browser. Raises MachineError: it does not start."""
+        process = cls()
+        await process._bring_up(process._launch(program, settings), str(program.path))
+        return process
+
+    @classmethod
+    async def connect(cls, cdp_url: str) -> BrowserProcess:
+        """Connect to a browser that runs already, and is not ours to end.
+
+        Raises:
+            MachineError: none answers there.
+        """
+        process = cls()
+        process.is_ours = False
+        await process._bring_up(process._connect(cdp_url), f"a browser at {cdp_url}")
+        return process
+
+    @property
+    def browser(self) -> PatchrightBrowser:
+        """The browser itself."""
+        assert self._browser is not None, "not started"
+        return self._browser
+
+    def do(self, chore: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run something that has to finish even if its caller is cancelled; ``stop`` waits for it."""
+        task = asyncio.create_task(chore)
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
+        return task
+
+    async def stop(self) -> None:
+        """End the browser if it is ours, else let go of it; by force where it takes too long."""
+        if not self.is_ours:
+            # Tabs of ours that are still being closed would stay open after the disconnection.
+            await self._finish_chores()
+        if self._browser is not None:
+            try:
+                async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                    await self._browser.close()
+            except TimeoutError:
+                log.warning("browser did not close in time and is killed")
+                self.kill()
+            except Exception as error:  # patchright's own, or a plain one where its driver has died
+                log.debug("browser has ended already reason=%s", error)
+                self.kill()
+        await self._finish_chores()
+        self._unwatch_pid()
+        await self._stop_driver()
+        if self._display is not None:
+            await asyncio.to_thread(self._display.stop)
+        if self._dead_end is not None:
+            self._dead_end.close()
+        if self._profile is not None:
+            # The driver removes it, but not if it is stopped while it does, or has died.
+            await asyncio.to_thread(shutil.rmtree, self._profile, ignore_errors=True)
+        self.gone.set()
+
+    def kill(self) -> None:
+        """End a browser that no longer listens, if it is ours."""
+        self.gone.set()
+        if self._pid is None or self._has_ended():
+            return
+        try:
+            if sys.platform == "win32":
+                os.kill(self._pid, signal.SIGTERM)
+                return
+            # The driver gives a browser a process group of its own, which some start by way of a script.
+            group = os.getpgid(self._pid)
+            if group != os.getpgrp():
+                os.killpg(group, signal.SIGKILL)
+            else:
+                os.kill(self._pid, signal.SIGKILL)
+        except ProcessLookupError:
+            log.debug("browser has ended already")
+
+    async def end_unless_lent(self) -> None:
+        """End a browser that failed to do something; one that is not ours counts as gone only if it is."""
+        if self.is_ours or not await self._answers():
+            self.kill()
+
+    async def _answers(self) -> bool:
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                session = await self.browser.new_browser_cdp_session()
+                await session.detach()
+        except Exception as error:  # patchright's own, or a plain one where its driver has died
+            log.debug("browser does not answer reason=%s", error)
+            return False
+        return True
+
+    async def _bring_up(self, start: Coroutine[Any, Any, None], name: str) -> None:
+        from patchright.async_api import Error
+
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                await start
+        except BaseException as error:
+            await self.stop()
+            if isinstance(error, TimeoutError):
+                raise MachineError(f"{name} did not start within {START_TIMEOUT_S:g} s") from error
+            if isinstance(error, (Error, OSError)):
+                raise MachineError(f"{name} does not start: {_reason(str(error))}") from error
+            raise
+
+    async def _launch(self, program: BrowserProgram, settings: CaptureSettings) -> None:
+        playwright = await self._start_driver()
+        environment: dict[str, str | float | bool] = {**browser_environment()}
+        if not settings.headless and needs_virtual_display():
+            # Room for the window's own frame around the page.
+            display = await asyncio.to_thread(
+                start_virtual_display, settings.viewport_width_px + 200, settings.viewport_height_px + 300
+            )
+            self._display = display
+            environment["DISPLAY"] = display.environ["DISPLAY"]
+        # Connections that belong to no page go to a port that is bound but never listens.
+        self._dead_end = socket.socket()
+        self._dead_end.bind(("127.0.0.1", 0))
+        version = await version_of(program)
+        self._watch(
+            await playwright.chromium.launch(
+                executable_path=program.path,
+                headless=settings.headless,
+                args=launch_arguments(settings.network, version, headless=settings.headless),
+                proxy={
+                    "server": f"socks5://127.0.0.1:{self._dead_end.getsockname()[1]}",
+                    "bypass": "<-loopback>",
+                },
+                chromium_sandbox=can_be_sandboxed(),
+                env=environment,
+                # Nothing is downloaded or traced; a folder made for that would outlive a killed driver.
+                artifacts_dir=tempfile.gettempdir(),
+                # Ours to handle: an interrupted run ends in order.
+                handle_sigint=False,
+                handle_sigterm=False,
+                handle_sighup=False,
+                timeout=START_TIMEOUT_S * 1000,
+            )
+        )
+        session = await self.browser.new_browser_cdp_session()
+        processes = (await session.send("SystemInfo.getProcessInfo"))["processInfo"]
+        pid = next(int(process["id"]) for process in processes if process["type"] == "browser")
+        self._watch_pid(pid)
+        await asyncio.to_thread(limit_pages, pid, settings.max_page_memory_bytes)
+        await session.detach()
+        log.info("browser started path=%s version=%s", program.path, self.browser.version)
+
+    async def _connect(self, cdp_url: str) -> None:
+        playwright = await self._start_driver()
+        self._watch(await playwright.chromium.connect_over_cdp(cdp_url, timeout=START_TIMEOUT_S * 1000))
+        log.info("connected to a running browser version=%s", self.browser.version)
+
+    async def _start_driver(self) -> Playwright:
+        from patchright.async_api import async_playwright
+
+        driver = async_playwright()
+        playwright: Playwright = await driver.__aenter__()
+        self._driver = driver
+        return playwright
+
+    def _watch(self, browser: PatchrightBrowser) -> None:
+        self._browser = browser
+        browser.on("disconnected", lambda _: self.gone.set())
+
+    def _watch_pid(self, pid: int) -> None:
+        """Notice the end of a browser also when its driver, which would say so, has died before it."""
+        self._pid = pid
+        self._profile = _profile_of(pid)
+        if not hasattr(os, "pidfd_open"):  # only Linux has it
+            return
+        try:
+            self._pid_watch = os.pidfd_open(pid)
+        except OSError as error:
+            log.debug("browser process not watched reason=%s", error)
+            return
+        asyncio.get_running_loop().add_reader(self._pid_watch, self.gone.set)
+
+    def _has_ended(self) -> bool:
+        """Tell whether the process is known to be no more; its number may be another's by now."""
+        if self._pid_watch is not None:
+            return bool(select.select([self._pid_watch], [], [], 0)[0])
+        return self._browser is None or not self._browser.is_connected()
+
+    def _unwatch_pid(self) -> None:
+        if self._pid_watch is not None:
+            asyncio.get_running_loop().remove_reader(self._pid_watch)
+            os.close(self._pid_watch)
+            self._pid_watch = None
+
+    async def _finish_chores(self) -> None:
+        if self._chores:
+            _, late = await asyncio.wait(self._chores, timeout=CLOSE_TIMEOUT_S)
+            for chore in late:
+                chore.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    async def _stop_driver(self) -> None:
+        if self._driver is None:
+            return
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await self._driver.__aexit__(None, None, None)
+        except TimeoutError:
+            log.warning("the browser's driver did not end in time")
+
+
+def _profile_of(pid: int) -> Path | None:
+    """Return the temporary folder that a browser was given for its profile, where the system tells."""
+    try:
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    prefix = b"--user-data-dir="
+    folders = [Path(os.fsdecode(text[len(prefix) :])) for text in arguments if text.startswith(prefix)]
+    return next((folder for folder in folders if folder.name.startswith(_PROFILE_PREFIX)), None)
+
+
+def _reason(text: str) -> str:
+    """Return the line of a long error text that names the cause."""
+    lines = [line.strip(" -|║╔╗╚╝═") for line in text.splitlines()]
+    telling = [
+        line
+        for line in lines
+        if any(
+            word in line.lower()
+            for word in ("sandbox", "error while loading", "missing x server", "econnrefused")
+        )
+    ]
+    return (telling or [line for line in lines if line] or ["no reason given"])[0][:300]
+
+
+def limit_pages(browser_pid: int, max_bytes: int) -> None:
+    """Limit the processes that a browser has for pages, and those that it will have, to so much each.
+
+    Past the limit the system refuses more memory, and the page crashes alone. Its size says little: half
+    a megabyte of HTML may unfold to gigabytes. Only Linux can limit running processes.
+    """
+    if sys.platform != "linux":
+        return
+    # Zygotes are what pages' processes are forked from, and take their limits from; first, lest one slip by.
+    for kind in (b"--type=zygote", b"--type=renderer"):
+        for pid in list(_descendants(browser_pid)):
+            _limit_if(kind, pid, max_bytes)
+
+
+def _limit_if(kind: bytes, pid: int, max_bytes: int) -> None:
+    import resource
+
+    assert sys.platform == "linux"
+    try:
+        # Such processes write over their arguments, with spaces between them.
+        if kind in (_PROCESSES / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").split():
+            # What is written to, such as heaps and stacks: of mere addresses a browser reserves terabytes.
+            _, hard = resource.prlimit(pid, resource.RLIMIT_DATA)
+            limit_bytes = max_bytes if hard == resource.RLIM_INFINITY else min(max_bytes, hard)
+            resource.prlimit(pid, resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
+    except (FileNotFoundError, ProcessLookupError):  # it has ended
+        return
+    except (OSError, ValueError) as error:
+        log.warning("memory of pages not limited pid=%d reason=%s", pid, error)
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    try:
+        children = [
+            int(child)
+            for listing in (_PROCESSES / str(pid) / "task").glob("*/children")
+            for child in listing.read_text(encoding="ascii").split()
+        ]
+    except OSError:
+        return
+    for child in children:
+        yield child
+        yield from _descendants(child)

@@ -1,0 +1,324 @@
+"""The settings of captures, their results and the records of those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+def environment_proxies() -> dict[str, str]:
+    """Return the proxies that the environment names; see ``NetworkSettings``."""
+    from urllib.request import getproxies_environment  # slow to load
+
+    return getproxies_environment()
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSettings:
+    """Allowed connections.
+
+    Args:
+        allow_private_network: also addresses that are private, loopback or link-local.
+        host_map: addresses of hosts that are served somewhere else, such as a local replica of a site:
+            host name to (address, port); taken as given, for every port asked for, without a further check.
+        trusted_keys: public keys (base64 SHA-256 of the SPKI) whose certificates count as valid.
+        proxies: URLs of the network's own HTTP proxies by scheme, and under ``no`` the hosts to reach
+            without them; by default, ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY``. May hold passwords.
+    """
+
+    allow_private_network: bool = False
+    host_map: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    trusted_keys: tuple[str, ...] = ()
+    proxies: Mapping[str, str] = field(default_factory=environment_proxies, repr=False)
+
+
+# Of files that eval scripts download. Unset, only the public internet can be reached.
+network_of_downloads: ContextVar[NetworkSettings | None] = ContextVar("network of downloads", default=None)
+# Called with each URL that may not be downloaded because its address is private.
+report_refused_download: ContextVar[Callable[[str], None] | None] = ContextVar(
+    "report of refused downloads", default=None
+)
+
+
+@contextmanager
+def downloads_from(network: NetworkSettings) -> Iterator[None]:
+    """Apply network settings to downloads in this block, and in tasks started in it."""
+    token = network_of_downloads.set(network)
+    try:
+        yield
+    finally:
+        network_of_downloads.reset(token)
+
+
+@contextmanager
+def refused_downloads_reported(report: Callable[[str], None]) -> Iterator[None]:
+    """Report each URL that this block or its tasks may not download because its address is private."""
+    token = report_refused_download.set(report)
+    try:
+        yield
+    finally:
+        report_refused_download.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A response that was received before; names of headers in lower case, the body decoded."""
+
+    body: bytes
+    headers: Mapping[str, str]
+    status: int = 200
+
+
+class StoredResponses(Protocol):
+    """Responses by URL."""
+
+    def get(self, url: str) -> StoredResponse | None:
+        """Return the response to any spelling of a URL, ``None`` for none; may read a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSettings:
+    """Bounds and looks of a capture.
+
+    Args:
+        headless: without a window.
+        cdp_url: DevTools address of the user's own running browser, used instead of starting one.
+        stored: responses to render a page from without a network; ``None`` to fetch it.
+        storage_state: cookies and local storage of a login, in Playwright's form, lent to every page.
+        page_timeout_s: for everything about one page, its retries included.
+        answer_timeout_s: until the server begins to answer; a silent one is not asked again.
+        load_timeout_s: until the page's HTML has arrived.
+        settle_timeout_s: until network and DOM are quiet; past it, the page is read as it is.
+        viewport_width_px: the screenshot's width; a judge is shown images of this width unscaled.
+        max_pages_per_host: captured at once from one host.
+        max_page_bytes: that a page may fetch in all, as they come over the wire.
+        max_document_bytes: of a file that is no page, such as a PDF; the rest is cut off.
+        max_page_memory_bytes: of each process that shows the page or a frame of it.
+        max_html_bytes: of one of a page's documents, decoded; a larger page is not read.
+        max_decoded_bytes: that a page may fetch in all, decoded; a larger page is not read.
+    """
+
+    headless: bool = True
+    cdp_url: str | None = None
+    stored: StoredResponses | None = field(default=None, repr=False)
+    storage_state: Mapping[str, Any] | None = field(default=None, repr=False)
+    network: NetworkSettings = field(default_factory=NetworkSettings)
+    page_timeout_s: float = 120.0
+    answer_timeout_s: float = 20.0
+    load_timeout_s: float = 30.0
+    settle_timeout_s: float = 6.0
+    viewport_width_px: int = 1100
+    viewport_height_px: int = 900
+    max_screenshot_height_px: int = 10_000
+    jpeg_quality: int = 80
+    max_pages_per_host: int = 3
+    max_page_bytes: int = 300 * 1024**2
+    max_document_bytes: int = 100 * 1024**2
+    max_page_memory_bytes: int = 3 * 1024**3
+    max_html_bytes: int = 64 * 1024**2
+    max_decoded_bytes: int = 512 * 1024**2
+    max_text_chars: int = 4_000_000
+
+
+PageKind = Literal["web", "pdf"]
+
+TroubleKind = Literal[
+    "http_error",
+    "empty_page",
+    "challenge",
+    "consent_wall",
+    "login_wall",
+    "soft_404",
+    "navigation_error",
+    "certificate_error",
+    "timeout",
+    "crash",
+    "incomplete",
+    "too_large",
+    "refused_address",
+    "unsupported_type",
+]
+
+
+class Trouble(BaseModel):
+    """One sign that a capture may differ from the page that the answer's author saw."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: TroubleKind
+    detail: str
+
+
+class RefusedConnection(BaseModel):
+    """A connection that a page tried to open and the filtering proxy did not let it.
+
+    Args:
+        is_private: the address is none of the public internet's, where a run may be allowed to go.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    host: str
+    port: int
+    reason: str
+    is_private: bool = False
+
+
+class Review(BaseModel):
+    """What a person decided about a stored page.
+
+    Args:
+        decision: ``right`` or ``wrong``, whether the page shows what it should; ``uploaded`` by the person.
+        by: the person's name, as given.
+        created: UTC, ISO 8601.
+        troubles: the signs of trouble of which the decision disposed; judges are no longer shown them.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    decision: Literal["right", "wrong", "uploaded"]
+    by: str
+    created: str
+    troubles: tuple[Trouble, ...] = ()
+
+
+class CaptureRecord(BaseModel):
+    """The sidecar beside a page's files: where the page came from and what looks wrong about it.
+
+    Args:
+        kind: ``None`` where the page yielded nothing; then ``failure`` says why.
+        status: of the last HTTP response to the page's own address; ``None`` where none came.
+        captured_at: UTC, ISO 8601.
+        text_chars: of the stored text; 0 for a PDF.
+        sha256: of the stored content, as ``CacheFileSys.digest`` gives it; ``None`` where nothing is stored.
+        troubles: signs of trouble; the content is kept and shown all the same.
+        unfolded: sections opened before reading, such as ``"details: 3"``.
+        refused: connections that the page tried and was refused; never the reason to distrust its text.
+        timings_s: seconds by stage.
+        is_transient: the failure may pass, or lie with this machine or its network.
+        reviewed: what a person decided about the page.
+        archived_at: when a web archive made this copy, UTC, ISO 8601; ``None`` for the page itself.
+        archived_from: the address of that copy.
+        imported_from: the file that the page was imported from instead of being captured.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    requested_url: str
+    final_url: str
+    kind: PageKind | None
+    status: int | None = None
+    content_type: str | None = None
+    title: str = ""
+    captured_at: str
+    text_chars: int = 0
+    sha256: str | None = None
+    troubles: tuple[Trouble, ...] = ()
+    failure: str | None = None
+    is_transient: bool = False
+    unfolded: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    refused: tuple[RefusedConnection, ...] = ()
+    timings_s: dict[str, float] = Field(default_factory=dict)
+    tries: int = 1
+    browser: str = ""
+    reviewed: Review | None = None
+    archived_at: str | None = None
+    archived_from: str | None = None
+    imported_from: str | None = None
+
+    @property
+    def is_refused_as_private(self) -> bool:
+        """Tell whether the capture failed because the address is private."""
+        is_refused = self.kind is None and any(each.kind == "refused_address" for each in self.troubles)
+        return is_refused and any(connection.is_private for connection in self.refused)
+
+    @property
+    def is_suspect(self) -> bool:
+        """Tell whether something was stored that looks wrong."""
+        return self.kind is not None and bool(self.troubles)
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedPage:
+    """The result of one capture: text and screenshot (JPEG), or a PDF, or only the record."""
+
+    record: CaptureRecord
+    text: str | None = None
+    screenshot: bytes | None = None
+    pdf: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPdf:
+    """A PDF as it is shown to a judge.
+
+    Args:
+        images: one JPEG a page, from the first page on.
+        text: the pages' text, each page under a line ``[page 3 of 12]``; empty if no page has text. What
+            is not visible on a page is left out.
+        page_count: pages of the whole document.
+        text_page_count: pages looked at for the text, from the first on.
+        unreadable_pages: numbers of damaged pages, which have neither image nor text.
+        hidden_text: text that was left out.
+    """
+
+    images: tuple[bytes, ...]
+    text: str
+    page_count: int
+    text_page_count: int
+    unreadable_pages: tuple[int, ...] = ()
+    hidden_text: str = ""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether some page lacks its image or its text."""
+        return min(len(self.images), self.text_page_count - len(self.unreadable_pages)) < self.page_count
+
+
+_IN_WORDS: dict[TroubleKind, str] = {
+    "http_error": "the server answered with an error",
+    "empty_page": "the page showed hardly any text",
+    "challenge": "the site may have shown a robot check or a block instead of the page",
+    "consent_wall": "the site may have shown a request for consent instead of the page",
+    "login_wall": "the site may have shown a login page instead of the page",
+    "soft_404": "the site may have said that the page does not exist, or led to its home page instead",
+    "navigation_error": "the page did not load as it should",
+    "certificate_error": "the site's certificate was not valid",
+    "timeout": "the time ran out",
+    "crash": "the browser crashed on the page",
+    "incomplete": "the page did not come whole: parts of it may be missing",
+    "too_large": "the page was too large to be read",
+    "refused_address": "a part of the page came from an address that may not be visited",
+    "unsupported_type": "the content is of a type that cannot be shown well",
+}
+
+
+def notes_for_judge(record: CaptureRecord) -> tuple[str, ...]:
+    """Return the notes on a stored page that a judge is shown, a line each; the same for the same record.
+
+    In words of ours alone: they stand where a judge expects none of the page's.
+    """
+    notes = []
+    if record.archived_at is not None:
+        notes.append(
+            f"a copy that a web archive made of this page on {record.archived_at[:10]}; the page itself was "
+            "unavailable"
+        )
+    notes += [
+        f"signs of trouble when this page was captured: {_in_words(trouble, record)}"
+        for trouble in record.troubles
+    ]
+    return tuple(dict.fromkeys(notes))
+
+
+def _in_words(trouble: Trouble, record: CaptureRecord) -> str:
+    words = _IN_WORDS[trouble.kind]
+    return (
+        f"{words} (HTTP status {record.status})" if trouble.kind == "http_error" and record.status else words
+    )

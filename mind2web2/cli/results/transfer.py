@@ -1,0 +1,183 @@
+"""``mind2web2 merge`` and ``judgments``: bring results together, and hand judgments on."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mind2web2.cli.options import DATABASE_URLS, Subcommands, add_folder_options, file_or_database, paths_of
+from mind2web2.cli.settings import suggested_command
+from mind2web2.errors import UsageError
+from mind2web2.utils.text import check_name
+
+if TYPE_CHECKING:
+    from mind2web2.judge.store import JudgeIdentity
+
+JUDGMENTS = """\
+Every judge reply is kept in eval_results/AGENT/judgments.sqlite3. An exported file lets anybody score the
+same answers again, offline: run_eval.py --agent_name AGENT --llm_provider replay --judgments FILE
+
+  mind2web2 judgments export my_agent my_agent.jsonl
+  mind2web2 judgments import my_agent my_agent.jsonl
+"""
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``merge`` and ``judgments`` to ``mind2web2``."""
+    _add_merge(commands)
+    parser = commands.add_parser(
+        "judgments", help="export or import the judge's replies", description=JUDGMENTS
+    )
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    for name, summary, handler in (
+        (
+            "export",
+            "write the agent's judgments to a .jsonl file, or add them to a database",
+            run_export,
+        ),
+        (
+            "import",
+            "add the judgments of a file or database to the agent's; those stored before stay",
+            run_import,
+        ),
+    ):
+        action = actions.add_parser(name, help=summary, description=summary)
+        action.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
+        action.add_argument(
+            "file",
+            metavar="FILE_OR_URL",
+            type=file_or_database,
+            help="a .jsonl file, or postgresql://USER@HOST:PORT/DATABASE",
+        )
+        add_folder_options(action, "eval_results_root")
+        action.set_defaults(run=handler)
+
+
+def run_export(options: argparse.Namespace) -> int:
+    """Write the agent's judgments to a file."""
+    from mind2web2.cli.console import line, plain_console
+    from mind2web2.judge.store import JudgmentStore
+    from mind2web2.judge.transfer import export_judgments, judgments_named
+    from mind2web2.runs.results import latest_results
+
+    store_path = _store_path(options)
+    if not store_path.is_file():
+        evaluate = suggested_command(options, "evaluate", options.agent)
+        raise UsageError(f"no judgments at {store_path}: run {evaluate} first")
+    if options.file.startswith(DATABASE_URLS):
+        return _export_to_database(options, store_path)
+    with JudgmentStore(store_path) as store:
+        try:
+            keys = set(export_judgments(store, Path(options.file)))
+            judges = store.identities()
+        except OSError as error:
+            raise UsageError(f"cannot write {options.file}: {error.strerror}") from error
+    used: set[str] = set()
+    for _, _, found in latest_results(paths_of(options).eval_results_root, options.agent):
+        used |= judgments_named(found.content)
+    console = plain_console()
+    in_use = len(keys & used)
+    line(console, f"{len(keys)} judgments written to {options.file}; the newest results use {in_use} of them")
+    replay = ("--llm_provider", "replay", "--judgments", str(options.file))
+    for judge in judges:
+        command = suggested_command(options, "evaluate", options.agent, *replay, *_chosen(judge, judges))
+        of_judge = f" by {' '.join(judge.in_words())}" if len(judges) > 1 else ""
+        line(console, f"To score the same answers{of_judge} from this file: {command}")
+    return 0
+
+
+def _export_to_database(options: argparse.Namespace, store_path: Path) -> int:
+    from mind2web2.cli.console import line, plain_console
+    from mind2web2.judge.shared_store import JudgmentDatabase
+    from mind2web2.judge.store import JudgmentStore
+
+    with JudgmentStore(store_path) as store, closing(JudgmentDatabase(options.file)) as database:
+        judgments = [judgment for judgment in store.all() if judgment.purpose != "gate"]
+        added = database.add(judgments)
+    line(plain_console(), f"{added} of {len(judgments)} judgments were new to the database")
+    return 0
+
+
+def _chosen(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[str]:
+    """Return the options that select one of several judges of a file; none where it is the only one."""
+    if len(judges) == 1:
+        return []
+    words = ["--judge_model", judge.model]
+    for name in ("reasoning_effort", "temperature", "extra_body"):
+        if getattr(judge, name) is not None:
+            words += [f"--judge_{name}", str(getattr(judge, name))]
+    if len({other.endpoint for other in judges}) > 1:
+        words += ["--judge_base_url", judge.endpoint.rpartition(" ")[2]]
+    return words
+
+
+def run_import(options: argparse.Namespace) -> int:
+    """Add a file's judgments to the agent's."""
+    from mind2web2.cli.console import line, plain_console
+    from mind2web2.judge.store import JudgmentStore
+    from mind2web2.judge.transfer import read_judgments
+
+    if options.file.startswith(DATABASE_URLS):
+        from mind2web2.judge.shared_store import JudgmentDatabase
+
+        with closing(JudgmentDatabase(options.file)) as database:
+            judgments = list(database.all())
+    else:
+        judgments = list(read_judgments(Path(options.file)))
+    with JudgmentStore(_store_path(options)) as store:
+        added = store.add(judgments)
+    line(plain_console(), f"{added} of {len(judgments)} judgments were new")
+    return 0
+
+
+def _store_path(options: argparse.Namespace) -> Path:
+    from mind2web2.judge.store import FILE_NAME
+
+    return paths_of(options).eval_results_root / check_name("agent", options.agent) / FILE_NAME
+
+
+MERGE = """\
+Bring result folders together: results, judgments and costs of all their agents. The sources are only read;
+the same command again changes nothing, and continues a merge that was killed.
+
+  mind2web2 evaluate my_agent --shard 1/2      on one machine, --shard 2/2 on another
+  mind2web2 merge machine_1/eval_results machine_2/eval_results --into eval_results
+
+Two different results of one answer, other judges and other scripts are named as conflicts, and never
+resolved silently. Exit status: 0, or 1 where there are conflicts.
+"""
+
+
+def _add_merge(commands: Subcommands) -> None:
+    parser = commands.add_parser(
+        "merge", help="bring results of several machines together", description=MERGE
+    )
+    parser.add_argument(
+        "sources", metavar="FOLDER", nargs="+", type=Path, help="the eval_results/ of a machine"
+    )
+    parser.add_argument(
+        "--into", metavar="DIR", type=Path, required=True, help="the eval_results/ that takes them all"
+    )
+    parser.set_defaults(run=run_merge)
+
+
+def run_merge(options: argparse.Namespace) -> int:
+    """Merge and return the exit status: 1 where there are conflicts."""
+    from mind2web2.cli.console import counted, line, plain_console, warnings_on
+    from mind2web2.cli.results.tables import print_metrics
+    from mind2web2.runs.merging import merge_results
+
+    console = plain_console()
+    with warnings_on(console):
+        report = merge_results(options.sources, options.into)
+    for agent, summary in report.summaries.items():
+        print_metrics(console, summary)
+        results = counted(report.results[agent], "new result")
+        line(console, f"{agent}: {results} and {counted(report.judgments[agent], 'new judgment')}")
+    for conflict in report.conflicts:
+        line(console, f"Conflict: {conflict}")
+    line(console, f"{counted(len(report.conflicts), 'conflict')}. Results: {options.into}")
+    return 1 if report.conflicts else 0

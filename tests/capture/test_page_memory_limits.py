@@ -1,0 +1,119 @@
+"""A page's memory has a bound: what unfolds without end costs its own page, with a record that says so."""
+
+import os
+import re
+import threading
+import zlib
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from fixtures.process_tree import descendants
+from servers.toothed_site import Reply, SiteServer
+
+from mind2web2.capture.browser_manager import BatchBrowserManager
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
+
+HOST = "www.bombs.example"
+MEGABYTE = 1024**2
+# What the processes' programs take is not counted by the system, and not what is bounded here.
+PROGRAM_MB = 200
+HEAD = b"<!doctype html><title>weir</title><p>" + b"The weir of Aldermoor holds the water back. " * 5
+PARAGRAPH = b"<p>And there is more to tell about the weir.</p>\n"
+SCRIPTS = {"arrays": "const kept = []; for (;;) kept.push(new Array(1e6).fill(1.5));"}
+
+
+def bomb(head, piece, megabytes=200):
+    """Return so much HTML, a thousandth of it over the wire."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    start = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)
+    # After a full flush the same input gives the same output.
+    block = packer.compress(piece * (MEGABYTE // len(piece))) + packer.flush(zlib.Z_FULL_FLUSH)
+    return Reply(iter([start, *[block] * megabytes]), headers={"Content-Encoding": "gzip"})
+
+
+class BombSite(SiteServer):
+    """Serves bombs, and an ordinary page."""
+
+    def __init__(self):
+        """Serve one more host."""
+        super().__init__(more_hosts=(HOST,))
+
+    def reply(self, request):
+        """Answer with what the path names."""
+        name = request.path.strip("/")
+        if name == "paragraphs":
+            return bomb(HEAD, PARAGRAPH)
+        if name == "comment":
+            return bomb(HEAD + b"<!-- ", b"more ")
+        if name == "framed":
+            return Reply(HEAD + b"<iframe src=/paragraphs></iframe>")
+        return Reply(HEAD + f"<script>{SCRIPTS.get(name, '')}</script>".encode())
+
+
+@contextmanager
+def peak_of_renderers():
+    """Yield a list that holds, at the end, the most memory in MB that each renderer ever had."""
+    peaks, ended = {}, threading.Event()
+
+    def watch():
+        while not ended.wait(0.1):
+            for pid in descendants(os.getpid()):
+                try:
+                    if "--type=renderer" in Path(f"/proc/{pid}/cmdline").read_text(errors="replace"):
+                        peak = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+                        peaks[pid] = int(peak[1]) // 1024 if peak else 0
+                except OSError:
+                    continue
+
+    watcher = threading.Thread(target=watch)
+    found = []
+    watcher.start()
+    try:
+        yield found
+    finally:
+        ended.set()
+        watcher.join()
+        found.extend(peaks.values())
+
+
+# A machine that is busy may need a minute to fill that memory; nobody waits longer than it does.
+PATIENT = {"load_timeout_s": 300.0, "settle_timeout_s": 100.0, "page_timeout_s": 900.0}
+
+
+async def captured(name, **limits):
+    """Capture a page, and an ordinary one after it with the same browser."""
+    with BombSite() as site:
+        network = NetworkSettings(host_map=site.host_map, trusted_keys=(site.spki,))
+        settings = CaptureSettings(network=network, **PATIENT, **limits)
+        async with BatchBrowserManager(max_retries=0, settings=settings) as manager:
+            page = await manager.capture(f"https://{HOST}/{name}")
+            return page.record, (await manager.capture(f"https://{HOST}/plain")).record
+
+
+@pytest.mark.parametrize("name", ["framed", *SCRIPTS])
+async def test_a_page_that_takes_all_memory_loses_its_own_process(name):
+    """By gigabytes of HTML or by a script; the record says so, and the next page is captured well."""
+    with peak_of_renderers() as peaks:
+        bomb, plain = await captured(name, max_page_memory_bytes=500 * MEGABYTE, max_html_bytes=10**12)
+    assert (bomb.kind, bomb.troubles[0].kind) == (None, "crash")
+    assert "may use 500 MB of memory" in bomb.failure
+    assert (plain.failure, plain.troubles) == (None, ())
+    assert 200 < max(peaks) < 500 + PROGRAM_MB
+
+
+@pytest.mark.parametrize("name", ["comment", "framed"])
+async def test_a_document_beyond_its_bound_ends_the_capture(name):
+    """Decoded, a frame's as well as the page's own; another try would find it as large."""
+    with peak_of_renderers() as peaks:
+        bomb, plain = await captured(name, max_html_bytes=8 * MEGABYTE)
+    assert (bomb.kind, bomb.troubles[0].kind, bomb.is_transient) == (None, "too_large", False)
+    assert bomb.failure == "the page is larger than 8 MB"
+    assert (plain.failure, plain.troubles) == (None, ())
+    assert 50 < max(peaks) < 1500
+
+
+async def test_all_that_a_page_loads_has_a_bound_too():
+    """The sum of its documents and their parts."""
+    bomb, _ = await captured("framed", max_decoded_bytes=8 * MEGABYTE)
+    assert bomb.failure == "the page and what it loads are larger than 8 MB"

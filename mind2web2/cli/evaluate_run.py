@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from mind2web2.capture.settings import CaptureSettings, downloads_from
+from mind2web2.capture.models import CaptureSettings, downloads_from
 from mind2web2.cli.console import ConsoleHandler, RunDisplay, counted, line, plain_console
 from mind2web2.cli.evaluate_report import RunReport, judge_settings, print_run, print_unreported
 from mind2web2.cli.event_loop import run_to_exit
@@ -29,10 +29,11 @@ from mind2web2.cli.options import (
     paths_of,
     storage_state_of,
 )
-from mind2web2.cli.settings_file import judge_client, judge_server
-from mind2web2.cli.suggestions import (
+from mind2web2.cli.settings import (
     caching_command,
     checked_under,
+    judge_client,
+    judge_server,
     suggested_check,
     suggested_command,
     suggested_forgetting,

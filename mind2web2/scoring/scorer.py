@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
 
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings, downloads_from
+from mind2web2.capture.models import CaptureSettings, NetworkSettings, downloads_from
 from mind2web2.errors import (
     AnswerError,
     BudgetReachedError,

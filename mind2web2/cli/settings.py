@@ -27,7 +27,7 @@ from mind2web2.errors import UsageError
 from mind2web2.utils.text import mapping
 
 if TYPE_CHECKING:
-    from mind2web2.judge.batch.jobs import BatchClient, BatchJobs
+    from mind2web2.judge.batch_jobs import BatchClient, BatchJobs
     from mind2web2.llm_client import LLMClient
     from mind2web2.llm_client.settings import PoolSource
 
@@ -95,7 +95,7 @@ def judge_client(
 ) -> BatchClient | LLMClient | None:
     """Return the client of the judge that the options name, ``None`` for a replay."""
     if batches is not None:
-        from mind2web2.judge.batch.jobs import BatchClient
+        from mind2web2.judge.batch_jobs import BatchClient
 
         return BatchClient(batches)
     if options.llm_provider == REPLAY:

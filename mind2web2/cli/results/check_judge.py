@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mind2web2.judge.caching import JudgeSettings
     from mind2web2.judge_check.check import Checking, JudgeComparison, Quality
     from mind2web2.judge_check.labelled_set import LabelledSet
-    from mind2web2.statistics.agreement import Estimate
+    from mind2web2.statistics.paired import Estimate
 
 
 DESCRIPTION = """\

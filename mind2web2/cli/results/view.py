@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from starlette.routing import Route
 
-    from mind2web2.statistics.agreement import Estimate
+    from mind2web2.statistics.paired import Estimate
     from mind2web2.viewer.audit import AuditSession, CorrectedScore, JudgeQuality
     from mind2web2.viewer.catalog import Catalog
 

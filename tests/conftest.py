@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     At the end, several processes would share its long tests, and start a cluster each.
     """
-    items.sort(key=lambda item: "cluster" not in item.path.parts)
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/cluster/"))
     if config.option.markexpr:
         return
     left_out = [

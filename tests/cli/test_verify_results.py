@@ -38,8 +38,8 @@ def judged(tmp_path_factory):
     with JudgeServer(RecordedReplies(), faults=faults) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "dummy")
         patch.chdir(root)
-        words = ["--agent_name", "example", "--judge_base_url", server.base_url, "--no_capture", "--no_isolate"]
-        assert call(evaluate_main, *words).returncode == 0
+        words = ["--agent_name", "example", "--judge_base_url", server.base_url, "--no_capture"]
+        assert call(evaluate_main, *words, "--no_isolate").returncode == 0
     return root
 
 

@@ -20,7 +20,7 @@ from ordinary_site import OrdinarySite, address
 from processes import processor_s
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.record import CaptureRecord
+from mind2web2.capture.models import CaptureRecord
 
 AT_ONCE = (1, 5, 10)
 RUNS = 3

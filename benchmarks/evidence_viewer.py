@@ -21,7 +21,7 @@ from processes import family, pss_bytes
 from viewer.conftest import served
 from viewer.made_results import Results, leaf, result
 
-from mind2web2.capture.browser.program import find_browser
+from mind2web2.capture.browser_process import find_browser
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.front_end import ReportContent, write_report
 

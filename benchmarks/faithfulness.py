@@ -26,8 +26,7 @@ from page_facts import CORPUS, corpus, flat, is_present, kind_of, shown
 from site_server import SiteServer
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.record import CapturedPage
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.models import CapturedPage, CaptureSettings, NetworkSettings
 
 TARGET = 0.99
 PAGES_A_PACKAGE = 20

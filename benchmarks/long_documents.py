@@ -25,8 +25,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "examples"))
 from site_server import Reply, Request, SiteServer
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.record import CaptureRecord
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.models import CaptureRecord, CaptureSettings, NetworkSettings
 
 DELAY_S = 0.2
 ROUNDS = {1: 1, 5: 2, 10: 2}

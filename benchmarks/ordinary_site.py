@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "examples"))
 
 from site_server import Reply, Request, SiteServer
 
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 
 HOSTS = tuple(f"www.paper{number}.example" for number in range(10))
 DELAY_S = 0.2

@@ -27,8 +27,7 @@ from virtual_time import run_virtually
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest, Completion, Usage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.rate_limiter import RateLimiter
-from mind2web2.llm_client.retry import Attempts, RetryPolicy
+from mind2web2.llm_client.rate_limiter import Attempts, RateLimiter, RetryPolicy
 
 AT_ONCE = 30
 LATENCY_S = 0.3

@@ -21,7 +21,7 @@ from pathlib import Path
 from site_server import SITE, SiteServer
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.pages.crawl import AgentCache, CrawlProgress, TaskCitations, TaskPages, crawl, find_citations
 from mind2web2.runs.answers import read_answer
 
@@ -86,7 +86,7 @@ async def print_leaflet() -> None:
     """Print the leaflet's source to a PDF file."""
     from patchright.async_api import async_playwright
 
-    from mind2web2.capture.browser.program import find_browser
+    from mind2web2.capture.browser_process import find_browser
 
     program = find_browser(headless=True)
     async with async_playwright() as playwright:

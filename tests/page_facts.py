@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mind2web2.capture.record import CapturedPage
+from mind2web2.capture.models import CapturedPage
 
 CORPUS = Path(__file__).parent / "fixtures" / "site_pages"
 # JPEG blurs colours, most of all at edges.

@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from mind2web2.api_tools.tool_arxiv import id_from_pdf_link
+from mind2web2.capture.models import (
+    NetworkSettings,
+    RenderedPdf,
+    network_of_downloads,
+    report_refused_download,
+)
 from mind2web2.capture.pdf import (
     HEADER_BYTES,
-    RenderedPdf,
     looks_like_pdf,
     render_pdf,
 )
-from mind2web2.capture.settings import NetworkSettings, network_of_downloads, report_refused_download
 from mind2web2.errors import CaptureError, DocumentError
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.utils.text import retry_after_s

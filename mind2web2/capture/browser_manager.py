@@ -1,20 +1,308 @@
-"""The browser that captures pages, as eval scripts know it (eval-scripts.md)."""
+"""The browser that captures pages, as eval scripts know it: polite tries within a time limit."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import logging
-from contextlib import AsyncExitStack
-from dataclasses import replace
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
 
-from mind2web2.capture.attempts import CaptureTools, PageTries
-from mind2web2.capture.record import CapturedPage, CaptureRecord
-from mind2web2.capture.settings import CaptureSettings, StoredResponses
-from mind2web2.errors import DocumentError, MachineError
+from mind2web2.capture.models import (
+    CapturedPage,
+    CaptureRecord,
+    CaptureSettings,
+    PageKind,
+    RefusedConnection,
+    StoredResponses,
+    Trouble,
+)
+from mind2web2.capture.quality import PageFailureError
+from mind2web2.errors import BrowserGoneError, DocumentError, MachineError
+from mind2web2.urls.parts import clean_url, lookup_key, normalize_url_for_browser, split_url
+from mind2web2.utils.text import retry_after_s
+
+if TYPE_CHECKING:
+    from mind2web2.capture.browser import Browser
+    from mind2web2.capture.network.proxy import FilteringProxy, ProxySession
+    from mind2web2.capture.page.capture import Sighting
 
 log = logging.getLogger(__name__)
+
+# A host may ask for any length of rest; past this the page is given up for now.
+MAX_REST_S = 60.0
+DEFAULT_REST_S = 5.0
+
+
+@dataclass(slots=True)
+class _Host:
+    turns: asyncio.Semaphore
+    rests_until: float = 0.0
+    users: int = field(default=0)
+
+
+class HostTurns:
+    """Gives out turns at hosts, a few of each at once."""
+
+    def __init__(self, max_pages_per_host: int) -> None:
+        self._max_pages_per_host = max_pages_per_host
+        self._hosts: dict[str, _Host] = {}
+
+    @asynccontextmanager
+    async def turn(self, host: str) -> AsyncIterator[None]:
+        """Wait for a turn at the host, and until it has rested, and hold the turn."""
+        state = self._hosts.setdefault(host, _Host(asyncio.Semaphore(self._max_pages_per_host)))
+        state.users += 1
+        try:
+            async with state.turns:
+                # Other captures may have extended the pause.
+                while (rest_s := state.rests_until - time.monotonic()) > 0:  # noqa: ASYNC110 - not polling
+                    await asyncio.sleep(rest_s)
+                yield
+        finally:
+            state.users -= 1
+            if state.users == 0 and state.rests_until <= time.monotonic():
+                self._hosts.pop(host, None)
+
+    def rest(self, host: str, seconds: float | None) -> None:
+        """Send the host no request for so long, ``DEFAULT_REST_S`` where it named no time."""
+        wanted_s = DEFAULT_REST_S if seconds is None else min(seconds, MAX_REST_S)
+        state = self._hosts.setdefault(host, _Host(asyncio.Semaphore(self._max_pages_per_host)))
+        state.rests_until = max(state.rests_until, time.monotonic() + wanted_s)
+
+
+_FIRST_DELAY_S = 1.0
+_MAX_DELAY_S = 20.0
+# With less time left, no try is begun that could not end well.
+_SHORTEST_TRY_S = 1.0
+_RESTING_STATUSES = (429, 503)
+_MAX_RECORDED_REFUSALS = 50
+# With less than none allowed, the proxy refuses every connection.
+_NO_BYTES = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureTools:
+    """Tools that all captures of a run share."""
+
+    settings: CaptureSettings
+    proxy: FilteringProxy
+    browser: Browser
+    hosts: HostTurns
+    slots: asyncio.Semaphore
+    max_retries: int
+    browser_version: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        settings: CaptureSettings,
+        proxy: FilteringProxy,
+        browser: Browser,
+        *,
+        max_pages: int,
+        max_retries: int,
+        browser_version: str,
+    ) -> Self:
+        """Return the tools for so many pages at once."""
+        hosts = HostTurns(settings.max_pages_per_host)
+        slots = asyncio.Semaphore(max_pages)
+        return cls(settings, proxy, browser, hosts, slots, max_retries, browser_version)
+
+
+class PageTries:
+    """The tries at one page. The time limit counts while they run, not while they wait for a turn.
+
+    Args:
+        stored: the responses to render the page from, without a network.
+    """
+
+    def __init__(self, tools: CaptureTools, url: str, stored: StoredResponses | None = None) -> None:
+        self._tools = tools
+        self._url = url
+        self._settings = replace(tools.settings, stored=stored)
+        self._left_s = tools.settings.page_timeout_s
+        self._tries = 0
+        self._refused: dict[RefusedConnection, None] = {}
+
+    async def run(self) -> CapturedPage:
+        """Return the page, or a record with the reason of its failure.
+
+        Raises:
+            MachineError: the browser does not start any more.
+        """
+        failure: PageFailureError | None = None
+        for address in _addresses(self._url):
+            try:
+                return self._captured(await self._with_retries(address))
+            except PageFailureError as error:
+                # Where no scheme was given, the second one is tried; the first one's failure says more.
+                failure = failure or error
+        return self._failed(failure or PageFailureError("not an http or https address", "refused_address"))
+
+    async def _with_retries(self, address: str) -> Sighting:
+        delay_s = _FIRST_DELAY_S
+        for tries_left in reversed(range(self._tools.max_retries + 1)):
+            wait_s = min(delay_s * random.uniform(0.75, 1.25), _MAX_DELAY_S)
+            may_try_again = tries_left > 0 and self._left_s > wait_s + _SHORTEST_TRY_S
+            try:
+                seen = await self._try(address)
+                if not (may_try_again and seen.is_passing):
+                    return seen
+                reason = f"HTTP {seen.document.status}"
+            except PageFailureError as error:
+                # A server that was silent for the whole limit rarely answers the next try.
+                if not (may_try_again and error.is_transient and error.kind != "timeout"):
+                    raise
+                reason = str(error)
+            log.info("page is tried again url=%s reason=%s", address, reason)
+            await asyncio.sleep(wait_s)
+            self._left_s -= wait_s
+            delay_s *= 2
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    async def _try(self, address: str) -> Sighting:
+        host = (urlsplit(address).hostname or "").lower()
+        async with self._tools.hosts.turn(host), self._tools.slots:
+            started = time.monotonic()
+            self._tries += 1
+            try:
+                async with asyncio.timeout(max(self._left_s, _SHORTEST_TRY_S)):
+                    seen = await self._see_whatever_the_certificate(address, host)
+            except TimeoutError as error:
+                limit_s = self._tools.settings.page_timeout_s
+                raise PageFailureError(
+                    f"not captured within {limit_s:g} s", "timeout", is_transient=True
+                ) from error
+            finally:
+                self._left_s -= time.monotonic() - started
+            if seen.document.status in _RESTING_STATUSES:
+                wanted = retry_after_s(seen.document.headers)
+                if wanted is not None or seen.document.status == 429:
+                    self._tools.hosts.rest(host, wanted)
+            return seen
+
+    async def _see_whatever_the_certificate(self, address: str, host: str) -> Sighting:
+        try:
+            return await self._see(address, host, None)
+        except PageFailureError as error:
+            if not error.is_certificate_error:
+                raise
+            # A person who checks a claim would dismiss the warning; the record keeps it.
+            return await self._see(address, host, error.net_error)
+
+    async def _see(self, address: str, host: str, certificate_error: str | None) -> Sighting:
+        from mind2web2.capture.page.capture import see_page
+
+        settings = self._settings
+        max_bytes = settings.max_page_bytes if settings.stored is None else _NO_BYTES
+        async with self._tools.proxy.session(max_bytes) as traffic:
+            try:
+                async with self._tools.browser.page(
+                    traffic.server_url, ignore_certificate_errors=certificate_error is not None
+                ) as (page, session):
+                    guard = self._refusal_of if settings.cdp_url else None
+                    seen = await see_page(page, session, address, settings, certificate_error, guard)
+            except PageFailureError as error:
+                raise (_explained(error, host, traffic) if settings.stored is None else error) from error
+            except BrowserGoneError as error:
+                raise PageFailureError(str(error), "crash", is_transient=True) from error
+            finally:
+                if settings.stored is None:
+                    self._refused.update(dict.fromkeys(traffic.refused))
+            if settings.stored is None and traffic.is_exhausted:
+                seen.notes.append(f"the page was cut off after {traffic.bytes_received} bytes")
+                seen.troubles.append(Trouble(kind="incomplete", detail=seen.notes[-1]))
+            return seen
+
+    async def _refusal_of(self, url: str) -> str | None:
+        """Say why the user's own browser, which no proxy filters, must not open a URL."""
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            return "not an http or https address"
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        refused = await self._tools.proxy.refusal_of(parts.hostname, port)
+        if refused is None:
+            return None
+        self._refused[refused] = None
+        return refused.reason
+
+    def _captured(self, seen: Sighting) -> CapturedPage:
+        if seen.pdf is None and not seen.screenshot and not (seen.text or "").strip():
+            return self._failed(_nothing_shown(seen), seen)
+        text = None if seen.pdf is not None else seen.text or ""
+        return CapturedPage(self._record(seen), text=text, screenshot=seen.screenshot, pdf=seen.pdf)
+
+    def _failed(self, failure: PageFailureError, seen: Sighting | None = None) -> CapturedPage:
+        from mind2web2.capture.page.capture import Sighting
+        from mind2web2.capture.page.navigation import MainDocument
+
+        seen = seen or Sighting(MainDocument())
+        trouble = Trouble(kind=failure.kind, detail=str(failure))
+        seen.troubles = [trouble, *(other for other in seen.troubles if other.kind != trouble.kind)]
+        return CapturedPage(self._record(seen, failure))
+
+    def _record(self, seen: Sighting, failure: PageFailureError | None = None) -> CaptureRecord:
+        kind: PageKind = "web" if seen.pdf is None else "pdf"
+        return CaptureRecord(
+            requested_url=self._url,
+            final_url=seen.document.url or self._url,
+            kind=None if failure else kind,
+            status=seen.document.status,
+            content_type=seen.document.content_type or None,
+            title=seen.title,
+            captured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            text_chars=len(seen.text or ""),
+            troubles=tuple(seen.troubles),
+            failure=str(failure) if failure else None,
+            is_transient=failure.is_transient if failure else seen.is_passing,
+            unfolded=seen.unfolded,
+            notes=tuple(seen.notes),
+            refused=tuple(self._refused)[:_MAX_RECORDED_REFUSALS],
+            timings_s={stage: round(seconds, 3) for stage, seconds in seen.timings_s.items()},
+            tries=self._tries,
+            browser=self._tools.browser_version,
+        )
+
+
+def _addresses(url: str) -> tuple[str, ...]:
+    """Return the addresses to open, in this order; none where the URL is no web address."""
+    address = normalize_url_for_browser(url)
+    if lookup_key(url) is None or split_url(address).scheme not in {"http", "https"}:
+        return ()
+    if split_url(clean_url(url)).scheme is None:
+        return ("https" + address.removeprefix("http"), address)
+    return (address,)
+
+
+def _explained(failure: PageFailureError, host: str, traffic: ProxySession) -> PageFailureError:
+    """Return the failure in the words of the proxy, which knows why there is no connection."""
+    name = host.rstrip(".")
+    refusal = next((refused for refused in traffic.refused if refused.host.rstrip(".") == name), None)
+    if failure.net_error == "ERR_SOCKS_CONNECTION_FAILED" and refusal is None:
+        # A redirect led to a host that the browser's error does not name.
+        refusal = next(iter(traffic.refused[-1:]), None) if not traffic.failures else None
+    if refusal is not None and failure.net_error:
+        return PageFailureError(f"connection to {refusal.host} refused: {refusal.reason}", "refused_address")
+    known = traffic.failures.get(host) or next(iter(traffic.failures.values()), None)
+    if known is not None and failure.net_error:
+        return PageFailureError(known.reason, failure.kind, is_transient=known.is_transient)
+    return failure
+
+
+def _nothing_shown(seen: Sighting) -> PageFailureError:
+    status = seen.document.status
+    prefix = f"the server answered HTTP {status}, and " if status is not None and status >= 400 else ""
+    return PageFailureError(
+        f"{prefix}the page shows neither text nor a picture", "empty_page", is_transient=seen.is_passing
+    )
 
 
 class BatchBrowserManager:
@@ -52,7 +340,7 @@ class BatchBrowserManager:
         Raises:
             MachineError: there is no browser, or it does not start; the text names the remedy.
         """
-        from mind2web2.capture.browser.browser import Browser
+        from mind2web2.capture.browser import Browser
         from mind2web2.capture.network.proxy import FilteringProxy
 
         async with AsyncExitStack() as exits:

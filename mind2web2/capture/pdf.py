@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from mind2web2.capture.models import RenderedPdf
 from mind2web2.errors import DocumentError
 from mind2web2.utils.images import encode_jpeg
 from mind2web2.utils.workers import run_in_worker
@@ -230,33 +231,6 @@ _PASSWORD_ERROR, _SECURITY_ERROR = 4, 5  # FPDF_ERR_PASSWORD and FPDF_ERR_SECURI
 # PDFium joins a word hyphenated at a line's end and leaves one of these in the hyphen's place.
 _LINE_END_HYPHEN = re.compile(r"[\x02\ufffe](?:\r?\n)?")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-
-
-@dataclass(frozen=True, slots=True)
-class RenderedPdf:
-    """A PDF as it is shown to a judge.
-
-    Args:
-        images: one JPEG a page, from the first page on.
-        text: the pages' text, each page under a line ``[page 3 of 12]``; empty if no page has text. What
-            is not visible on a page is left out.
-        page_count: pages of the whole document.
-        text_page_count: pages looked at for the text, from the first on.
-        unreadable_pages: numbers of damaged pages, which have neither image nor text.
-        hidden_text: text that was left out.
-    """
-
-    images: tuple[bytes, ...]
-    text: str
-    page_count: int
-    text_page_count: int
-    unreadable_pages: tuple[int, ...] = ()
-    hidden_text: str = ""
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether some page lacks its image or its text."""
-        return min(len(self.images), self.text_page_count - len(self.unreadable_pages)) < self.page_count
 
 
 @dataclass(frozen=True, slots=True)

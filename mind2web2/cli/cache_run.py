@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.models import CaptureSettings
 from mind2web2.cli.console import CrawlDisplay, counted, line, plain_console, warnings_on
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import RAY, network_of, storage_state_of

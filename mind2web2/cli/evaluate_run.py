@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from mind2web2.capture.settings import CaptureSettings, downloads_from
+from mind2web2.capture.models import CaptureSettings, downloads_from
 from mind2web2.cli.console import ConsoleHandler, RunDisplay, counted, line, plain_console
 from mind2web2.cli.evaluate_report import RunReport, judge_settings, print_run, print_unreported
 from mind2web2.cli.event_loop import run_to_exit

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from mind2web2.errors import UsageError
 
 if TYPE_CHECKING:
-    from mind2web2.capture.settings import NetworkSettings
+    from mind2web2.capture.models import NetworkSettings
     from mind2web2.utils.path_config import PathConfig
 
 Handler = Callable[[argparse.Namespace], int]
@@ -382,14 +382,15 @@ def network_of(options: argparse.Namespace) -> NetworkSettings:
     Raises:
         UsageError: the environment names a proxy that is none.
     """
-    from mind2web2.capture.network.upstream import parsed_upstream
-    from mind2web2.capture.settings import NetworkSettings, environment_proxies
+    from mind2web2.capture.models import NetworkSettings, environment_proxies
 
     proxies = environment_proxies()
     if options.proxy is not None:
         proxies |= {"http": options.proxy, "https": options.proxy}
     for scheme in ("http", "https"):
         if proxies.get(scheme):
+            from mind2web2.capture.network.upstream import parsed_upstream
+
             parsed_upstream(proxies[scheme])
     return NetworkSettings(allow_private_network=options.allow_private_network, proxies=proxies)
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mind2web2 import __version__
-from mind2web2.capture.record import CapturedPage
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.models import CapturedPage, CaptureSettings
 from mind2web2.cluster.engine import MOST_LOSSES, MOST_STARTS, placed_actor, ray_connected
 from mind2web2.cluster.node import node_for, version_problem
 from mind2web2.errors import MachineError

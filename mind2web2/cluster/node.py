@@ -27,7 +27,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from mind2web2 import __version__
-from mind2web2.capture.settings import NetworkSettings, downloads_from
+from mind2web2.capture.models import NetworkSettings, downloads_from
 from mind2web2.errors import (
     CacheReadError,
     CaptureError,
@@ -43,8 +43,7 @@ from mind2web2.judge.store import Judgment
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.prices import OwnPrice, set_own_prices
-from mind2web2.llm_client.rate_limiter import Slowdown
-from mind2web2.llm_client.retry import Retries
+from mind2web2.llm_client.rate_limiter import Retries, Slowdown
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import OpenBrowser, PageCache, SharedCaptures
 from mind2web2.runs.answer import AnswerOutcome, RunParts

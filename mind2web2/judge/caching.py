@@ -7,6 +7,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
@@ -29,6 +30,7 @@ from mind2web2.judge.protocol import (
     CheckedLimit,
     CircuitBreaker,
     GuardedLimit,
+    HeldLimit,
     JudgeSession,
     RunUsage,
     Subject,
@@ -52,8 +54,7 @@ from mind2web2.judge.store import (
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, ImageLimit, Limit, Usage
 from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.llm_client.provider import AsyncCalls
-from mind2web2.llm_client.rate_limiter import Slowdown
-from mind2web2.llm_client.retry import Retries, SentRequests, counted_requests
+from mind2web2.llm_client.rate_limiter import Retries, SentRequests, Slowdown, counted_requests
 from mind2web2.scheduling import check_asking, watching
 from mind2web2.utils.aio import loop_turn, to_the_end
 from mind2web2.utils.api_misuse import script_api
@@ -203,11 +204,11 @@ class RecordedJudge:
                 raise JudgmentMissingError(_missing(subject, source))
             await self._write_unwritten()
             await self.check_reachable()
-            async with self._store.claimed(key, self.endpoint) as theirs:
+            async with self._store.claimed(key, self.endpoint) as theirs, aclosing(HeldLimit(limit)) as held:
                 if theirs is not None and not self._overwrite and await _fits(theirs, request):
                     return self._reused(theirs, source)
                 asked = replace(request, name=key, extra={**extra, **self._extra})
-                judgment = await self._ask(self._provider, asked, subject, source, limit)
+                judgment = await self._ask(self._provider, asked, subject, source, held)
                 # A paid reply is stored even if the caller is cancelled.
                 await to_the_end(self._write(judgment))
             if self._overwrite:

@@ -20,11 +20,17 @@ from mind2web2.errors import (
     Mind2Web2Error,
 )
 from mind2web2.judge.store import Judgment, ServiceAnswer
-from mind2web2.llm_client.chat import NO_LIMIT, ChatReply, ChatRequest, ImageLimit, Limit, Usage
-from mind2web2.llm_client.messages import with_fewer_images
+from mind2web2.llm_client.chat import (
+    NO_LIMIT,
+    ChatReply,
+    ChatRequest,
+    ImageLimit,
+    Limit,
+    Usage,
+    with_fewer_images,
+)
 from mind2web2.llm_client.prices import total_price_usd
-from mind2web2.llm_client.rate_limiter import Slowdown
-from mind2web2.llm_client.retry import Retries
+from mind2web2.llm_client.rate_limiter import Retries, Slowdown
 from mind2web2.scheduling import STOPPED, check_look, cut_off
 from mind2web2.utils.api_misuse import script_api
 
@@ -189,6 +195,34 @@ class CheckedLimit:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._limit.__aexit__(kind, error, trace)
+
+
+class HeldLimit:
+    """A limit for one question's requests in turn; its place is kept after a reply, until this is closed.
+
+    It is closed when the reply is stored: a process that dies loses no more replies than requests may be in
+    flight.
+    """
+
+    def __init__(self, limit: AbstractAsyncContextManager[Any]) -> None:
+        self._limit = limit
+        self._held = AsyncExitStack()
+
+    async def __aenter__(self) -> None:
+        await self.aclose()
+        await self._limit.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._held.push_async_exit(self._limit)
+        else:
+            await self._limit.__aexit__(kind, error, trace)
+
+    async def aclose(self) -> None:
+        """Leave the limit."""
+        await self._held.aclose()
 
 
 class Admission:

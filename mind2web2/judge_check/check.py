@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mind2web2.capture.record import CaptureRecord, Trouble
+from mind2web2.capture.models import CaptureRecord, Trouble
 from mind2web2.errors import CacheMiss, JudgeOutputError, MachineError, Mind2Web2Error
 from mind2web2.judge.budget import request_tokens
 from mind2web2.judge.caching import AnswerJudge, RecordedJudge

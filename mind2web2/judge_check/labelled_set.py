@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from PIL import Image, ImageDraw, ImageFont
 from pydantic import BaseModel, ConfigDict, create_model
 
-from mind2web2.capture.record import TroubleKind
+from mind2web2.capture.models import TroubleKind
 
 FieldKind = Literal["text", "integer", "number", "list"]
 _FILE = Path(__file__).with_name("labelled_set.json")

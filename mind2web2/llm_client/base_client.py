@@ -2,16 +2,58 @@
 
 from __future__ import annotations
 
+import atexit
+from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from anyio.from_thread import start_blocking_portal
+
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.llm_client.openai_protocol import OpenAITransport, azure_connection, openai_connection
-from mind2web2.llm_client.provider import AsyncProviderClient, SyncProviderClient
-from mind2web2.llm_client.rate_limiter import RateLimiter
-from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.llm_client.provider import AsyncProviderClient
+from mind2web2.llm_client.rate_limiter import RateLimiter, RetryPolicy
 from mind2web2.llm_client.settings import PoolSource
 from mind2web2.utils.api_misuse import script_api
+
+
+class SyncProviderClient:
+    """An asynchronous client on an event loop of its own, in a thread of its own.
+
+    Args:
+        client: belongs to this object from now on.
+    """
+
+    def __init__(self, client: AsyncProviderClient) -> None:
+        self._client = client
+        self._open = ExitStack()
+        self._portal = self._open.enter_context(start_blocking_portal("asyncio", name="judge-client"))
+        self._open.callback(self._portal.call, client.close)
+        # Without a call of close, the interpreter would wait at its end for a thread that is gone.
+        atexit.register(self.close)
+
+    @property
+    def endpoint(self) -> str:
+        """Return provider and address."""
+        return self._client.endpoint
+
+    def response(self, **keywords: Any) -> Any:
+        """Return the result of ``async_response``; the keywords are the same."""
+        return self._portal.call(partial(self._client.async_response, **keywords))
+
+    def close(self) -> None:
+        """Close the connection pool and end the thread."""
+        atexit.unregister(self.close)
+        self._open.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 class AsyncOpenAIClient(AsyncProviderClient):

@@ -17,7 +17,7 @@ from urllib.request import getproxies
 from pydantic import ValidationError
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.chat import Completion, OutputMode, ReplyPart, Usage, WireRequest
+from mind2web2.llm_client.chat import Completion, JsonBody, OutputMode, ReplyPart, Usage, WireRequest
 from mind2web2.llm_client.failures import (
     RequestFailedError,
     Service,
@@ -25,7 +25,6 @@ from mind2web2.llm_client.failures import (
     failure_from_body,
     one_line,
 )
-from mind2web2.llm_client.messages import JsonBody
 from mind2web2.llm_client.settings import (
     ADDRESS_GIVEN,
     KEY_GIVEN,

@@ -17,8 +17,7 @@ from mind2web2.llm_client.chat import Completion, Limit, Transport, WireRequest
 from mind2web2.llm_client.failures import RequestFailedError, Service
 from mind2web2.llm_client.openai_protocol import OpenAITransport, openai_connection
 from mind2web2.llm_client.provider import AsyncProviderClient
-from mind2web2.llm_client.rate_limiter import RateLimiter, Sent, Slowdown
-from mind2web2.llm_client.retry import Attempts, Retries, RetryPolicy
+from mind2web2.llm_client.rate_limiter import Attempts, RateLimiter, Retries, RetryPolicy, Sent, Slowdown
 from mind2web2.llm_client.settings import POOL_ENDPOINT, PoolServer, PoolSource
 
 log = logging.getLogger(__name__)

@@ -42,7 +42,7 @@ from mind2web2.utils.files import is_leftover, mirror, text_sha256, write_togeth
 from mind2web2.utils.text import as_unicode_text
 
 if TYPE_CHECKING:
-    from mind2web2.capture.record import CapturedPage, CaptureRecord
+    from mind2web2.capture.models import CapturedPage, CaptureRecord
 
 _log = logging.getLogger(__name__)
 _PAGES = "the page cache"
@@ -162,7 +162,7 @@ class CacheFileSys:
         if kind is None:
             return False
         if record is not None and record.kind == kind:
-            from mind2web2.capture.record import CapturedPage
+            from mind2web2.capture.models import CapturedPage
 
             self.put_capture(CapturedPage(record, text, screenshot, pdf), url=url)
         elif pdf is not None:

@@ -32,7 +32,7 @@ from mind2web2.utils.files import (
 from mind2web2.utils.text import as_unicode_text
 
 if TYPE_CHECKING:
-    from mind2web2.capture.record import CapturedPage, CaptureRecord
+    from mind2web2.capture.models import CapturedPage, CaptureRecord
 
 
 import threading
@@ -230,7 +230,7 @@ def read_sidecar(path: Path) -> CaptureRecord | None:
         return None
     from pydantic import ValidationError  # slow to load, and most readers of a cache read no records
 
-    from mind2web2.capture.record import CaptureRecord
+    from mind2web2.capture.models import CaptureRecord
 
     try:
         return CaptureRecord.model_validate_json(raw)
@@ -277,7 +277,7 @@ class UrlNotes:
 
 def listed_failure_record(url: str, note: object) -> CaptureRecord | None:
     """Return the record of a page that ``failures.json`` lists, ``None`` for one that it does not."""
-    from mind2web2.capture.record import CaptureRecord
+    from mind2web2.capture.models import CaptureRecord
 
     if note is None:
         return None

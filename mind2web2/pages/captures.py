@@ -14,8 +14,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import ConfigDict
 
-from mind2web2.capture.record import CapturedPage, CaptureRecord
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.models import CapturedPage, CaptureRecord, CaptureSettings
 from mind2web2.errors import CacheWriteError, CaptureError, MachineError
 from mind2web2.llm_client.chat import NO_LIMIT, ImageLimit, Limit
 from mind2web2.pages.cache_files import screenshot_bytes
@@ -324,7 +323,7 @@ async def _page_from(browser: PageCapture, url: str, logger: logging.Logger) -> 
 
 def _page_of(url: str, text: str, screenshot: str | None) -> CapturedPage:
     """Return a page that a browser without records has captured, looked at as far as its text goes."""
-    from mind2web2.capture.quality.signs import PageObservation, signs_of_trouble
+    from mind2web2.capture.quality import PageObservation, signs_of_trouble
 
     seen = PageObservation(requested_url=url, final_url=url, text=text, text_chars=len(text))
     record = _record(url, kind="web", text_chars=len(text), troubles=signs_of_trouble(seen))

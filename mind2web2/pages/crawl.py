@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 from urllib.parse import urlencode
 
-from mind2web2.capture.record import CapturedPage, CaptureRecord, PageKind, Trouble
+from mind2web2.capture.models import CapturedPage, CaptureRecord, PageKind, Trouble
 from mind2web2.errors import DocumentError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import file_names_in

@@ -17,9 +17,8 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mind2web2.capture.quality.signs import PageObservation, signs_of_trouble
-from mind2web2.capture.record import CapturedPage, CaptureRecord
-from mind2web2.capture.settings import StoredResponse, StoredResponses
+from mind2web2.capture.models import CapturedPage, CaptureRecord, StoredResponse, StoredResponses
+from mind2web2.capture.quality import PageObservation, signs_of_trouble
 from mind2web2.errors import CacheWriteError, CaptureError, DocumentError, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import file_names_in, screenshot_bytes

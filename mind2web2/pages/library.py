@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from mind2web2.capture.record import notes_for_judge
+from mind2web2.capture.models import RenderedPdf, notes_for_judge
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
 from mind2web2.pages.captures import (
     DoubtfulPageError,
@@ -35,7 +35,6 @@ from mind2web2.utils.text import made_visible
 from mind2web2.utils.workers import run_in_worker
 
 if TYPE_CHECKING:
-    from mind2web2.capture.pdf import RenderedPdf
     from mind2web2.pages.cache import CacheFileSys
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from zlib import error as ZlibError  # noqa: N812 - an exception's name
 
-from mind2web2.capture.settings import StoredResponse, StoredResponses
+from mind2web2.capture.models import StoredResponse, StoredResponses
 from mind2web2.errors import CacheMiss, DocumentError, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import screenshot_bytes, sidecar_text

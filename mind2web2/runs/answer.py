@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mind2web2 import __version__
-from mind2web2.capture.settings import refused_downloads_reported
+from mind2web2.capture.models import refused_downloads_reported
 from mind2web2.errors import (
     AttemptRefusedError,
     JudgeUnusableError,

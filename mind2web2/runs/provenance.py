@@ -16,8 +16,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mind2web2 import __version__
-from mind2web2.capture.pdf import RenderedPdf
-from mind2web2.capture.record import CaptureRecord, Trouble, TroubleKind, notes_for_judge
+from mind2web2.capture.models import CaptureRecord, RenderedPdf, Trouble, TroubleKind, notes_for_judge
 from mind2web2.judge.caching import JudgeSettings
 from mind2web2.judge.store import JudgmentSource
 from mind2web2.llm_client.chat import Completion, ImageLimit, Message

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.models import CaptureSettings
 from mind2web2.errors import CacheReadError, Mind2Web2Error, ResultWriteError, StorageError, UsageError
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.direct import as_provider

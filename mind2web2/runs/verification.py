@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlite3 import connect
 from typing import Any, Literal, NamedTuple
 
-from mind2web2.capture.settings import NetworkSettings
+from mind2web2.capture.models import NetworkSettings
 from mind2web2.judge.caching import REPLAY_ENDPOINT, JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore
 from mind2web2.judge.store import FILE_NAME, NAMED_FILE

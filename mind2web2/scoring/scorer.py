@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
 
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings, downloads_from
+from mind2web2.capture.models import CaptureSettings, NetworkSettings, downloads_from
 from mind2web2.errors import (
     AnswerError,
     BudgetReachedError,
@@ -40,7 +40,7 @@ from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.base_client import PROVIDERS, LLMClient
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.prices import OwnPrice, own_prices, set_own_prices
-from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.llm_client.rate_limiter import RetryPolicy
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, OWN_PARAMETERS, PoolSource
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCache, SharedCaptures

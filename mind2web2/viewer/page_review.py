@@ -23,8 +23,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.routing import Route
 
-from mind2web2.capture.record import CapturedPage, CaptureRecord, PageKind, Review
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.models import CapturedPage, CaptureRecord, CaptureSettings, PageKind, Review
 from mind2web2.errors import CacheReadError, CacheWriteError, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import screenshot_bytes

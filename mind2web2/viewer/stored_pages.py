@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from mind2web2.capture.record import CaptureRecord
+from mind2web2.capture.models import CaptureRecord
 from mind2web2.errors import CaptureError
 from mind2web2.judge.store import judgment_key
 from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message

@@ -14,8 +14,8 @@ from PIL import Image
 from servers.local_http import Answer, LocalHttp
 
 from mind2web2.api_tools.tool_pdf import MAX_TRIES, PDFParser, download, is_pdf
+from mind2web2.capture.models import NetworkSettings, downloads_from
 from mind2web2.capture.pdf import MAX_PAGE_IMAGE_PIXELS, MAX_PAGE_IMAGE_SIDE_PX, render_pdf
-from mind2web2.capture.settings import NetworkSettings, downloads_from
 from mind2web2.errors import CaptureError, DocumentError
 
 ANYWHERE = NetworkSettings(allow_private_network=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mind2web2.capture.page.isolated_world import FrameWorld, open_worlds, script
-from mind2web2.capture.page.virtual_time import PageClock
+from mind2web2.capture.page.visit import PageClock
 
 FOLDER = Path(__file__).parent
 _SEEN = f"() => {{ ({script('page_tools')})(); return [...pageTools.look().texts().values()].join(' | '); }}"

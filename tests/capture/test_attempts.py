@@ -18,7 +18,7 @@ from patchright.async_api import async_playwright
 from servers.toothed_site import BEHIND, FACT, HOST, ToothedSite
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.errors import MachineError
 
 LOGGER = logging.getLogger(__name__)

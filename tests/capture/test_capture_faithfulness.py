@@ -7,7 +7,7 @@ from page_facts import CORPUS, corpus, missing, shown
 from servers.toothed_site import SiteServer
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 
 PAGES = corpus()
 

@@ -7,7 +7,7 @@ import pytest_asyncio
 from servers.toothed_site import Reply, SiteServer
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 
 HOST = "www.difficult.example"
 PROSE = "The weir at Brim is open from May to September and closed in winter. " * 3

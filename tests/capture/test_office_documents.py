@@ -12,9 +12,9 @@ from inputs.limited import outcome_within
 from PIL import Image
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.page import office
 from mind2web2.capture.page.office import office_html
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.errors import DocumentError
 
 HIDDEN = ("concealed", "withdrawn", "Cellar")

@@ -3,7 +3,7 @@
 from servers.local_http import Answer, LocalHttp
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings, StoredResponse
+from mind2web2.capture.models import CaptureSettings, NetworkSettings, StoredResponse
 
 REQUESTS = """<!doctype html><title>Weir</title><p>The weir of Ottermoss was built of oak in 1911.</p>
 <img src="{0}/a.png"><iframe src="{0}/frame"></iframe><link rel=stylesheet href="{0}/a.css">

@@ -3,7 +3,7 @@
 import pytest
 from page_facts import CORPUS, cell_is_attributable, corpus, is_present, shown
 
-from mind2web2.capture.record import CapturedPage, CaptureRecord
+from mind2web2.capture.models import CapturedPage, CaptureRecord
 
 RECORD = CaptureRecord(
     requested_url="https://a.example", final_url="https://a.example", kind="web", captured_at="2025-01-01"

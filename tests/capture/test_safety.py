@@ -10,9 +10,9 @@ from patchright.async_api import Error
 from servers.hostile_site import WAYS, WITHOUT_REQUEST, CanaryNames, host_of, hostile_site, http_server
 from servers.tcp_server import tcp_server, udp_canary
 
-from mind2web2.capture.browser.browser import Browser
+from mind2web2.capture.browser import Browser
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 
 LOOPBACK = ip_address("127.0.0.1")
 # A secure context, as an https page is, without a certificate.

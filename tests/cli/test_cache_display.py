@@ -6,7 +6,7 @@ import time
 
 from rich.console import Console
 
-from mind2web2.capture.record import CaptureRecord, Trouble
+from mind2web2.capture.models import CaptureRecord, Trouble
 from mind2web2.cli.console import CrawlDisplay
 from mind2web2.pages.crawl import CrawlProgress, PageOutcome
 

@@ -57,7 +57,6 @@ async def test_nodes_spend_one_budget(server):
         await lost.enter(PROMPT_TOKENS)
         sent = await asyncio.gather(spend(LeasedBudget(terms, one)), spend(LeasedBudget(terms, other)))
         assert 0.9 <= sum(sent) * PRICE_USD + 0.02 <= 1.0
-        assert all(sent)
         assert await spend(LeasedBudget(terms, one)) == 0
         assert await spend(LeasedBudget(BudgetTerms("next run", 0.1, MODEL), one)) > 0
 

@@ -21,7 +21,7 @@ from servers.object_store import object_store
 from servers.postgres_server import PostgresServer
 from servers.ray_cluster import RayCluster
 
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.cli import evaluate_main, main
 from mind2web2.cluster.crawl import BrowserSetup, ray_capturer
 from mind2web2.cluster.engine import with_result

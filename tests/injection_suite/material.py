@@ -24,7 +24,7 @@ from injection_suite.carriers import (
 )
 from servers.local_http import Answer, LocalHttp
 
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageSettings, PreparedPage, SharedCaptures
 from mind2web2.pages.library import PageLibrary, PageRequest

@@ -415,6 +415,31 @@ async def test_a_paid_reply_is_stored_although_its_caller_is_cancelled(tmp_path)
         assert len(store.all()) == 1
 
 
+async def test_a_request_is_in_flight_until_its_reply_is_stored(tmp_path):
+    """A process that dies loses no more replies than it may have requests in flight."""
+    unstored, limit = [], asyncio.Semaphore(2)
+
+    class Counted(JudgmentStore):
+        stored = 0
+
+        async def put(self, judgment):
+            await super().put(judgment)
+            self.stored += 1
+
+    def reply(text):
+        unstored.append(len(provider.texts.keys() - {"c"}) - store.stored)
+        return declined() if text == "c" else verdict()
+
+    provider = Provider(reply)
+    with Counted(tmp_path / "judgments.sqlite3") as store:
+        judge = answer_judge(RecordedJudge(SETTINGS, provider, store), limit)
+        asking = [judge.ask(question(text), subject(), None) for text in "abcdef"]
+        await asyncio.gather(*asking, return_exceptions=True)
+        assert (store.stored, max(unstored), provider.texts["c"]) == (6, 2, 2)
+    async with limit, limit:
+        assert limit.locked()
+
+
 async def test_a_stored_text_that_does_not_fit_is_no_verdict(store):
     """A replay fails with a clear error; a judge is asked again."""
     provider = Provider()

@@ -12,7 +12,7 @@ from PIL import Image
 from projects import REPOSITORY
 
 import mind2web2
-from mind2web2.capture.record import CapturedPage
+from mind2web2.capture.models import CapturedPage
 from mind2web2.judge_check.check import LabelledPages
 from mind2web2.judge_check.labelled_set import labelled_set
 from mind2web2.pages.cache import CacheFileSys

@@ -3,7 +3,7 @@
 import pytest
 
 from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.retry import Retries, count_requests, counted_requests
+from mind2web2.llm_client.rate_limiter import Retries, count_requests, counted_requests
 
 
 @pytest.mark.parametrize(

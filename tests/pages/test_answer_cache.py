@@ -6,7 +6,7 @@ import pytest
 from evaluations import OTHER, PAGE, image, stored
 from pydantic import HttpUrl
 
-from mind2web2.capture.record import CapturedPage, CaptureRecord
+from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.pages.library import AnswerCache, PageLibrary, listing_sha256
 
 GONE = "https://lake.example/gone"

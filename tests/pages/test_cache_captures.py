@@ -16,7 +16,7 @@ from PIL import Image
 from projects import clean_environment
 from servers.local_http import LocalHttp
 
-from mind2web2.capture.record import CapturedPage, CaptureRecord, Trouble
+from mind2web2.capture.models import CapturedPage, CaptureRecord, Trouble
 from mind2web2.errors import CacheWriteError, DocumentError
 from mind2web2.pages.cache import CacheFileSys
 

@@ -7,7 +7,7 @@ import pytest
 from projects import Project, call, read_json, run_command
 from servers.judge_server import JudgeServer
 
-from mind2web2.capture.record import CapturedPage, CaptureRecord
+from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.cli import main
 from mind2web2.errors import CacheReadError, CacheWriteError
 from mind2web2.pages.cache import CacheFileSys

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from projects import read_json
 
-from mind2web2.capture.record import CapturedPage, CaptureRecord, Trouble
+from mind2web2.capture.models import CapturedPage, CaptureRecord, Trouble
 from mind2web2.errors import MachineError
 from mind2web2.pages.citations import LinkJudge
 from mind2web2.pages.crawl import AgentCache, CrawlProgress, TaskCitations, crawl, find_citations

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mind2web2.capture.record import CaptureRecord, Trouble
+from mind2web2.capture.models import CaptureRecord, Trouble
 from mind2web2.pages.crawl import CitedPage, TaskPages, page_jobs
 
 URL = "https://example.com/page"

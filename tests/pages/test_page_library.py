@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys
-from mind2web2.capture.record import CapturedPage, CaptureRecord
+from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.errors import CacheReadError, CaptureError
 from mind2web2.pages.captures import DoubtfulPageError, PreparedPage
 from mind2web2.pages.crawl import CitedPage

@@ -13,7 +13,7 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.record import CapturedPage, CaptureRecord, RefusedConnection, Trouble
+from mind2web2.capture.models import CapturedPage, CaptureRecord, RefusedConnection, Trouble
 from mind2web2.errors import CacheWriteError, CaptureError, MachineError
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
 from mind2web2.pages.library import AnswerCache, PageLibrary

@@ -60,7 +60,7 @@ def test_settings_are_the_same_in_another_process():
         ("prompts._REMOVED", "[gone]"),
         ("prompts._CODE_LENGTH", 10),
         ("runs.provenance.NO_SCREENSHOT", "no picture"),
-        ("capture.record._IN_WORDS", defaultdict(lambda: "something is wrong")),
+        ("capture.models._IN_WORDS", defaultdict(lambda: "something is wrong")),
         ("pages.library.cut_text", lambda text, *_: HashedText(f"{text} [cut]")),
         ("runs.provenance.schema_text", lambda _: "Reply in JSON."),
         ("runs.provenance.repair_messages", lambda *_: ["Once more."]),

@@ -14,7 +14,7 @@ from servers.local_http import Answer, LocalHttp
 from servers.recorded_replies import RecordedReplies
 
 from mind2web2 import Judge, NoScore, Score, Scorer
-from mind2web2.capture.record import CapturedPage, CaptureRecord
+from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client.prices import set_own_prices
 from mind2web2.llm_client.settings import PoolSource

@@ -15,8 +15,7 @@ from servers.local_http import Answer, LocalHttp
 from viewer.conftest import ask, served
 from viewer.made_results import URL, Results, leaf, result
 
-from mind2web2.capture.record import CapturedPage, CaptureRecord, Trouble
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.models import CapturedPage, CaptureRecord, CaptureSettings, NetworkSettings, Trouble
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.crawl import AgentCache, TaskCitations
 from mind2web2.runs.freshness import PresentReader

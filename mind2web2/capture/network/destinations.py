@@ -9,13 +9,156 @@ import socket
 import threading
 from dataclasses import dataclass
 from functools import cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Literal, Protocol
 from weakref import WeakValueDictionary
 
-from mind2web2.capture.network.addresses import IPAddress, literal_address, refusal_reason
+from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.network.upstream import Upstream, is_private_name, parsed_upstream, upstream_for
-from mind2web2.capture.settings import NetworkSettings
+
+IPAddress = IPv4Address | IPv6Address
+
+# Named apart from the networks around them, and one of them (Azure's) lies among public addresses.
+_METADATA_SERVICES = frozenset(
+    map(
+        ip_address,
+        (
+            "169.254.169.254",  # most clouds
+            "169.254.170.2",  # Amazon's containers
+            "100.100.100.200",  # Alibaba
+            "192.0.0.192",  # Oracle
+            "168.63.129.16",  # Azure
+            "fd00:ec2::254",  # Amazon
+            "fd20:ce::254",  # Google
+        ),
+    )
+)
+
+# The registries of special-purpose addresses (RFC 6890 and its updates), in our own words. Written out,
+# as what Python's `is_global` says differs between its patch releases.
+_SPECIAL_IPV4 = tuple(
+    (IPv4Network(network), kind)
+    for network, kind in (
+        ("0.0.0.0/8", "an unspecified address"),
+        ("10.0.0.0/8", "a private address"),
+        ("100.64.0.0/10", "a shared address behind a carrier's NAT"),
+        ("127.0.0.0/8", "a loopback address"),
+        ("169.254.0.0/16", "a link-local address"),
+        ("172.16.0.0/12", "a private address"),
+        ("192.0.0.0/24", "a reserved address"),
+        ("192.0.2.0/24", "an address for documentation"),
+        ("192.88.99.0/24", "a reserved address"),
+        ("192.168.0.0/16", "a private address"),
+        ("198.18.0.0/15", "an address for benchmarks"),
+        ("198.51.100.0/24", "an address for documentation"),
+        ("203.0.113.0/24", "an address for documentation"),
+        ("224.0.0.0/4", "a multicast address"),
+        ("240.0.0.0/4", "a reserved address"),
+    )
+)
+_SPECIAL_IPV6 = tuple(
+    (IPv6Network(network), kind)
+    for network, kind in (
+        ("::/128", "an unspecified address"),
+        ("::1/128", "a loopback address"),
+        ("fc00::/7", "a private address"),
+        ("fe80::/10", "a link-local address"),
+        ("fec0::/10", "a site-local address"),
+        ("ff00::/8", "a multicast address"),
+        ("2001::/32", "a Teredo address"),
+        ("2001:2::/48", "an address for benchmarks"),
+        ("2001::/23", "a reserved address"),
+        ("2001:db8::/32", "an address for documentation"),
+        ("3fff::/20", "an address for documentation"),
+    )
+)
+# Where an IPv4 address stands in an IPv6 address that leads to it: network, bits to its right.
+_EMBEDDINGS = (
+    (IPv6Network("::/96"), 0),  # IPv4-compatible
+    (IPv6Network("::ffff:0:0/96"), 0),  # IPv4-mapped
+    (IPv6Network("::ffff:0:0:0/96"), 0),  # IPv4-translated
+    (IPv6Network("64:ff9b::/96"), 0),  # NAT64: the form of all IPv4 addresses in some networks
+    (IPv6Network("2002::/16"), 80),  # 6to4
+)
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+
+_IPV4_PART = re.compile(r"0[xX](?P<hex>[0-9a-fA-F]*)|0(?P<octal>[0-7]+)|(?P<decimal>0|[1-9][0-9]*)", re.ASCII)
+_NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*", re.ASCII)
+
+
+def refusal_reason(address: IPAddress | str) -> str | None:
+    """Say why an IP address is none of the public internet's; ``None`` for one that is.
+
+    Raises:
+        ValueError: the text is no IP address.
+    """
+    if isinstance(address, str):
+        address = ip_address(address)
+    if address in _METADATA_SERVICES:
+        return f"{address} is a cloud's metadata service"
+    if isinstance(address, IPv4Address):
+        kind = next((kind for network, kind in _SPECIAL_IPV4 if address in network), None)
+    else:
+        kind = _special_ipv6(address)
+    return f"{address} is {kind}" if kind else None
+
+
+def literal_address(host: str) -> IPAddress | None:
+    """Return the address that a host names by numbers, in any spelling that a browser knows, else ``None``.
+
+    Raises:
+        ValueError: numbers that are no address, or an address with a zone.
+    """
+    host = host.removeprefix("[").removesuffix("]")
+    if ":" in host:
+        if "%" in host:
+            raise ValueError(f"{host!r} is an address with a zone")
+        return IPv6Address(host)
+    parts = host.removesuffix(".").split(".")
+    if not _NUMBER.fullmatch(parts[-1]):
+        return None
+    return _ipv4_of_parts(host, parts)
+
+
+def _special_ipv6(address: IPv6Address) -> str | None:
+    if address.scope_id is not None:
+        return "an address with a zone"
+    for network, kind in _SPECIAL_IPV6:
+        if address in network:
+            return kind
+    for network, bits_to_the_right in _EMBEDDINGS:
+        if address in network:
+            embedded = IPv4Address(int(address) >> bits_to_the_right & 0xFFFF_FFFF)
+            reason = refusal_reason(embedded)
+            return f"another form of {reason.replace(' is ', ', ')}" if reason else None
+    return None if address in _GLOBAL_UNICAST else "a reserved address"
+
+
+def _ipv4_of_parts(host: str, parts: list[str]) -> IPv4Address:
+    """Read an IPv4 address as the URL standard does: up to four parts, the last one filling the rest."""
+    numbers = [_number_of(part) for part in parts]
+    *leading, last = numbers
+    is_address = (
+        len(parts) <= 4 and None not in numbers and all(number <= 255 for number in leading if number)
+    )
+    bits_left = 8 * (4 - len(leading))
+    if not is_address or last is None or last >= 1 << bits_left:
+        raise ValueError(f"{host!r} is a number, but no address")
+    value = last
+    for position, number in enumerate(leading):
+        value |= (number or 0) << 8 * (3 - position)
+    return IPv4Address(value)
+
+
+def _number_of(part: str) -> int | None:
+    found = _IPV4_PART.fullmatch(part)
+    # The longest number that fits an address has 33 octal digits and zeros; more is only a burden.
+    if found is None or len(part) > 40:
+        return None
+    if (digits := found["hex"]) is not None:
+        return int(digits or "0", 16)
+    return int(found["octal"], 8) if found["octal"] else int(found["decimal"])
+
 
 # More than this many names at once wait for each other: each takes a thread, and some take minutes.
 MAX_LOOKUPS = 32

@@ -14,6 +14,7 @@ from enum import IntEnum
 from ipaddress import IPv4Address, IPv6Address
 from typing import Self
 
+from mind2web2.capture.models import NetworkSettings, RefusedConnection
 from mind2web2.capture.network.destinations import (
     ConnectFailure,
     DestinationFailedError,
@@ -24,8 +25,6 @@ from mind2web2.capture.network.destinations import (
     connect,
 )
 from mind2web2.capture.network.upstream import Rewrite, Stream, UpstreamError, begin_request, open_tunnel
-from mind2web2.capture.record import RefusedConnection
-from mind2web2.capture.settings import NetworkSettings
 
 _VERSION = 5
 _NO_AUTHENTICATION = 0

@@ -11,18 +11,23 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mind2web2.capture.models import CaptureSettings, Trouble
 from mind2web2.capture.page.documents import read_file_content
+from mind2web2.capture.page.hidden_content import (
+    Cleared,
+    Scrolled,
+    Unfolded,
+    close_banners,
+    pass_consent_wall,
+    scroll_through,
+    unfold,
+)
 from mind2web2.capture.page.isolated_world import FrameWorld, ScriptError, worlds_with_more
 from mind2web2.capture.page.navigation import Guard, MainDocument
 from mind2web2.capture.page.screenshot import set_window, take_screenshot
-from mind2web2.capture.page.scrolling import Scrolled, scroll_through
 from mind2web2.capture.page.text import PageText, read_text
-from mind2web2.capture.page.unfolding import Cleared, Unfolded, close_banners, pass_consent_wall, unfold
 from mind2web2.capture.page.visit import PageState, Visit
-from mind2web2.capture.quality.failures import PASSING_STATUSES
-from mind2web2.capture.quality.signs import PageObservation, signs_of_trouble
-from mind2web2.capture.record import Trouble
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.quality import PASSING_STATUSES, PageObservation, signs_of_trouble
 from mind2web2.urls.parts import lookup_key
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Literal
 from urllib.parse import unquote
 
 from mind2web2.capture.page.office import OfficeHtml, office_html
-from mind2web2.capture.quality.failures import PageFailureError
+from mind2web2.capture.quality import PageFailureError
 from mind2web2.errors import DocumentError
 from mind2web2.utils.images import to_jpeg
 from mind2web2.utils.text import as_unicode_text

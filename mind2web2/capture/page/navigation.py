@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from mind2web2.capture.models import StoredResponse, StoredResponses
 from mind2web2.capture.page.documents import (
     FetchedDocument,
     file_name_of,
@@ -18,7 +19,6 @@ from mind2web2.capture.page.documents import (
     office_as_html,
 )
 from mind2web2.capture.page.isolated_world import ScriptError, send
-from mind2web2.capture.settings import StoredResponse, StoredResponses
 from mind2web2.errors import DocumentError, WorkerError
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from mind2web2.capture.models import CaptureSettings
 from mind2web2.capture.page.isolated_world import (
     FrameWorld,
     ScriptError,
@@ -19,7 +20,6 @@ from mind2web2.capture.page.isolated_world import (
     send,
     worlds_with_more,
 )
-from mind2web2.capture.settings import CaptureSettings
 
 if TYPE_CHECKING:
     from patchright.async_api import CDPSession

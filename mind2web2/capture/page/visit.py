@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from mind2web2.capture.models import CaptureSettings
 from mind2web2.capture.page.isolated_world import (
     FrameWorld,
     ScriptError,
@@ -21,9 +22,7 @@ from mind2web2.capture.page.isolated_world import (
     send,
 )
 from mind2web2.capture.page.navigation import Guard, Navigation
-from mind2web2.capture.page.virtual_time import PageClock
-from mind2web2.capture.quality.failures import PageFailureError, failure_of_navigation
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.quality import PageFailureError, failure_of_navigation
 
 if TYPE_CHECKING:
     from patchright.async_api import CDPSession, Dialog, Page, Request
@@ -33,6 +32,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _MEGABYTE = 1024**2
+# Chromium lets timers run in one go; higher values let a page that never rests take longer turns.
+_MAX_TASK_STARVATION = 100_000
 
 # Timers that fire later than this after the page's last response are ignored.
 SETTLE_PAGE_TIME_S = 6.0
@@ -421,6 +422,52 @@ class Visit:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+
+class PageClock:
+    """Runs the virtual time of one page. Between calls of ``advance`` its timers stand still.
+
+    Pages render late because they wait for responses or for timers. The browser's virtual time (DevTools
+    protocol, ``Emulation.setVirtualTimePolicy``) stands still while a request of the page is pending and
+    jumps from timer to timer while none is: seconds of a page's time pass in milliseconds of ours, and a slow
+    response is waited for.
+    """
+
+    def __init__(self, session: CDPSession) -> None:
+        self._session = session
+        self._expired = asyncio.Event()
+        session.on("Emulation.virtualTimeBudgetExpired", self._on_expired)
+
+    async def advance(self, page_time_s: float, limit_s: float) -> bool:
+        """Let so many seconds of the page's time pass, pending responses included, for ``limit_s`` at most.
+
+        Returns:
+            Whether all of it passed; otherwise a request is still pending, and timers have run all the same.
+        """
+        self._expired.clear()
+        if await self._run("pauseIfNetworkFetchesPending", page_time_s, limit_s):
+            return True
+        # A response does not come. The timers run without it.
+        await self._run("advance", page_time_s, 1.0)
+        return False
+
+    async def _run(self, policy: str, page_time_s: float, limit_s: float) -> bool:
+        await send(
+            self._session,
+            "Emulation.setVirtualTimePolicy",
+            policy=policy,
+            budget=page_time_s * 1000,
+            maxVirtualTimeTaskStarvationCount=_MAX_TASK_STARVATION,
+        )
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._expired.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _on_expired(self, _event: Any) -> None:
+        self._expired.set()
 
 
 class PageSize:

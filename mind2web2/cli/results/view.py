@@ -152,7 +152,7 @@ def run_report(options: argparse.Namespace) -> int:
 def _page_routes(options: argparse.Namespace, catalog: Catalog) -> list[Route]:
     import getpass
 
-    from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+    from mind2web2.capture.models import CaptureSettings, NetworkSettings
     from mind2web2.viewer.page_review import PageReview, PageRoutes, Reviewer
 
     network = NetworkSettings(allow_private_network=options.allow_private_network)

@@ -23,7 +23,7 @@ from mind2web2.llm_client.openai_protocol import (
     openai_connection,
     sdk_failures,
 )
-from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.llm_client.rate_limiter import RetryPolicy
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

@@ -35,12 +35,11 @@ from mind2web2.judge.batch.state import (
     WaitingReplies,
 )
 from mind2web2.judge.protocol import unexpected
-from mind2web2.llm_client.chat import Completion, Limit, WireRequest
+from mind2web2.llm_client.chat import Completion, JsonBody, Limit, WireRequest
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
-from mind2web2.llm_client.messages import JsonBody
 from mind2web2.llm_client.openai_protocol import OpenAITransport, request_body
 from mind2web2.llm_client.provider import AsyncProviderClient
-from mind2web2.llm_client.retry import Attempts, RetryPolicy
+from mind2web2.llm_client.rate_limiter import Attempts, RetryPolicy
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from pydantic import BaseModel, TypeAdapter, validate_call
 
 from mind2web2.api_tools.tool_arxiv import ArxivTool
 from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
-from mind2web2.capture.settings import NetworkSettings
+from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import (
     EvalScriptError,
     JudgeError,

@@ -23,7 +23,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mind2web2.capture.settings import NetworkSettings, downloads_from, refused_downloads_reported
+from mind2web2.capture.models import NetworkSettings, downloads_from, refused_downloads_reported
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings
 from mind2web2.judge.protocol import Failure, Subject

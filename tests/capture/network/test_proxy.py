@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 from servers.tcp_server import echo, silence, tcp_server
 
+from mind2web2.capture.models import NetworkSettings, RefusedConnection
 from mind2web2.capture.network.proxy import FilteringProxy, ProxyLimits
-from mind2web2.capture.record import RefusedConnection
-from mind2web2.capture.settings import NetworkSettings
 
 ANYWHERE = NetworkSettings(allow_private_network=True)
 PLENTY_BYTES = 10**9

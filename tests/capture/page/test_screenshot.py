@@ -6,8 +6,8 @@ import pytest
 from capture.loaded import load, named_cases
 from PIL import Image
 
+from mind2web2.capture.models import CaptureSettings
 from mind2web2.capture.page.screenshot import take_screenshot
-from mind2web2.capture.settings import CaptureSettings
 
 SETTINGS = CaptureSettings()
 RED, GREEN, BLUE = (255, 0, 0), (0, 128, 0), (0, 0, 255)

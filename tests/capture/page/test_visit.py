@@ -6,11 +6,11 @@ import pytest
 import pytest_asyncio
 from servers.toothed_site import BEHIND, FACT, ToothedSite
 
-from mind2web2.capture.browser.browser import Browser
+from mind2web2.capture.browser import Browser
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
 from mind2web2.capture.page.visit import Visit
-from mind2web2.capture.quality.failures import PageFailureError
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.quality import PageFailureError
 
 LONG_S = 20.0
 

@@ -1,10 +1,11 @@
-"""One running browser: started, watched, and ended for certain."""
+"""One browser process: found on this machine, started behind the proxy, watched, and ended."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+import re
 import select
 import shutil
 import signal
@@ -12,19 +13,13 @@ import socket
 import sys
 import tempfile
 from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.capture.browser.program import (
-    BrowserProgram,
-    browser_environment,
-    can_be_sandboxed,
-    launch_arguments,
-    needs_virtual_display,
-    start_virtual_display,
-    version_of,
-)
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.errors import MachineError
 
 if TYPE_CHECKING:
@@ -33,6 +28,212 @@ if TYPE_CHECKING:
     from xvfbwrapper import Xvfb
 
 log = logging.getLogger(__name__)
+
+VERSION_TIMEOUT_S = 10.0
+
+_HEADLESS_SHELL = "chromium-headless-shell"
+_FULL_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_MAC_BROWSERS = (
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+)
+_QUIET = (
+    "--disable-background-networking",
+    "--disable-client-side-phishing-detection",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-domain-reliability",
+    "--disable-gpu",
+    "--disable-notifications",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--mute-audio",
+    "--no-first-run",
+    "--no-pings",
+)
+_NO_WAY_AROUND_THE_PROXY = (
+    # Names are the proxy's to look up; the proxy's own address is the one that may be used directly.
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+    "--disable-quic",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--block-new-web-contents",
+    "--disable-external-intent-requests",
+)
+# What a browser needs of our environment. The rest, API keys above all, is no business of a process that
+# hostile pages run in.
+_ENVIRONMENT = re.compile(
+    r"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TEMP|TMP|LD_LIBRARY_PATH|DISPLAY|XAUTHORITY"
+    r"|WAYLAND_DISPLAY|XDG_\w+|FONTCONFIG_\w+|SYSTEMROOT|SYSTEMDRIVE|WINDIR|USERPROFILE|APPDATA|LOCALAPPDATA"
+    r"|PROGRAMFILES.*|PROGRAMDATA|COMSPEC|PATHEXT",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserProgram:
+    """A browser on this machine."""
+
+    path: Path
+    is_headless_only: bool
+
+
+def find_browser(headless: bool) -> BrowserProgram:
+    """Return patchright's own Chromium if installed, else the system's headless shell, Chromium or Chrome.
+
+    Raises:
+        MachineError: there is none; the text says how to get one.
+    """
+    for program in _candidates():
+        if headless or not program.is_headless_only:
+            return program
+    if headless:
+        raise MachineError(
+            "no browser found to capture pages with: run `apt-get install chromium-headless-shell` "
+            "or `patchright install chromium`"
+        )
+    raise MachineError(
+        "no browser found that can show a window: run `apt-get install chromium` or "
+        "`patchright install chromium`, or leave out --headed"
+    )
+
+
+async def version_of(program: BrowserProgram) -> str | None:
+    """Return a browser's version, such as ``140.0.7339.16``; ``None`` where it cannot be asked."""
+    if sys.platform == "win32":  # opens a window there instead of answering
+        return None
+    try:
+        process = await asyncio.create_subprocess_exec(
+            program.path,
+            "--version",
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=browser_environment(),
+        )
+    except OSError as error:
+        raise MachineError(f"{program.path} cannot be started: {error.strerror}") from error
+    try:
+        async with asyncio.timeout(VERSION_TIMEOUT_S):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        return None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    found = re.search(rb"\d+(\.\d+){3}", output)
+    return found[0].decode() if found else None
+
+
+def launch_arguments(network: NetworkSettings, version: str | None, *, headless: bool) -> list[str]:
+    """Return the switches that a browser is started with."""
+    arguments = [*_QUIET, *_NO_WAY_AROUND_THE_PROXY]
+    if headless and version is not None:
+        # Also for workers that are shared between pages, which no override of a page reaches.
+        arguments.append(f"--user-agent={user_agent(version)}")
+    if network.trusted_keys:
+        arguments.append(f"--ignore-certificate-errors-spki-list={','.join(network.trusted_keys)}")
+    return arguments
+
+
+def user_agent(version: str) -> str:
+    """Return what an ordinary Chromium of this version calls itself, on this system."""
+    systems = {"win32": "Windows NT 10.0; Win64; x64", "darwin": "Macintosh; Intel Mac OS X 10_15_7"}
+    system = systems.get(sys.platform, "X11; Linux x86_64")
+    major = version.partition(".")[0]
+    return f"Mozilla/5.0 ({system}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0 Safari/537.36"
+
+
+def browser_environment() -> dict[str, str]:
+    """Return the part of our environment that a browser is given."""
+    return {name: value for name, value in os.environ.items() if _ENVIRONMENT.fullmatch(name)}
+
+
+def can_be_sandboxed() -> bool:
+    """Tell whether the browser can have its sandbox; without, say so once."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return True
+    _warn_of_no_sandbox()
+    return False
+
+
+@cache
+def _warn_of_no_sandbox() -> None:
+    log.warning("running as root, so the browser has to run without its sandbox; use another user if you can")
+
+
+def _candidates() -> Iterator[BrowserProgram]:
+    folder = _patchright_folder()
+    for pattern, is_headless_only in (
+        ("chromium_headless_shell-*/*/chrome-headless-shell", True),
+        ("chromium_headless_shell-*/*/headless_shell", True),
+        ("chromium_headless_shell-*/*/chrome-headless-shell.exe", True),
+        ("chromium-*/*/chrome", False),
+        ("chromium-*/*/chrome.exe", False),
+        ("chromium-*/*/*.app/Contents/MacOS/*", False),
+    ):
+        # Of several, the newest: their numbers have as many digits.
+        for path in sorted(folder.glob(pattern), reverse=True):
+            if path.is_file() and os.access(path, os.X_OK):
+                yield BrowserProgram(path, is_headless_only)
+    for name in (_HEADLESS_SHELL, *_FULL_BROWSERS):
+        if (found := shutil.which(name)) is not None:
+            yield BrowserProgram(Path(found), name == _HEADLESS_SHELL)
+    for text in _MAC_BROWSERS if sys.platform == "darwin" else ():
+        if os.access(text, os.X_OK):
+            yield BrowserProgram(Path(text), is_headless_only=False)
+
+
+def _patchright_folder() -> Path:
+    """Return where `patchright install` puts browsers."""
+    named = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
+    if named == "0":
+        spec = find_spec("patchright")
+        package = Path(spec.origin).parent if spec and spec.origin else Path()
+        return package / "driver" / "package" / ".local-browsers"
+    if named:
+        return Path(named)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "ms-playwright"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", "")) / "ms-playwright"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ms-playwright"
+
+
+DISPLAY_TIMEOUT_S = 15.0
+
+
+def needs_virtual_display() -> bool:
+    """Tell whether a window would have nowhere to open."""
+    return sys.platform.startswith("linux") and not (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
+
+
+def start_virtual_display(width_px: int, height_px: int) -> Xvfb:
+    """Start an X server without a screen on a free display number; it ends with the last window in it.
+
+    Raises:
+        MachineError: Xvfb is not installed, or does not start.
+    """
+    from xvfbwrapper import Xvfb  # not for Windows
+
+    environment = browser_environment()
+    arguments = ("-nolisten", "tcp", "-terminate")
+    try:
+        display = Xvfb(
+            width_px, height_px, environ=environment, extra_args=arguments, timeout=DISPLAY_TIMEOUT_S
+        )
+        display.start()
+    except FileNotFoundError as error:
+        raise MachineError(
+            "--headed needs a screen, and there is none: run `apt-get install xvfb` or leave it out"
+        ) from error
+    except (OSError, RuntimeError) as error:
+        raise MachineError("Xvfb did not start; leave out --headed to do without a screen") from error
+    return display
+
 
 START_TIMEOUT_S = 45.0
 CLOSE_TIMEOUT_S = 10.0

@@ -1,11 +1,11 @@
-"""Signs of trouble: pages that are not what they should be, and pages that only speak of such things."""
+"""Signs of trouble: wrong pages, pages that only mention trouble, and errors of navigation."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from mind2web2.capture.quality.signs import PageObservation, signs_of_trouble
+from mind2web2.capture.quality import PageObservation, failure_of_navigation, signs_of_trouble
 
 PAGE = "https://lake.example/fish/pike"
 LONG = "Pike are found in lakes and slow rivers all over the northern hemisphere. " * 40
@@ -77,3 +77,32 @@ def test_details_are_in_our_own_words():
     )
     details = [trouble.detail for trouble in signs_of_trouble(seen)]
     assert details == ["ERR_CERT_INVALID", "Cloudflare: a challenge or a block"]
+
+
+@pytest.mark.parametrize(
+    ("message", "transient", "certificate", "words"),
+    [
+        (
+            "Page.goto: net::ERR_EMPTY_RESPONSE at http://a.example/\nCall log:",
+            True,
+            False,
+            "without a reply",
+        ),
+        ("Page.goto: net::ERR_CONNECTION_RESET at http://a.example/", True, False, "dropped the connection"),
+        (
+            "Page.goto: net::ERR_TOO_MANY_REDIRECTS at http://a.example/",
+            False,
+            False,
+            "redirects without end",
+        ),
+        ("Page.goto: net::ERR_CERT_DATE_INVALID at https://a.example/", False, True, "ERR_CERT_DATE_INVALID"),
+        ("Page.goto: net::ERR_NEVER_HEARD_OF at https://a.example/", False, False, "ERR_NEVER_HEARD_OF"),
+        ("Page.goto: Timeout 30000ms exceeded.", True, False, "did not answer in time"),
+    ],
+)
+def test_navigation_errors_are_translated(message, transient, certificate, words):
+    """A user reads why, and the program knows whether to try again."""
+    failure = failure_of_navigation(message)
+    assert (failure.is_transient, failure.is_certificate_error) == (transient, certificate)
+    assert words in str(failure)
+    assert "\n" not in str(failure)

@@ -12,7 +12,7 @@ from fixtures.process_tree import descendants
 from servers.toothed_site import Reply, SiteServer
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 
 HOST = "www.bombs.example"
 MEGABYTE = 1024**2

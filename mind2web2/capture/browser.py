@@ -10,9 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from mind2web2.capture.browser.process import BrowserProcess
-from mind2web2.capture.browser.program import BrowserProgram, find_browser, user_agent
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.browser_process import BrowserProcess, BrowserProgram, find_browser, user_agent
+from mind2web2.capture.models import CaptureSettings
 from mind2web2.errors import BrowserGoneError
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from patchright.async_api import Error
 from servers.hostile_site import http_server
 from servers.tcp_server import tcp_server
 
-from mind2web2.capture.browser import process as browser_process
-from mind2web2.capture.browser.browser import Browser
-from mind2web2.capture.browser.program import browser_environment, find_browser
+from mind2web2.capture import browser_process
+from mind2web2.capture.browser import Browser
+from mind2web2.capture.browser_process import browser_environment, find_browser
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.errors import BrowserGoneError, MachineError
 
 PAGE = 200, {"Content-Type": "text/html"}, "<title>page</title>"
@@ -327,8 +327,8 @@ async def test_an_abandoned_page_is_closed(browser):
 SCRIPT = textwrap.dedent(
     """
     import asyncio, sys
-    from mind2web2.capture.browser.browser import Browser
-    from mind2web2.capture.settings import CaptureSettings
+    from mind2web2.capture.browser import Browser
+    from mind2web2.capture.models import CaptureSettings
 
     async def main():
         async with Browser(CaptureSettings()) as browser, browser.page("socks5://127.0.0.1:9") as (page, _):

@@ -1,1 +1,0 @@
-"""The browser: its process, program and limits."""

@@ -1,0 +1,377 @@
+"""Content that is not in view at first: behind overlays, below the window, in folded sections.
+
+Overlays are dismissed, pages and panes are scrolled through, and sections opened, each by its own control.
+Presses can neither follow links nor send forms, nothing is typed, and text that no control on the page would
+show stays hidden. States that exclude each other are kept side by side, as copies in the page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mind2web2.capture.page.isolated_world import (
+    FrameWorld,
+    Rest,
+    ScriptError,
+    call_or_none,
+    frame_painted,
+    send,
+    settled,
+)
+
+log = logging.getLogger(__name__)
+
+_MAX_PANES = 12
+_MAX_HEIGHT_PX = 60_000
+_MAX_GROWTHS = 30
+# A list that still grows after so many batches when the time runs out counts as endless.
+_MANY_GROWTHS = 10
+_ENDLESS_GROWTH = 1.5
+_MAX_GATHERING_STEPS = 150
+# Long enough for scripts that wait until scrolling has stopped.
+_STEP_PAGE_TIME_S = 0.3
+_END_PAGE_TIME_S = 1.5
+_SCROLL_EVENTS = ("scroll", "scrollend", "scrollsnapchange", "contentvisibilityautostatechange")
+
+
+@dataclass(frozen=True, slots=True)
+class Scrolled:
+    """How far a page was scrolled.
+
+    Args:
+        heights_px: of the page's longest pane each time its end was reached.
+        rounds: steps of one screen, panes and frames included.
+        is_endless: it kept growing until a bound was met.
+        is_cut: the time ran out before the end was reached.
+        gathered_rows: of lists that drop rows out of view, put back into the page behind the rows in view.
+    """
+
+    heights_px: tuple[int, ...] = ()
+    rounds: int = 0
+    is_endless: bool = False
+    is_cut: bool = False
+    gathered_rows: int = 0
+
+
+async def scroll_through(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Scrolled:
+    """Scroll every frame and pane to its end until nothing more appears, then back to the top.
+
+    A document on which scrolling has no effect is not scrolled.
+    """
+    tour = _Tour(rest)
+    is_cut = False
+    try:
+        async with asyncio.timeout(deadline_s):
+            for world in worlds:
+                await tour.through(world)
+    except TimeoutError:
+        tour.is_endless = tour.growths >= _MANY_GROWTHS
+        is_cut = not tour.is_endless
+    # A step that was cut off may have scrolled all the same.
+    if tour.rounds or is_cut or tour.is_endless:
+        await tour.back_to_the_top(worlds)
+    return Scrolled(tuple(tour.heights_px), tour.rounds, tour.is_endless, is_cut, tour.gathered_rows)
+
+
+class _Tour:
+    def __init__(self, rest: Rest) -> None:
+        self._rest = rest
+        self._has_stalled = False
+        self.heights_px: list[int] = []
+        self.rounds = 0
+        self.growths = 0
+        self.is_endless = False
+        self.gathered_rows = 0
+
+    async def through(self, world: FrameWorld) -> None:
+        place = await _scroll_step(world, "begin", _MAX_PANES)
+        if place is None or not (await _may_react(world, place) or await self._reacts_to_its_end(world)):
+            return
+        await _scroll_step(world, "noteHidden")
+        # A page whose list begins only once its end is seen to be in view has no pane before.
+        for _ in range(2):
+            await self._notify_observers(world)
+        panes = await _scroll_step(world, "panes", _MAX_PANES) or 0
+        for index in range(panes):
+            await self._through_pane(world, index)
+            if await _scroll_step(world, "rewind", index):
+                await self._gather(world, index)
+
+    async def back_to_the_top(self, worlds: Sequence[FrameWorld]) -> None:
+        for world in worlds:
+            await _scroll_step(world, "top")
+        await frame_painted(worlds[0])
+        if not self._has_stalled:
+            await settled(worlds[0], self._rest, _END_PAGE_TIME_S)
+        for world in worlds:
+            self.gathered_rows += await _scroll_step(world, "place") or 0
+
+    async def _reacts_to_its_end(self, world: FrameWorld) -> bool:
+        """Tell whether the document changes at its end, as those do that look at their position by timers."""
+        if not await _scroll_step(world, "toEnd"):
+            return False
+        await self._notify_observers(world)
+        has_changed = bool(await _scroll_step(world, "hasChanged"))
+        await _scroll_step(world, "top")
+        return has_changed
+
+    async def _gather(self, world: FrameWorld, index: int) -> None:
+        for _ in range(_MAX_GATHERING_STEPS):
+            await frame_painted(world)
+            await self._wait(_STEP_PAGE_TIME_S)
+            place = await _scroll_step(world, "gather", index)
+            if place is None or not place["isMore"]:
+                return
+            self.rounds += 1
+        self.is_endless = True
+
+    async def _through_pane(self, world: FrameWorld, index: int) -> None:
+        self.growths = first_height = 0
+        while True:
+            place = await _scroll_step(world, "down", index)
+            if place is None:
+                return
+            self.rounds += 1
+            first_height = first_height or place["height"]
+            await frame_painted(world)
+            await self._wait(_STEP_PAGE_TIME_S)
+            if place["top"] > _MAX_HEIGHT_PX:
+                # A page that is merely long is all there already.
+                self.is_endless = self.is_endless or place["height"] > _ENDLESS_GROWTH * first_height
+                return
+            if not place["atEnd"]:
+                continue
+            await self._wait(_END_PAGE_TIME_S)
+            await self._notify_observers(world)
+            height = await _scroll_step(world, "height", index) or 0
+            if index == 0 and world.parent_id is None:
+                self.heights_px.append(height)
+            if height <= place["height"] + 2:
+                return
+            self.growths += 1
+            if self.growths >= _MAX_GROWTHS:
+                self.is_endless = True
+                return
+
+    async def _notify_observers(self, world: FrameWorld) -> None:
+        # The page's observers are called while its time runs. Where two steps come in one call, the many
+        # pages that look at the first entry only miss the second.
+        await frame_painted(world)
+        await self._wait(_STEP_PAGE_TIME_S)
+
+    async def _wait(self, page_time_s: float) -> None:
+        # A response that does not come would hold up every step.
+        if not self._has_stalled:
+            self._has_stalled = not await self._rest(page_time_s)
+
+
+async def _may_react(world: FrameWorld, place: dict[str, Any]) -> bool:
+    """Tell whether a document has parts that load or change when they come into view."""
+    if place["isLazy"] or not place["hasScripts"]:
+        return bool(place["isLazy"])
+    if world.parent_id is not None:  # of frames the browser does not tell the listeners of the window
+        return True
+    try:
+        document = await world.handle("() => document")
+        window = await _main_object(world, "window")
+        for target, depth in ((window, 1), (document, -1)):
+            reply = await send(
+                world.session, "DOMDebugger.getEventListeners", objectId=target, depth=depth, pierce=True
+            )
+            if any(listener["type"] in _SCROLL_EVENTS for listener in reply["listeners"]):
+                return True
+        prototype = await _main_object(world, "IntersectionObserver.prototype")
+        observers = await send(world.session, "Runtime.queryObjects", prototypeObjectId=prototype)
+    except ScriptError as error:
+        log.debug("listeners not found out url=%s reason=%s", world.url, error)
+        return True
+    return bool(observers["objects"]["description"] != "Array(0)")
+
+
+async def _main_object(world: FrameWorld, expression: str) -> str:
+    reply = await send(world.session, "Runtime.evaluate", expression=expression)
+    if "objectId" not in reply["result"]:
+        raise ScriptError(f"{expression} is no object")
+    return str(reply["result"]["objectId"])
+
+
+async def _scroll_step(world: FrameWorld, name: str, *arguments: Any) -> Any:
+    return await call_or_none(world, "scroll", name, *arguments)
+
+
+_MAX_DISMISSALS = 3
+_CLOSING_PAGE_TIME_S = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """Overlays that were closed or left alone.
+
+    Args:
+        done: such as ``"consent banner (OneTrust): rejected"``, for the record.
+        consent_wall: the beginning of the request for consent, where the page shows hardly anything else.
+        walls: overlays that bar the way and were left alone, such as ``"adblock wall: Please turn off..."``.
+    """
+
+    done: tuple[str, ...] = ()
+    consent_wall: str | None = None
+    walls: tuple[str, ...] = ()
+
+
+async def close_banners(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Cleared:
+    """Close consent banners and other overlays in every frame, within ``deadline_s`` seconds."""
+    done: list[str] = []
+    walls: list[str] = []
+    consent_wall: str | None = None
+    try:
+        async with asyncio.timeout(deadline_s):
+            # Frames first: a banner in a frame is pressed there and then leaves its parent's document.
+            for world in reversed(worlds):
+                for number in range(_MAX_DISMISSALS):
+                    pressed = await _overlay_step(world, "press", number)
+                    if not pressed:
+                        break
+                    await rest(_CLOSING_PAGE_TIME_S)
+                    done += await _overlay_step(world, "sort") or []
+            for world in worlds:
+                outcome: dict[str, Any] = await _overlay_step(world, "finish") or {}
+                done += outcome.get("done", [])
+                walls += outcome.get("walls", [])
+                consent_wall = consent_wall or outcome.get("consentWall")
+    except TimeoutError:
+        done.append("not all banners were looked for: time ran out")
+    return Cleared(tuple(dict.fromkeys(done)), consent_wall, tuple(dict.fromkeys(walls)))
+
+
+async def pass_consent_wall(world: FrameWorld) -> bool:
+    """Press the button that leads on from a mere request for consent; false where there is none."""
+    return bool(await _overlay_step(world, "pass"))
+
+
+async def _overlay_step(world: FrameWorld, name: str, *arguments: Any) -> Any:
+    return await call_or_none(world, "consent overlays", name, world.parent_id is not None, *arguments)
+
+
+_MAX_ROUNDS = 6
+_MAX_PRESSES_A_ROUND = 150
+_MAX_PRESSES_ALONE = 80
+_MAX_MORE_ROUNDS = 10
+_MAX_MORE_PRESSES_A_ROUND = 40
+# Everything is open by then and only has to be put in order; a page whose scripts never rest may not let us.
+_FINISH_LIMIT_S = 6.0
+# The script's answer where a tab was open already and another one was opened first.
+_PRESSED_ANOTHER = 2
+# Sections may need time to open: for transitions, and for requests to the server.
+_OPENING_PAGE_TIME_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unfolded:
+    """Sections that were opened.
+
+    Args:
+        summary: such as ``"details: 3"``, for the record.
+        is_cut: the time ran out, or a bound was met, before everything was open.
+        notes: which bounds were met, such as ``"closed sections left shut: 100"``.
+    """
+
+    summary: tuple[str, ...] = ()
+    is_cut: bool = False
+    notes: tuple[str, ...] = ()
+
+
+async def unfold(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Unfolded:
+    """Open the folded sections of a page, in every frame, within ``deadline_s`` seconds.
+
+    Everything opened is in the page afterwards, text and screenshot alike; nothing seen before is lost.
+    """
+    counts: Counter[str] = Counter()
+    left: Counter[str] = Counter()
+    unfoldings = [_Unfolding(world, rest) for world in worlds]
+    is_cut = False
+    try:
+        async with asyncio.timeout(deadline_s):
+            for unfolding in unfoldings:
+                await unfolding.run()
+    except TimeoutError:
+        is_cut = True
+    try:
+        async with asyncio.timeout(min(deadline_s, _FINISH_LIMIT_S)):
+            for unfolding in unfoldings:
+                counts.update(await unfolding.finish())
+                left.update(unfolding.left)
+    except TimeoutError:
+        is_cut = True
+    summary = tuple(f"{kind}: {number}" for kind, number in counts.items() if number)
+    notes = tuple(f"{kind} left shut: {number}" for kind, number in left.items() if number)
+    return Unfolded(summary, is_cut or bool(notes), notes)
+
+
+class _Unfolding:
+    """The unfolding of one frame."""
+
+    def __init__(self, world: FrameWorld, rest: Rest) -> None:
+        self._world = world
+        self._rest = rest
+        self.left: Counter[str] = Counter()
+
+    async def run(self) -> None:
+        if await self._step("begin"):
+            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+        await self._open_sections()
+        if await self._show_more():
+            await self._open_sections()
+        if await self._step("restore"):
+            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+
+    async def finish(self) -> dict[str, int]:
+        outcome: dict[str, dict[str, int]] = await self._step("finish") or {}
+        self.left.update(outcome.get("left", {}))
+        return outcome.get("counts", {})
+
+    async def _open_sections(self) -> None:
+        for _ in range(_MAX_ROUNDS):
+            if not await self._step("press", _MAX_PRESSES_A_ROUND):
+                return
+            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+            alone = await self._step("sort") or 0
+            self.left["tabs and sections"] += max(alone - _MAX_PRESSES_ALONE, 0)
+            for index in range(min(alone, _MAX_PRESSES_ALONE)):
+                await self._open_alone(index)
+
+    async def _open_alone(self, index: int) -> None:
+        if await self._step("pressAlone", index) == _PRESSED_ANOTHER:
+            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+            await self._step("pressAlone", index)
+        await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+        await self._step("keepAlone", index)
+
+    async def _show_more(self) -> bool:
+        for number in range(_MAX_MORE_ROUNDS):
+            if not await self._more():
+                return number > 0
+            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+            outcome = await self._step("sortMore") or {}
+            if outcome.get("left"):
+                await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+                return True
+        self.left["lists with a button for more"] += await self._more(is_count_only=True)
+        return True
+
+    async def _more(self, is_count_only: bool = False) -> int:
+        pressed: int | None = await call_or_none(
+            self._world,
+            "unfold_controls unfold_more",
+            _MAX_MORE_PRESSES_A_ROUND,
+            _MAX_MORE_ROUNDS,
+            is_count_only,
+        )
+        return pressed or 0
+
+    async def _step(self, name: str, *arguments: Any) -> Any:
+        return await call_or_none(self._world, "unfold_controls unfold", name, *arguments)

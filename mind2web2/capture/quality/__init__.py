@@ -1,1 +1,0 @@
-"""Signs that a capture may be wrong."""

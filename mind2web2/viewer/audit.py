@@ -25,7 +25,7 @@ from starlette.routing import Route
 from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.rubric.verdicts import Evidence, Outcome, aggregate
 from mind2web2.runs.reader import WrittenNode, leaves_of, written_tree
-from mind2web2.statistics.agreement import (
+from mind2web2.statistics.paired import (
     Estimate,
     Labelled,
     Pair,

@@ -16,7 +16,7 @@ from mind2web2.cli.options import (
     paths_of,
     share,
 )
-from mind2web2.cli.suggestions import suggested_command, suggested_evaluation, suggested_forgetting
+from mind2web2.cli.settings import suggested_command, suggested_evaluation, suggested_forgetting
 from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.utils.text import check_name, name_list
 
@@ -154,7 +154,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write_junit(path: Path, agents: Sequence[_Agent]) -> None:
-    from mind2web2.cli.results.junit import junit_suite, junit_xml
+    from mind2web2.cli.results.tables import junit_suite, junit_xml
     from mind2web2.utils.files import write_whole
 
     suites = [

@@ -16,8 +16,7 @@ from mind2web2.cli.options import (
     temperature,
 )
 from mind2web2.cli.results.metrics import check_record
-from mind2web2.cli.settings_file import extra_body
-from mind2web2.cli.suggestions import suggested_evaluation
+from mind2web2.cli.settings import extra_body, suggested_evaluation
 from mind2web2.errors import UsageError
 from mind2web2.utils.text import check_name, name_list, natural_key
 

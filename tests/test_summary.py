@@ -11,7 +11,7 @@ from rubrics import EDITS, Shadow, apply_edit
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import Evaluator
-from mind2web2.rubric.builder import tree_as_dict, tree_statistics
+from mind2web2.evaluator import tree_as_dict, tree_statistics
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 

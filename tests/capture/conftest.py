@@ -1,10 +1,14 @@
-"""The real Chromium for tests of our scripts, one for all of them."""
+"""The real Chromium for the tests of this folder, started once in each process that runs them."""
 
 import inspect
 
 import pytest
 import pytest_asyncio
 from patchright.async_api import async_playwright
+from servers.toothed_site import certificate
+
+from mind2web2.capture.browser import Browser
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 
 
 def pytest_collection_modifyitems(items):
@@ -13,6 +17,14 @@ def pytest_collection_modifyitems(items):
         is_ours = item.path.is_relative_to(item.config.rootpath / "tests" / "capture")
         if is_ours and inspect.iscoroutinefunction(item.function):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser():
+    """The browser as captures use it, for tests that do it no harm; it trusts every ``SiteServer``."""
+    network = NetworkSettings(trusted_keys=(certificate().spki,))
+    async with Browser(CaptureSettings(network=network)) as browser:
+        yield browser
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

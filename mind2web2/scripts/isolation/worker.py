@@ -35,7 +35,7 @@ from mind2web2.llm_client.structured_output import InvalidOutputError, read_temp
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCapture, PreparedPage, SharedCaptures
 from mind2web2.pages.library import AnswerCache, PageCache, PageLibrary, PageRequest
-from mind2web2.prompts import HashedText
+from mind2web2.prompts import HashedText, address_flags
 from mind2web2.scheduling import ExecutionOptions, execution_options, watching
 from mind2web2.scripts.inputs import InputRecorder, ScriptClock, inputs_recorded
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
@@ -120,6 +120,7 @@ def _load_all() -> None:
     for name in _PRELOADED:
         import_module(name)
     price_usd(Usage(), "o4-mini")  # reads the price list
+    address_flags("")  # compiles its patterns
     # time_machine loads pytest where it is installed, which takes longer than all the rest.
     sys.modules.setdefault("pytest", None)  # type: ignore[arg-type]  # as the import system has it
     import_module("time_machine")

@@ -414,7 +414,9 @@ def _recording(stat_file: Callable[..., os.stat_result]) -> Callable[..., os.sta
     return recorded
 
 
-def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+def _hook(event: str, arguments: tuple[Any, ...], is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+    if is_ending():  # the names of this module may be gone
+        return
     if event in ("open", "sqlite3.connect"):
         _note(arguments[0], arguments[2] if event == "open" else os.O_RDONLY)
     if event in _LASTING or (event == "open" and _changes_file(*arguments)):

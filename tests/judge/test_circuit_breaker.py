@@ -171,20 +171,23 @@ class EnteredLimit(asyncio.Semaphore):
 
 async def test_after_denials_of_many_answers_the_requests_in_flight_decide():
     """A reply to one of them lets the waiting requests pass."""
-    slow = SlowReply()
+    slow, all_are_sent = SlowReply(), threading.Barrier(ENOUGH)
 
     def reply(body):
         return slow(body) if "slow" in prompt_text(body) else VERDICT
 
     def fault(body):
-        return BLOCKED if "bad" in prompt_text(body) else None
+        if "bad" not in prompt_text(body):
+            return None
+        all_are_sent.wait(20)
+        return BLOCKED
 
     with JudgeServer(reply, faults=fault) as server:
         async with judge_at(server) as run:
             early = asyncio.create_task(told(run, 0, words="A slow one."))
             await asyncio.to_thread(slow.is_asked.wait, 20)
-            for number in range(1, ENOUGH + 1):
-                assert "blocked" in await told(run, number, words="A bad one.")
+            bad = (told(run, number, words="A bad one.") for number in range(1, ENOUGH + 1))
+            assert all("blocked" in error for error in await asyncio.gather(*bad))
             limit = EnteredLimit()
             other = asyncio.create_task(told(run, 99, limit=limit))
             await limit.is_entered.wait()
@@ -224,7 +227,7 @@ def test_a_wrong_model_costs_a_few_answers_their_first_requests(project):
         project.add_answer(f"answer_{number:02}", f"Text {number}.")
     with JudgeServer(faults=lambda _: status(404, "no such model")) as server:
         run = evaluated(server, "--max_llm_requests", AT_ONCE)
-        assert len(server.requests) <= AT_ONCE * (ENOUGH + 1)
+        assert len(server.requests) <= AT_ONCE + ENOUGH - 1
     assert run.returncode == 2
     assert run.stderr.endswith("404 no such model\n")
 

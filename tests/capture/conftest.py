@@ -10,8 +10,7 @@ from patchright.async_api import async_playwright
 def pytest_collection_modifyitems(items):
     """Run the tests of this folder in the event loop that the browser lives in."""
     for item in items:
-        is_ours = item.path.is_relative_to(item.config.rootpath / "tests" / "capture")
-        if is_ours and inspect.iscoroutinefunction(item.function):
+        if item.nodeid.startswith("tests/capture/") and inspect.iscoroutinefunction(item.function):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 

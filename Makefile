@@ -3,8 +3,8 @@ RUN ?= uv run
 FAULTS ?=
 FUZZ ?=
 CLUSTER ?=
-# The tests on two cores: they often wait for a browser or a timer, so that four processes keep both busy.
-TESTS = pytest -n 4 --dist worksteal
+# The tests on two cores: they often wait for a browser or a timer, so that five processes keep both busy.
+TESTS = pytest -n 5 --dist worksteal
 
 .PHONY: check cluster-faults coverage faults fuzz injection mutants test types-js
 

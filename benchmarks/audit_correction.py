@@ -12,7 +12,7 @@ from typing import Any
 from measuring import title
 
 from mind2web2.runs.score_matrix import ScoredAnswer
-from mind2web2.statistics.agreement import Estimate
+from mind2web2.statistics.paired import Estimate
 from mind2web2.viewer.audit import Label, corrected_score, judged_leaves, sample
 from mind2web2.viewer.catalog import AnswerKey
 

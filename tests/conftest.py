@@ -44,7 +44,11 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what runs only when it is asked for."""
+    """Leave out what runs only when it is asked for, and begin with the cluster.
+
+    At the end, several processes would share its long tests, and start a cluster each.
+    """
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/cluster/"))
     if config.option.markexpr:
         return
     left_out = [

@@ -44,22 +44,19 @@ def command_modules() -> tuple[ModuleType, ...]:
 
     Each is loaded for its options, and loads what it runs when it runs; ``run_eval.py`` loads one.
     """
-    from mind2web2.cli import benchmark, cache, pages, serve
+    from mind2web2.cli import benchmark, pages, serve
     from mind2web2.cli.results import (
-        audit,
         check_judge,
-        compare,
-        judgments,
-        merge,
         metrics,
         rejudge,
         show,
+        transfer,
         verify_results,
         view,
     )
 
-    looking = (show, view, audit, metrics, compare, rejudge, verify_results, judgments)
-    return (benchmark, cache, pages, check_judge, evaluate, serve, merge, *looking)
+    looking = (show, view, metrics, rejudge, verify_results, transfer)
+    return (benchmark, pages, check_judge, evaluate, serve, *looking)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,19 +79,19 @@ def evaluate_main(arguments: Sequence[str] | None = None) -> int:
 
 def batch_cache_main(arguments: Sequence[str] | None = None) -> int:
     """Run ``batch_answer_cache.py`` and return its exit status."""
-    from mind2web2.cli import cache
+    from mind2web2.cli import pages
 
-    parser = CommandParser(prog="batch_answer_cache.py", description=cache.DESCRIPTION)
-    cache.add_task_command(parser)
+    parser = CommandParser(prog="batch_answer_cache.py", description=pages.CACHE)
+    pages.add_task_command(parser)
     return _run(parser, arguments)
 
 
 def cache_all_main(arguments: Sequence[str] | None = None) -> int:
     """Run ``cache_all_answers.sh`` and return its exit status."""
-    from mind2web2.cli import cache
+    from mind2web2.cli import pages
 
-    parser = CommandParser(prog="cache_all_answers.sh", description=cache.DESCRIPTION)
-    cache.add_agents_command(parser)
+    parser = CommandParser(prog="cache_all_answers.sh", description=pages.CACHE)
+    pages.add_agents_command(parser)
     return _run(parser, arguments)
 
 

@@ -22,7 +22,7 @@ from mind2web2.cli.options import (
     positive_seconds,
     web_address,
 )
-from mind2web2.cli.settings_file import apply_settings_file
+from mind2web2.cli.settings import apply_settings_file
 from mind2web2.errors import UsageError
 from mind2web2.utils.text import check_name
 

@@ -28,7 +28,7 @@ from rich.text import Text
 from mind2web2.utils.text import dollars, made_visible
 
 if TYPE_CHECKING:
-    from mind2web2.judge.batch.endpoints import JobProgress
+    from mind2web2.judge.batch_endpoints import JobProgress
     from mind2web2.judge.protocol import RunUsage
     from mind2web2.pages.crawl import CrawlProgress, PageOutcome
     from mind2web2.runs.answer import AnswerOutcome

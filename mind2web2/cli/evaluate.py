@@ -27,7 +27,7 @@ from mind2web2.cli.options import (
     positive_seconds,
     temperature,
 )
-from mind2web2.cli.settings_file import add_judge_server_options, apply_settings_file
+from mind2web2.cli.settings import add_judge_server_options, apply_settings_file
 from mind2web2.errors import UsageError
 
 if TYPE_CHECKING:

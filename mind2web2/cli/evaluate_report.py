@@ -24,8 +24,7 @@ from mind2web2.cli.console import (
     totals_text,
 )
 from mind2web2.cli.options import REPLAY
-from mind2web2.cli.results.tables import print_metrics
-from mind2web2.cli.settings_file import judge_server
+from mind2web2.cli.settings import judge_server
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import RunUsage, TaskUsage
@@ -193,6 +192,8 @@ class RunReport:
 
 def print_run(console: Console, run: RunReport) -> None:
     """Print each task's scores, the agent's metrics, the answers without a score, and what the run took."""
+    from mind2web2.cli.results.tables import print_metrics
+
     console.print(_scores_table(run.work, run.outcomes))
     if run.summary is not None and run.summary["num_runs"]:
         print_metrics(console, run.summary)

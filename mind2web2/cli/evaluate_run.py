@@ -29,10 +29,11 @@ from mind2web2.cli.options import (
     paths_of,
     storage_state_of,
 )
-from mind2web2.cli.settings_file import judge_client, judge_server
-from mind2web2.cli.suggestions import (
+from mind2web2.cli.settings import (
     caching_command,
     checked_under,
+    judge_client,
+    judge_server,
     suggested_check,
     suggested_command,
     suggested_forgetting,
@@ -71,7 +72,7 @@ from mind2web2.utils.path_config import PathConfig
 
 if TYPE_CHECKING:
     from mind2web2.cluster.node import BudgetTerms, NodeParts
-    from mind2web2.judge.batch.jobs import BatchJobs
+    from mind2web2.judge.batch_jobs import BatchJobs
     from mind2web2.scripts.isolation.run import Isolation
 
 # Stands for no limit.
@@ -359,9 +360,9 @@ def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | No
     options = run.options
     if not options.batch:
         return None
-    from mind2web2.judge.batch.endpoints import BatchPace, batch_endpoints
-    from mind2web2.judge.batch.jobs import BatchJobs
-    from mind2web2.judge.batch.state import BatchFolder
+    from mind2web2.judge.batch_endpoints import BatchPace, batch_endpoints
+    from mind2web2.judge.batch_jobs import BatchJobs
+    from mind2web2.judge.batch_state import BatchFolder
 
     endpoints = batch_endpoints(options.llm_provider, *options.judge_base_url or ())
 
@@ -481,7 +482,7 @@ async def _print_beforehand(run: _Run, store: JudgmentStore, captures: SharedCap
 
 async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
     """Return a warning where batches of this judge's server are open, which this run does not fetch."""
-    from mind2web2.judge.batch.state import BatchFolder
+    from mind2web2.judge.batch_state import BatchFolder
 
     endpoint = endpoint_of(run.options.llm_provider, judge_server(run.options))
     try:

@@ -19,7 +19,7 @@ from mind2web2.cli.options import (
     positive_int,
     positive_seconds,
 )
-from mind2web2.cli.settings_file import apply_settings_file, judge_server
+from mind2web2.cli.settings import apply_settings_file, judge_server
 from mind2web2.errors import UsageError
 
 if TYPE_CHECKING:

@@ -146,7 +146,7 @@ class RecordedJudge:
         self._provider = provider
         self._store = store
         self._overwrite = overwrite
-        self._breaker = CircuitBreaker()
+        self._breaker = CircuitBreaker(one_by_one=not settings.batch)
         # Before the first request of a run; stored judgments need no server.
         self._checking, self._is_checked = asyncio.Lock(), False
         self._unreachable: JudgeUnusableError | None = None
@@ -230,7 +230,7 @@ class RecordedJudge:
 
     def try_again(self) -> None:
         """Send requests again although the judge was unreachable or has rejected requests."""
-        self._breaker = CircuitBreaker()
+        self._breaker = CircuitBreaker(one_by_one=not self.settings.batch)
         self._unreachable, self._is_checked = None, False
 
     async def write_rest(self) -> None:

@@ -448,13 +448,18 @@ class CircuitBreaker:
 
     A rejection that concerns all requests (``is_for_all``) opens the circuit at once. Any other may be due to
     one prompt: it opens the circuit only if many answers in a row were rejected and no request is in flight.
+    Until a reply comes, requests then go one at a time, so that a wrong model costs few of them.
+
+    Args:
+        one_by_one: ``False`` for batch jobs, as each request would wait for a job of its own.
 
     Attributes:
         reason: why the circuit is open, ``None`` while requests are sent.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, one_by_one: bool = True) -> None:
         self.reason: JudgeAccessError | None = None
+        self._suspected_at = 1 if one_by_one else _ENOUGH_ANSWERS
         self._rejected_answers: dict[tuple[str, str], JudgeAccessError] = {}
         self._in_flight = 0
         self._change = asyncio.Event()
@@ -471,16 +476,21 @@ class CircuitBreaker:
             if error.is_for_all:
                 self._open(error)
 
-    async def enter(self) -> None:
-        """Count a request as in flight; raise ``JudgeAccessError`` if the circuit is open."""
-        while self.reason is None and len(self._rejected_answers) >= _ENOUGH_ANSWERS:
-            if not self._in_flight:
-                self._open(list(self._rejected_answers.values())[-1])
-            else:
-                await self._change.wait()
+    def enter(self) -> asyncio.Event | None:
+        """Count a request as in flight; return an event instead if it must wait for other replies.
+
+        Raises:
+            JudgeAccessError: the circuit is open.
+        """
+        rejected = len(self._rejected_answers)
+        if self.reason is None and self._in_flight and rejected >= self._suspected_at:
+            return self._change
+        if rejected >= _ENOUGH_ANSWERS:
+            self._open(list(self._rejected_answers.values())[-1])
         if self.reason is not None:
             raise JudgeAccessError(str(self.reason), is_for_all=self.reason.is_for_all)
         self._in_flight += 1
+        return None
 
     def leave(self, *, has_reply: bool) -> None:
         """Count a request as no longer in flight."""
@@ -502,16 +512,20 @@ class CircuitBreaker:
 
 
 class GuardedLimit:
-    """A limit whose requests pass a circuit breaker after entering it."""
+    """A limit whose requests pass a circuit breaker after entering it, and leave it while they must wait."""
 
     def __init__(self, breaker: CircuitBreaker, limit: Limit) -> None:
         self._breaker, self._limit = breaker, limit
 
     async def __aenter__(self) -> None:
-        async with AsyncExitStack() as entered:
-            await entered.enter_async_context(self._limit)
-            await self._breaker.enter()
-            entered.pop_all()
+        while True:
+            async with AsyncExitStack() as entered:
+                await entered.enter_async_context(self._limit)
+                change = self._breaker.enter()
+                if change is None:
+                    entered.pop_all()
+                    return
+            await change.wait()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -37,8 +37,7 @@ from mind2web2.pages.captures import PageKind
 from mind2web2.pages.library import PageLibrary
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import Evidence, Vote
-from mind2web2.statistics.agreement import Estimate, share
-from mind2web2.statistics.paired import PairedTest, binomial_p_value, holm, paired_test
+from mind2web2.statistics.paired import Estimate, PairedTest, binomial_p_value, holm, paired_test, share
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.claims import BinaryEvalResult
 from mind2web2.verification.context import EvaluationContext, EvaluatorConfig

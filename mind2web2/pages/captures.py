@@ -9,10 +9,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 from weakref import WeakValueDictionary
-
-from pydantic import ConfigDict
 
 from mind2web2.capture.models import CapturedPage, CaptureRecord, CaptureSettings
 from mind2web2.errors import CacheWriteError, CaptureError, MachineError
@@ -66,9 +64,6 @@ class PreparedPage:
         captured_by: the browser that it was captured with.
         doubt: why another machine or day might give another content.
     """
-
-    # For messages that carry its fields (scripts.isolation).
-    __pydantic_config__: ClassVar = ConfigDict(arbitrary_types_allowed=True)
 
     url: str
     kind: PageKind

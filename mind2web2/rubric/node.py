@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from enum import EnumType, StrEnum
 from typing import Any, NoReturn, Protocol, get_args
 
@@ -103,7 +104,7 @@ class VerificationNode:
     __slots__ = (
         *(f"_{name}" for name in FIELDS),
         *("_parent", "_position", "_tree", "_verdict", "_blocks", "_blocked_as", "_remembered"),
-        *("_blocking_children", "_pending", "_pending_children"),
+        *("_blocking_children", "_blocking_critical_children", "_pending", "_pending_children"),
         "__weakref__",
     )
     # Sets of nodes would have another order in each run.
@@ -137,7 +138,9 @@ class VerificationNode:
         self._blocks = verdict.blocks
         # That others were skipped for it stays true when it is verified again.
         self._blocked_as = verdict.status if verdict.blocks else None
-        self._blocking_children: set[int] = set()
+        # Positions in order, as the first one decides.
+        self._blocking_children: list[int] = []
+        self._blocking_critical_children: list[int] = []
         self._pending: TreeWatch | None = None
         self._pending_children: set[int] = set()
         self._remembered: tuple[int, float] | None = None
@@ -200,6 +203,8 @@ class VerificationNode:
                 raise _not_critical(child, self)
         self._note_change()
         self._critical = critical
+        if self._parent is not None:
+            self._parent._note_child(self)
 
     @property
     def strategy(self) -> AggregationStrategy:
@@ -446,10 +451,8 @@ class VerificationNode:
             node = node._parent
 
     def _note_child(self, child: VerificationNode) -> None:
-        if child._blocks:
-            self._blocking_children.add(child._position)
-        else:
-            self._blocking_children.discard(child._position)
+        _set_member(self._blocking_children, child._position, child._blocks)
+        _set_member(self._blocking_critical_children, child._position, child._blocks and child._critical)
 
     # Pending verdicts
 
@@ -552,29 +555,29 @@ def possible_blocks(
     for named in extra:
         yield from _possible_leaves(named, besides=node)
     while node is not None and node.parent is not None:
-        parent, own = node.parent, {node.position}
-        pending, blocking = parent._pending_children - own, parent._blocking_children - own
-        critical = {place for place in pending | blocking if parent.children[place].critical}
-        for place in _up_to_first(blocking & critical, pending & critical):
+        parent, own = node.parent, node.position
+        pending = sorted(parent._pending_children - {own})
+        critical = [place for place in pending if parent.children[place].critical]
+        for place in _up_to_first(parent._blocking_critical_children, critical, own):
             yield from _possible_leaves(parent.children[place])
         if parent.strategy == "sequential":
-            for place in _up_to_first(blocking, pending):
-                if place < node.position:
+            for place in _up_to_first(parent._blocking_children, pending, own):
+                if place < own:
                     yield from _possible_leaves(parent.children[place])
         node = parent
 
 
-def _up_to_first(blocking: Set[int], pending: Set[int]) -> list[int]:
+def _up_to_first(blocking: Sequence[int], pending: Sequence[int], own: int) -> Sequence[int]:
     """Return the pending positions up to the first that blocks in any case, and that one."""
-    if not blocking:
-        return sorted(pending)
-    first = min(blocking)
-    return [*sorted(position for position in pending if position < first), first]
+    first = next((place for place in blocking if place != own), None)
+    return pending if first is None else [*(place for place in pending if place < first), first]
 
 
 def _possible_leaves(
     top: VerificationNode, besides: VerificationNode | None = None
 ) -> Iterator[VerificationNode]:
+    # The first one that blocks may do so by the former verdict of ``besides`` itself.
+    most_blocking = 1 if besides is None else 2
     stack = [top]
     while stack:
         node = stack.pop()
@@ -582,10 +585,17 @@ def _possible_leaves(
             if node is not besides and (node.is_pending or node.has_blocking_leaf):
                 yield node
             continue
-        # The first one that blocks may do so by the former verdict of ``besides`` itself.
-        blocking = node._blocking_children if besides is not None else sorted(node._blocking_children)[:1]
-        wanted = node._pending_children.union(blocking)
+        wanted = node._pending_children.union(node._blocking_children[:most_blocking])
         stack.extend(node.children[position] for position in sorted(wanted, reverse=True))
+
+
+def _set_member(positions: list[int], position: int, belongs: bool) -> None:
+    place = bisect_left(positions, position)
+    is_member = positions[place : place + 1] == [position]
+    if belongs and not is_member:
+        positions.insert(place, position)
+    elif is_member and not belongs:
+        del positions[place]
 
 
 def _not_critical(child: VerificationNode, parent: VerificationNode) -> ValueError:

@@ -15,7 +15,7 @@ from mind2web2.runs.reader import leaf_facts, leaves_of, pages_not_had
 from mind2web2.runs.results import latest_results
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.runs.summaries import agent_answers
-from mind2web2.statistics.agreement import Pair, cohen_kappa, gwet_ac1
+from mind2web2.statistics.paired import Pair, cohen_kappa, gwet_ac1
 from mind2web2.statistics.uncertainty import Limits, Statistic, bootstrap_intervals, nested_variance, sums_of
 from mind2web2.utils.text import mapping
 

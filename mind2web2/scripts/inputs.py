@@ -355,9 +355,9 @@ class InputRecorder:
         _known_modules.update(read)
         found = {path: sha256 for path, sha256 in read.items() if path != str(self.script_path)}
         texts = [_content(str(self.script_path)), *map(_content, found)]
-        while texts:
+        while texts and (others := _known_modules.keys() - found.keys() - {str(self.script_path)}):
             imported = imported_names(texts.pop() or b"")
-            for path in _known_modules.keys() - found.keys() - {str(self.script_path)}:
+            for path in others:
                 if _module_name(path) in imported:
                     found[path] = _known_modules[path]
                     texts.append(_content(path))
@@ -414,7 +414,9 @@ def _recording(stat_file: Callable[..., os.stat_result]) -> Callable[..., os.sta
     return recorded
 
 
-def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+def _hook(event: str, arguments: tuple[Any, ...], is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+    if is_ending():  # the names of this module may be gone
+        return
     if event in ("open", "sqlite3.connect"):
         _note(arguments[0], arguments[2] if event == "open" else os.O_RDONLY)
     if event in _LASTING or (event == "open" and _changes_file(*arguments)):

@@ -29,6 +29,13 @@ _RETRY_TIMEOUT = timedelta(seconds=60)
 _MOST_TRIES = 4
 _FIRST_PAUSE_S = 0.2
 _REASON_CHARS = 300
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+# Variables with the server's address.
+_SERVERS = {
+    "s3": ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "gs": ("GOOGLE_BASE_URL",),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}
 _KEYS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "gs": "GOOGLE_SERVICE_ACCOUNT",
@@ -76,8 +83,7 @@ class Bucket:
         self._obstore = obstore
         self._keys = _KEYS[urlsplit(url).scheme]
         with_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
-        if url.startswith("s3:"):
-            _check_endpoint(with_http)
+        _check_server(url, with_http)
         try:
             self._store = from_url(
                 url,
@@ -189,7 +195,7 @@ class Bucket:
     def _failure(self, error: Exception, name: str) -> str:
         text = str(error)
         place = f"{self.url}/{name}".rstrip("/")
-        if "NoSuchBucket" in text:
+        if any(code in text for code in _NO_BUCKET):
             return f"{place}: the bucket does not exist; check the URL and the endpoint"
         if "169.254.169.254" in text or "metadata.google" in text:
             return f"{place}: no credentials; set {self._keys}"
@@ -203,18 +209,25 @@ def _quoted(etag: str) -> str:
     return etag if not etag or etag.endswith('"') else f'"{etag}"'
 
 
-def _check_endpoint(with_http: bool) -> None:
-    """Make sure that obstore can use the S3 server: it crashes on other addresses, or names no reason."""
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"):
-        endpoint = os.environ.get(name)
-        if endpoint and re.match("https?://[^/]", endpoint) is None:
-            raise UsageError(f"{name} takes an address such as https://s3.example, not {endpoint!r}")
-        if endpoint and endpoint.startswith("http:") and not with_http:
-            raise UsageError(f"{name} {endpoint} is not encrypted: to use it, set AWS_ALLOW_HTTP=true")
+def server_of(url: str) -> str:
+    """Return the server of a root, with Azure's account; empty for the scheme's own."""
+    scheme = urlsplit(url).scheme
+    names = (*_SERVERS[scheme], "AZURE_STORAGE_ACCOUNT_NAME") if scheme == "az" else _SERVERS[scheme]
+    return " ".join(filter(None, map(os.environ.get, names)))
+
+
+def _check_server(url: str, with_http: bool) -> None:
+    """Make sure that obstore can use the server: it crashes on other addresses, or names no reason."""
+    for name in _SERVERS[urlsplit(url).scheme]:
+        address = os.environ.get(name)
+        if address and re.match("https?://[^/]", address) is None:
+            raise UsageError(f"{name} takes an address such as https://s3.example, not {address!r}")
+        if address and address.startswith("http:") and not with_http:
+            raise UsageError(f"{name} {address} is not encrypted: to use it, set AWS_ALLOW_HTTP=true")
 
 
 def _is_permanent(text: str) -> bool:
-    return any(sign in text for sign in ("NoSuchBucket", "169.254.169.254", "BadScheme", "without LOCATION"))
+    return any(sign in text for sign in (*_NO_BUCKET, "169.254.169.254", "BadScheme", "without LOCATION"))
 
 
 def _reason(error: Exception) -> str:

@@ -33,7 +33,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from mind2web2.errors import PublishedElsewhereError, StorageError, UsageError
-from mind2web2.storage.bucket import Bucket, Edition, checked_url
+from mind2web2.storage.bucket import Bucket, Edition, checked_url, server_of
 from mind2web2.utils.files import (
     Mirror,
     ProcessLock,
@@ -523,8 +523,8 @@ def _folder_of(url: str) -> Path:
     parts = urlsplit(url)
     place = parts.netloc
     # The same bucket name on another server is another bucket.
-    if endpoint := os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT"):
-        place += "@" + hashlib.sha256(endpoint.encode()).hexdigest()[:8]
+    if server := server_of(url):
+        place += "@" + hashlib.sha256(server.encode()).hexdigest()[:8]
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(
         home, "mind2web2", parts.scheme, place, quote(parts.path.strip("/"), safe="") or "_"

@@ -295,14 +295,14 @@ def loading() -> Iterator[None]:
 
 @contextmanager
 def loaded_for_good() -> Iterator[None]:
-    """Exclude the survivors of each full collection from later ones until the ``with`` block ends.
+    """Exclude the survivors of each full collection in the ``with`` block from later ones.
 
     The modules of a run are some hundred thousand objects, and its results are more and more of them. Each
     full collection would scan all of them and block the event loop for 0.2 s. So each scans only the objects
     made since the last one: some milliseconds. Reference counting still frees objects; only cycles that were
-    in use during a full collection stay. A caller that has frozen objects itself keeps them frozen.
+    in use during a full collection stay, also afterwards.
     """
-    thresholds, was_frozen = gc.get_threshold(), gc.get_freeze_count() > 0
+    thresholds = gc.get_threshold()
     gc.collect()
     gc.freeze()
     gc.set_threshold(*thresholds[:2], _FULL_AFTER)
@@ -312,8 +312,6 @@ def loaded_for_good() -> Iterator[None]:
     finally:
         gc.callbacks.remove(_keep_survivors)
         gc.set_threshold(*thresholds)
-        if not was_frozen:
-            gc.unfreeze()
 
 
 def _keep_survivors(phase: str, about: dict[str, int]) -> None:

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from functools import partial
 
 import pytest
 from projects import REPOSITORY, Project, call, claim_in, read_json, run_command, start_command
@@ -11,6 +12,7 @@ from servers.judge_server import JudgeServer, prompt_text, status
 from servers.recorded_replies import RecordedReplies
 
 from mind2web2.cli import evaluate_main
+from mind2web2.judge import batch_endpoints
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 
 CLAIMS = {name: (f"The lake is {name}.", None) for name in ("deep", "cold", "wide")}
@@ -22,6 +24,13 @@ if await evaluator.verify(claim="The lake is deep.", node=leaves["deep"]):
 return evaluator.get_summary()
 """
 QUICKLY = ("--batch", "--batch_poll", "0.01", "--no_capture")
+
+
+@pytest.fixture(autouse=True)
+def _quick_pace(monkeypatch):
+    """Send a job soon after the last question, instead of a second or more later."""
+    quickly = partial(batch_endpoints.BatchPace, quiet_s=0.1)
+    monkeypatch.setattr(batch_endpoints, "BatchPace", quickly)
 
 
 @pytest.fixture
@@ -41,7 +50,7 @@ def supported(body):
 
 def options_for(server, *more):
     """Return the command's options."""
-    return ["--agent_name", "bot", "--judge_base_url", server.base_url, *QUICKLY, *more]
+    return ["--agent_name", "bot", "--judge_base_url", server.base_url, "--no_isolate", *QUICKLY, *more]
 
 
 def evaluate(project, server, *more):

@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.console import Console
 
 from mind2web2.capture.models import CaptureRecord, Trouble
-from mind2web2.cli.cache_run import print_cached
-from mind2web2.cli.suggestions import caching_command
+from mind2web2.cli.pages import print_cached
+from mind2web2.cli.settings import caching_command
 from mind2web2.pages.crawl import CitedPage, TaskPages
 
 

@@ -2,6 +2,7 @@
 
 import io
 import sqlite3
+from functools import cache
 
 import pytest
 from PIL import Image
@@ -29,6 +30,7 @@ def project(tmp_path, monkeypatch):
     return project
 
 
+@cache
 def screenshot(height_px):
     """Return a page's screenshot."""
     buffer = io.BytesIO()
@@ -58,8 +60,8 @@ def verdict(body):
 
 
 def evaluate(*options):
-    """Evaluate the project's answers in this process."""
-    return call(evaluate_main, "--agent_name", "bot", "--judge_model", "judge-1", *options)
+    """Evaluate the project's answers in this process, and their scripts as well."""
+    return call(evaluate_main, "--agent_name", "bot", "--judge_model", "judge-1", "--no_isolate", *options)
 
 
 def leaves(project, stem):

@@ -14,7 +14,7 @@ COUNT = 40
 # gpt-4o: 2,000 tokens in at $2.50 and 500 out at $10 a million.
 PRICE_USD = 0.01
 MODEL = ("--judge_model", "gpt-4o")
-OPTIONS = ("--agent_name", "bot", "--no_capture")
+OPTIONS = ("--agent_name", "bot", "--no_capture", "--no_isolate")
 # Every answer is under way at once.
 AT_ONCE = ("--max_llm_requests", "200", "--max_concurrent_answers", str(COUNT))
 

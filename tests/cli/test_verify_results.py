@@ -13,12 +13,19 @@ from servers.recorded_replies import RecordedReplies
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judge.store import FILE_NAME
+from mind2web2.runs import verification
 from mind2web2.runs.results import with_checksum
 
 RECORDED = REPOSITORY / "examples" / "judgments.jsonl"
 FOLDERS = ("answers", "eval_scripts", "cache")
 TASK, STEM = "museum_saturday", "answer_1"
 NAME = f"{TASK}/{STEM}.md"
+
+
+@pytest.fixture(autouse=True)
+def _in_one_process(monkeypatch):
+    """Replay without a process for each script, which would take most of the time."""
+    monkeypatch.setattr(verification, "IS_POSSIBLE", False)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +39,7 @@ def judged(tmp_path_factory):
         patch.setenv("OPENAI_API_KEY", "dummy")
         patch.chdir(root)
         words = ["--agent_name", "example", "--judge_base_url", server.base_url, "--no_capture"]
-        assert call(evaluate_main, *words).returncode == 0
+        assert call(evaluate_main, *words, "--no_isolate").returncode == 0
     return root
 
 
@@ -66,8 +73,9 @@ def change(path, edit, *, seal=False):
     path.write_text(json.dumps(with_checksum(content) if seal else content), encoding="utf-8")
 
 
-def test_results_of_a_run_are_correct_and_up_to_date(example):
+def test_results_of_a_run_are_correct_and_up_to_date(example, monkeypatch):
     """Nine answers, each score again from its tree; nothing is written, not even beside the store."""
+    monkeypatch.setattr(verification, "IS_POSSIBLE", True)
     before = {path: path.stat().st_mtime_ns for path in example.rglob("*")}
     exit_status, found, output = verify()
     assert (exit_status, found) == (0, [])
@@ -168,7 +176,7 @@ def test_a_result_that_was_changed_is_not_reused(example, monkeypatch):
     change(result_path(example), lambda result: result.update(final_score=1.0))
     with JudgeServer() as server:
         words = ["--agent_name", "example", "--no_capture", "--judge_base_url", endpoint.split()[-1]]
-        run = call(evaluate_main, *words)
+        run = call(evaluate_main, *words, "--no_isolate")
         assert (run.returncode, server.requests) == (0, [])
     assert "0 judgments asked" in run.stdout
     assert verify()[:2] == (0, [])
@@ -259,7 +267,7 @@ def test_a_replay_is_verified_against_the_file_that_it_was_made_from(tmp_path, m
     for folder, option in zip(FOLDERS, ("answer_folder", "eval_scripts_root", "cache_root"), strict=True):
         words += [f"--{option}", REPOSITORY / folder]
     replay = ["--agent_name", "example", "--llm_provider", "replay", "--judgments", "shared/judgments.jsonl"]
-    assert call(evaluate_main, *words, *replay).returncode == 0
+    assert call(evaluate_main, *words, *replay, "--no_isolate").returncode == 0
     sha256 = hashlib.sha256(RECORDED.read_bytes()).hexdigest()
     assert read_json(result_path(tmp_path))["provenance"]["replayed_from"] == {
         "path": "shared/judgments.jsonl",
@@ -367,6 +375,6 @@ def test_a_run_says_which_scripts_changed_since_the_last_result(example, monkeyp
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
     with (example / "eval_scripts" / "example" / "library_facts.py").open("a", encoding="utf-8") as file:
         file.write("# newer\n")
-    words = ["--agent_name", "example", "--llm_provider", "replay"]
+    words = ["--agent_name", "example", "--llm_provider", "replay", "--no_isolate"]
     said = "Eval script changed since the last result: library_facts.\n"
     assert [said in call(evaluate_main, *words).stdout for _ in range(2)] == [True, False]

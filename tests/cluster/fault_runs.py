@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
+from threading import Lock
 from unittest.mock import patch
 
 import psycopg
@@ -52,10 +53,12 @@ class CountingJudge(JudgeServer):
         super().__init__(self._verdict)
         self._latency_s = latency_s
         self.asked: Counter[str] = Counter()
+        self._counting = Lock()
 
     def _verdict(self, body: dict) -> dict:
         digest = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()
-        self.asked[digest] += 1
+        with self._counting:
+            self.asked[digest] += 1
         time.sleep(self._latency_s)
         return {"reasoning": "read", "result": int(digest, 16) % 4 != 0}
 

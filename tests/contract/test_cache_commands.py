@@ -8,7 +8,7 @@ import sys
 import pytest
 from projects import REPOSITORY, clean_environment
 
-from mind2web2.cli import cache
+from mind2web2.cli import pages
 from mind2web2.cli.options import CommandParser
 
 DEFAULTS = {
@@ -30,14 +30,14 @@ def parsed(add_arguments, *words):
 
 def test_batch_answer_cache_takes_agent_and_task():
     """With the defaults of options.md."""
-    options = parsed(cache.add_task_command, "bot", "lake")
+    options = parsed(pages.add_task_command, "bot", "lake")
     assert vars(options).items() >= (DEFAULTS | {"task_ids": ["lake"]}).items()
 
 
 def test_cache_all_answers_takes_an_agent_or_none():
     """Likewise."""
-    assert vars(parsed(cache.add_agents_command, "bot")).items() >= DEFAULTS.items()
-    assert parsed(cache.add_agents_command).agent is None
+    assert vars(parsed(pages.add_agents_command, "bot")).items() >= DEFAULTS.items()
+    assert parsed(pages.add_agents_command).agent is None
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_cache_all_answers_takes_an_agent_or_none():
 )
 def test_the_flags_that_users_know(word):
     """Spelled with underscores or hyphens."""
-    assert isinstance(parsed(cache.add_task_command, "bot", "lake", word), argparse.Namespace)
+    assert isinstance(parsed(pages.add_task_command, "bot", "lake", word), argparse.Namespace)
 
 
 @pytest.mark.parametrize("script", ["batch_answer_cache.py", "cache_all_answers.sh"])

@@ -126,9 +126,11 @@ def serve() -> None:
 def _loaded() -> Any:
     import openai  # noqa: F401 - loaded by the first request otherwise
 
-    from mind2web2.cli import cache_run, evaluate_run, main  # noqa: F401
+    from mind2web2.capture import browser_manager  # noqa: F401
+    from mind2web2.cli import evaluate_run, main  # noqa: F401
     from mind2web2.llm_client.chat import Usage
     from mind2web2.llm_client.prices import price_usd
+    from mind2web2.pages import crawl  # noqa: F401
 
     price_usd(Usage(), "o4-mini")
     return main

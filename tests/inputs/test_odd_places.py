@@ -6,7 +6,7 @@ from itertools import product
 from inputs.limited import outcome_within
 
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.batch.state import BatchFolder
+from mind2web2.judge.batch_state import BatchFolder
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import listed_urls

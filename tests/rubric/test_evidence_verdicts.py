@@ -72,7 +72,7 @@ def test_evidence_implies_a_verdict(evidence, verdict):
     ],
 )
 def test_what_a_run_leaves_has_no_fault(evidence):
-    """Whoever decided."""
+    """For every way of deciding."""
     assert list(evidence_faults(evidence)) == []
 
 
@@ -101,7 +101,7 @@ def test_what_a_run_leaves_has_no_fault(evidence):
         (Evidence(decided_by="script", pages=(check("supported", "yy"),)), "decided by script, and yet"),
     ],
 )
-def test_what_cannot_be_is_told(evidence, fault):
+def test_contradictions_in_evidence_are_reported(evidence, fault):
     """In one line, with the page."""
     assert any(fault in found for found in evidence_faults(evidence))
 

@@ -1,5 +1,8 @@
 """Which verifications are skipped: the shared vectors, and agreement with the rule's letter."""
 
+import sys
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +18,7 @@ from rubrics import (
 )
 from scripted_judge import ScriptedJudge
 
-from mind2web2.rubric.node import VerificationNode
+from mind2web2.rubric.node import VerificationNode, possible_blocks
 
 
 def node(node_id, **fields):
@@ -183,3 +186,37 @@ def test_deep_and_wide_trees_are_asked_without_recursion():
     assert len(prerequisite_leaves(lowest)) == 10_000
     root.find("c9999").decide(0.0, "skipped")
     assert blocking_leaf(lowest).id == "c9999"
+
+
+def calls_for(failed, strategy):
+    """Return how many calls of functions it takes to find what blocks leaves beside so many failed ones."""
+    calls = Counter()
+    root, leaf, other = node("root"), node("leaf"), node("other")
+    root.add_node(beside := node("beside", strategy=strategy, children=[leaf]))
+    root.add_node(other)
+    for number in range(failed):
+        beside.add_node(node(f"{number}", status="failed"))
+    sys.setprofile(lambda _frame, event, _argument: calls.update([event]))
+    try:
+        reasons = [next(possible_blocks(leaf, ()), None), next(possible_blocks(other, [beside]), None)]
+    finally:
+        sys.setprofile(None)
+    assert [each and each.id for each in reasons] == [None, "0"]
+    return calls["call"]
+
+
+@pytest.mark.parametrize("strategy", ["parallel", "sequential"])
+def test_failed_siblings_are_not_searched(strategy):
+    """A verification costs the same, however many leaves beside it have failed."""
+    assert calls_for(failed=500, strategy=strategy) == calls_for(failed=5, strategy=strategy)
+
+
+def test_a_failed_leaf_that_becomes_critical_blocks_the_others():
+    """And no longer blocks them once it is no gate."""
+    leaf, failed = node("leaf"), node("failed", status="failed")
+    node("root", children=[leaf, failed])
+    assert blocking_leaf(leaf) is None
+    failed.critical = True
+    assert blocking_leaf(leaf) is failed
+    failed.critical = False
+    assert blocking_leaf(leaf) is None

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from mind2web2.rubric.builder import tree_as_dict
+from mind2web2.evaluator import tree_as_dict
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote, skip_reason
 from mind2web2.runs.reader import score_bounds

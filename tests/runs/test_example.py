@@ -81,10 +81,10 @@ def reused_lines(run):
 
 
 def replay(results, *more, judgments=RECORDED):
-    """Evaluate the example from recorded judgments in this process."""
+    """Evaluate the example from recorded judgments in this process, scripts included."""
     given = [] if judgments is None else ["--judgments", judgments]
     options = ["--agent_name", "example", "--llm_provider", "replay", "--eval_results_root", results]
-    return call(evaluate_main, *options, *given, *more)
+    return call(evaluate_main, *options, "--no_isolate", *given, *more)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def again(judged, tmp_path, monkeypatch):
 
     def evaluate(*more):
         options = ["--agent_name", "example", "--judge_base_url", server.base_url, "--no_capture"]
-        run = call(evaluate_main, *options, "--eval_results_root", results, *more)
+        run = call(evaluate_main, *options, "--no_isolate", "--eval_results_root", results, *more)
         return run, server.requests[asked_before:]
 
     return results, evaluate

@@ -6,7 +6,7 @@ import pytest
 from rubrics import vectors
 
 from mind2web2 import VerificationNode
-from mind2web2.rubric.builder import tree_as_dict
+from mind2web2.evaluator import tree_as_dict
 from mind2web2.rubric.verdicts import Outcome, aggregate
 from mind2web2.runs.reader import other_score_by_tree, score_by_tree, written_tree
 

@@ -237,7 +237,7 @@ def test_a_time_limit_of_the_scripts_own_that_runs_out_is_no_result(tmp_path, op
     def reply(body):
         if slow in messages_text(body["messages"]):
             # Longer than the script's own limit; the run waits for a request that is paid for.
-            is_over.wait(5)
+            is_over.wait(2)
         return verdict(body)
 
     with environment(tmp_path), JudgeServer(reply=reply) as server:

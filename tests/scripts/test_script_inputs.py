@@ -2,6 +2,8 @@
 
 import inspect
 import os
+import subprocess
+import sys
 import time
 from datetime import datetime
 from functools import partial
@@ -275,3 +277,26 @@ class TestAsOf:
             run = self.run(project, server, "--as_of", "answer")
         assert run.returncode == 1
         assert "created 'spring' is no date" in run.stdout
+
+
+def test_a_file_opened_while_the_process_exits_raises_nothing():
+    """By then the recorder's module has lost its names."""
+    code = """
+import os
+import subprocess
+import sys
+from pathlib import Path
+from mind2web2.scripts.inputs import InputRecorder, inputs_recorded
+
+class Late:
+    def __init__(self):
+        self.open = open
+
+    def __del__(self):
+        self.open("/dev/null").close()
+
+with inputs_recorded(InputRecorder(Path("script.py"))):
+    os.late = Late()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""

@@ -1,4 +1,4 @@
-"""moto's S3 on loopback, with requests that fail when a test asks for it.
+"""moto's S3 on loopback, also for clients of Google's, with requests that fail when a test asks for it.
 
 with object_store() as store:
     store.url + "/prefix" ... store.fail = lambda number: "lost"
@@ -8,7 +8,9 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 import boto3
 import certifi
@@ -37,7 +39,7 @@ class ObjectStore:
         self.fail: Callable[[int, str, str], str | None] = lambda *_: None
         self.requests: list[tuple[str, str]] = []
         self.patience = threading.Event()
-        self._app = DomainDispatcherApplication(create_backend_app)
+        self._app = _as_google(DomainDispatcherApplication(create_backend_app))
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True, request_handler=_Quiet)
         self._server.daemon_threads = True
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
@@ -71,13 +73,15 @@ class ObjectStore:
             "AWS_ACCESS_KEY_ID": "key",
             "AWS_SECRET_ACCESS_KEY": "secret",
             "AWS_REGION": "us-east-1",
+            "GOOGLE_BASE_URL": self.endpoint,
+            "GOOGLE_BEARER_TOKEN": "token",
             # obstore takes no client without authorities.
             "SSL_CERT_FILE": certifi.where(),
         }
 
-    @property
+    @cached_property
     def client(self):
-        """Return a client of the bucket."""
+        """A client of the bucket."""
         credentials = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
         return boto3.client("s3", endpoint_url=self.endpoint, region_name="us-east-1", **credentials)
 
@@ -115,6 +119,35 @@ class ObjectStore:
             yield
         finally:
             self.fail = before
+
+
+def _as_google(app):
+    """Translate Google's XML API, which names editions by generations instead of etags."""
+    etags = {}
+
+    def translated(environ, start_response):
+        if not environ.get("HTTP_AUTHORIZATION", "").startswith("Bearer"):
+            return app(environ, start_response)
+        # Google's clients encode "-" and "/" too.
+        path, _, query = environ["REQUEST_URI"].partition("?")
+        environ["REQUEST_URI"] = environ["RAW_URI"] = quote(unquote(path)) + (query and f"?{query}")
+        environ["HTTP_AUTHORIZATION"] = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request"
+        match environ.get("HTTP_X_GOOG_IF_GENERATION_MATCH"):
+            case "0":
+                environ["HTTP_IF_NONE_MATCH"] = "*"
+            case str(generation):
+                environ["HTTP_IF_MATCH"] = etags[generation]
+
+        def with_generation(status, headers, *more):
+            if etag := dict(headers).get("ETag"):
+                generation = str(int(etag[1:15], 16))
+                etags[generation] = etag
+                headers = [*headers, ("x-goog-generation", generation)]
+            return start_response(status, headers, *more)
+
+        return app(environ, with_generation)
+
+    return translated
 
 
 @contextmanager

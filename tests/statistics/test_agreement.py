@@ -2,7 +2,7 @@
 
 import pytest
 
-from mind2web2.statistics.agreement import UNKNOWN, Pair, agreement_share, cohen_kappa, gwet_ac1, share
+from mind2web2.statistics.paired import UNKNOWN, Pair, agreement_share, cohen_kappa, gwet_ac1, share
 
 Z = 1.959963984540054
 # Counts of yes/yes, yes/no, no/yes and no/no. Kappa and its standard error by statsmodels 0.15.0

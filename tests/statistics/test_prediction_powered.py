@@ -2,7 +2,7 @@
 
 import pytest
 
-from mind2web2.statistics.agreement import UNKNOWN, Estimate, Labelled, ppi_mean
+from mind2web2.statistics.paired import UNKNOWN, Estimate, Labelled, ppi_mean
 
 EXACT = [0.09, 0.24, 0.8, 0.58, 0.09, 0.43, 0.48, 0.16, 0.73, 0.11, 0.39, 0.52]
 PREDICTED = [0.03, 0.11, 0.59, 0.5, 0.19, 0.38, 0.67, 0.12, 0.73, 0.42, 0.5, 0.42]

@@ -7,7 +7,7 @@ import threading
 import pytest
 from projects import Project, call, claim_in, entered, read_json, start_command
 from servers.judge_server import JudgeServer, prompt_text
-from servers.object_store import object_store
+from servers.object_store import BUCKET, object_store
 
 from mind2web2.cli import main
 from mind2web2.storage import bucket, working_copy
@@ -59,11 +59,10 @@ def project(tmp_path, monkeypatch, store):
     return project
 
 
-def roots(store, prefix):
+def roots(prefix, scheme="s3"):
     """Return the options of a project in the bucket."""
-    return [
-        word for option, name in ROOTS.items() for word in (f"--{option}", f"{store.url}/{prefix}/{name}")
-    ]
+    url = f"{scheme}://{BUCKET}/{prefix}"
+    return [word for option, name in ROOTS.items() for word in (f"--{option}", f"{url}/{name}")]
 
 
 def upload(store, project, prefix):
@@ -88,16 +87,18 @@ def content(path):
     return {name: value for name, value in read_json(path).items() if name not in ("run", "judge_usage")}
 
 
-def test_a_run_in_a_bucket_equals_one_on_disk(project, store, server, tmp_path):
+@pytest.mark.parametrize("scheme", ["s3", "gs"])
+def test_a_run_in_a_bucket_equals_one_on_disk(project, store, server, tmp_path, scheme):
     """Trees, scores and summaries are the same; a copy of the bucket on a disk is used as it is."""
-    upload(store, project, "equal")
+    prefix = f"equal_{scheme}"
+    upload(store, project, prefix)
     plain = evaluate(server)
-    cloud = evaluate(server, *roots(store, "equal"))
+    cloud = evaluate(server, *roots(prefix, scheme))
 
     assert (cloud.returncode, cloud.stderr) == (plain.returncode, plain.stderr) == (0, "")
-    assert cloud.stdout.splitlines()[-1] == f"Results: {store.url}/equal/eval_results/bot"
+    assert cloud.stdout.splitlines()[-1] == f"Results: {scheme}://{BUCKET}/{prefix}/eval_results/bot"
     copy = Project(tmp_path / "copy")
-    store.download("equal", copy.root)
+    store.download(prefix, copy.root)
     for stem in ("answer_1", "answer_2"):
         [own], [copied] = project.result_paths(stem), copy.result_paths(stem)
         assert content(copied) == content(own)
@@ -114,7 +115,7 @@ def test_a_run_in_a_bucket_equals_one_on_disk(project, store, server, tmp_path):
 def test_another_machine_verifies_the_results(project, store, server, tmp_path, monkeypatch):
     """It reads the summaries of the bucket, and needs the judgments of the first machine."""
     upload(store, project, "verified")
-    own_roots = roots(store, "verified")
+    own_roots = roots("verified")
     assert evaluate(server, *own_roots).returncode == 0
     call(main, "judgments", "export", "bot", "j.jsonl", "--eval_results_root", own_roots[5])
     monkeypatch.setattr(working_copy, "_used", {})
@@ -138,7 +139,7 @@ def test_scripts_read_pages_that_are_in_the_bucket_only(project, store, server):
         """
     )
     upload(store, project, "scripts")
-    run = evaluate(server, *roots(store, "scripts"))
+    run = evaluate(server, *roots("scripts"))
     assert (run.returncode, run.stderr) == (0, "")
     assert scores(store, "scripts") == [1.0, 1.0]
 
@@ -148,7 +149,7 @@ def test_every_tenth_request_fails(project, store, server):
     upload(store, project, "faults")
     kinds = ("refused", "dropped", "lost")
     with store.failing(lambda number, *_: kinds[number // 10 % 3] if number % 10 == 3 else None):
-        run = evaluate(server, *roots(store, "faults"))
+        run = evaluate(server, *roots("faults"))
     assert (run.returncode, run.stderr) == (0, "")
     assert scores(store, "faults") == pytest.approx([2 / 3, 2 / 3], abs=0.35)
 
@@ -161,12 +162,12 @@ def test_an_outage_costs_results_and_no_judgments(project, store, server, monkey
     with store.failing(
         lambda _, method, path: "refused" if method == "PUT" and "/results/" in path else None
     ):
-        run = evaluate(server, *roots(store, "outage"))
+        run = evaluate(server, *roots("outage"))
     assert run.returncode == 1
     assert "the object store failed" in run.stdout
     assert scores(store, "outage") == []
     asked = len(server.requests)
-    assert evaluate(server, *roots(store, "outage")).returncode == 0
+    assert evaluate(server, *roots("outage")).returncode == 0
     assert len(scores(store, "outage")) == 2
     assert len(server.requests) == asked
 
@@ -191,7 +192,7 @@ def test_a_killed_run_leaves_whole_objects(project, store, server, part):
         server.base_url,
         "--no_capture",
         "--no_isolate",
-        *roots(store, prefix),
+        *roots(prefix),
     ]
     with store.failing(fail), start_command(*words, cwd=project.root) as process:
         assert reached.wait(60)
@@ -201,7 +202,7 @@ def test_a_killed_run_leaves_whole_objects(project, store, server, part):
         if name.endswith(".json"):
             json.loads(content)
     asked = len(server.requests)
-    run = evaluate(server, *roots(store, prefix))
+    run = evaluate(server, *roots(prefix))
     assert (run.returncode, run.stderr) == (0, "")
     assert len(scores(store, prefix)) == 2
     assert len(server.requests) <= asked + 2
@@ -242,6 +243,12 @@ def test_a_prefix_without_objects_is_named(store, server):
             "AWS_ENDPOINT_URL takes an address such as https://",
         ),
         ("s3://b/x", {"AWS_ALLOW_HTTP": ""}, "set AWS_ALLOW_HTTP=true"),
+        ("gs://b/x", {"AWS_ALLOW_HTTP": ""}, "set AWS_ALLOW_HTTP=true"),
+        (
+            "az://b/x",
+            {"AWS_ALLOW_HTTP": "", "AZURE_STORAGE_ENDPOINT": "http://localhost/account"},
+            "set AWS_ALLOW_HTTP=true",
+        ),
         ("az://container/x", {}, "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"),
     ],
 )

@@ -18,6 +18,8 @@ from mind2web2.storage.bucket import Bucket
 from mind2web2.storage.working_copy import WorkingCopy
 from mind2web2.utils.files import mirror, use_mirror, write_whole
 
+# They name editions in conditional writes in different ways.
+IN_BOTH = pytest.mark.parametrize("machine", ["s3", "gs"], indirect=True)
 DEEP, WIDE = "https://lake.example/deep", "https://lake.example/wide"
 
 
@@ -30,13 +32,13 @@ def store():
 
 @pytest.fixture
 def machine(store, tmp_path, monkeypatch, request):
-    """Return a function that makes the working copy of another machine."""
+    """Return a function that makes the working copy of another machine; the parameter is the URL's scheme."""
     for name, value in store.variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("mind2web2.utils.files._mirrors", {})
 
     def opened(name, limit_bytes=2**30):
-        root = Bucket(f"{store.url}/{request.node.name}")
+        root = Bucket(f"{getattr(request, 'param', 's3')}://{BUCKET}/{request.node.name}")
         copy = WorkingCopy(root, tmp_path / name, limit_bytes)
         use_mirror(copy.folder, copy)
         copy.pull(copy.folder)
@@ -57,6 +59,7 @@ def files_here(copy):
     return {path.name: path.stat().st_size for path in copy.folder.glob("bot/lake/*.txt")}
 
 
+@IN_BOTH
 def test_machines_see_each_others_pages(machine):
     """Both entries are in the index, also where both were written before either saw the other's."""
     one, two = machine("one"), machine("two")
@@ -137,6 +140,7 @@ def test_pages_take_no_more_than_the_limit(machine):
     assert cache.digest(urls[0]) == pages(one).digest(urls[0])
 
 
+@IN_BOTH
 def test_a_result_takes_a_name_that_no_machine_has_taken(machine):
     """Two machines that judge one answer in the same second keep both results."""
     one, two = machine("one"), machine("two")
@@ -149,6 +153,7 @@ def test_a_result_takes_a_name_that_no_machine_has_taken(machine):
     assert len(contents[0]) == 2
 
 
+@IN_BOTH
 def test_a_summary_is_derived_again_where_another_machine_was_faster(machine):
     """The published summary counts the files of both machines."""
     one, two = machine("one"), machine("two")
@@ -198,6 +203,7 @@ def test_judgments_and_locks_stay_here(machine, store, request):
     assert list(store.objects(request.node.name)) == [f"{request.node.name}/bot/usage.json"]
 
 
+@IN_BOTH
 @pytest.mark.parametrize("fault", ["refused", "dropped", "lost"])
 def test_requests_that_fail_are_sent_again(machine, store, fault):
     """A write whose response was lost counts as done."""
@@ -306,15 +312,19 @@ def test_results_of_all_agents_have_the_tasks_of_other_machines(machine):
     assert list(merged) == ["hill", "lake", "pond"]
 
 
+AZURE_MISSING = """<?xml version="1.0" encoding="UTF-8"?>
+<Error><Code>ContainerNotFound</Code><Message>The specified container does not exist.</Message></Error>"""
 AZURE_LIST = """<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs><Blob><Name>a.txt</Name>
 <Properties><Last-Modified>Sun, 22 Nov 2026 10:00:00 GMT</Last-Modified><Etag>0x8D</Etag>
 <Content-Length>1</Content-Length><Content-Type>text/plain</Content-Type></Properties></Blob></Blobs><NextMarker/></EnumerationResults>"""
 
 
 def test_azure_lists_the_edition_that_it_sends(monkeypatch):
-    """Otherwise each page would count as replaced since it was listed."""
+    """Otherwise each page would count as replaced since it was listed. A missing container is named."""
 
     def answer(request):
+        if "missing" in request.path:
+            return Answer(AZURE_MISSING.encode(), status=404)
         body = AZURE_LIST.encode() if "comp" in request.query else b"a"
         headers = {"ETag": '"0x8D"', "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"}
         return Answer(body, headers=headers)
@@ -331,3 +341,23 @@ def test_azure_lists_the_edition_that_it_sends(monkeypatch):
         root = Bucket("az://pages")
         content, edition = root.get("a.txt")
         assert (content, root.listing("")) == (b"a", {"a.txt": edition.etag})
+        with pytest.raises(StorageError, match=r"^az://missing/x: the bucket does not exist"):
+            Bucket("az://missing/x").listing("")
+
+
+@pytest.mark.parametrize(
+    ("url", "variable"),
+    [
+        ("s3://lab/x", "AWS_ENDPOINT_URL"),
+        ("gs://lab/x", "GOOGLE_BASE_URL"),
+        ("az://lab/x", "AZURE_STORAGE_ENDPOINT"),
+        ("az://lab/x", "AZURE_STORAGE_ACCOUNT_NAME"),
+    ],
+)
+def test_buckets_of_one_name_have_working_copies_of_their_own(monkeypatch, url, variable):
+    """The name is another bucket on another server, and in another account of Azure."""
+    folders = set()
+    for value in ("https://one.example", "https://two.example"):
+        monkeypatch.setenv(variable, value)
+        folders.add(working_copy._folder_of(url))
+    assert len(folders) == 2

@@ -108,8 +108,8 @@ async def test_templates_are_filled_from_answer_and_page(tmp_path):
     assert client.questions[1].blocks["page"] == "Depth: 80 m"
 
 
-async def test_a_page_that_cannot_be_had_gives_an_empty_template(tmp_path):
-    """Nobody is asked."""
+async def test_an_unavailable_page_gives_an_empty_template(tmp_path):
+    """No question is asked."""
     extractor, _ = pair(ScriptedJudge([]), stored(tmp_path))
     assert await extractor.extract_from_url("which?", "https://lake.example/gone", Town) == Town()
 

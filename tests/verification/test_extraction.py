@@ -105,7 +105,7 @@ async def test_anything_but_a_url_is_refused(source, tmp_path):
 
 
 @pytest.mark.parametrize("source", [GONE, "no url at all", "", " "])
-async def test_a_page_that_cannot_be_had_gives_an_empty_instance(source, tmp_path):
+async def test_an_unavailable_page_gives_an_empty_instance(source, tmp_path):
     """No judge is asked, and the record says why; the summary can still be written."""
     judge = ScriptedJudge([])
     evaluator = started(judge, stored(tmp_path))

@@ -28,7 +28,7 @@ REPOSITORY = Path(__file__).parent.parent.parent
 def pytest_collection_modifyitems(items):
     """Run all tests of this folder in one event loop, which the browser lives in."""
     for item in items:
-        if Path(__file__).parent in item.path.parents and item.get_closest_marker("asyncio"):
+        if item.nodeid.startswith("tests/viewer/") and item.get_closest_marker("asyncio"):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 

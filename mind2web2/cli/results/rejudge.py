@@ -24,8 +24,7 @@ from mind2web2.cli.options import (
     positive_int,
 )
 from mind2web2.cli.results.metrics import check_record
-from mind2web2.cli.settings_file import apply_settings_file, judge_server
-from mind2web2.cli.suggestions import evaluation_options
+from mind2web2.cli.settings import apply_settings_file, evaluation_options, judge_server
 from mind2web2.errors import UsageError
 from mind2web2.utils.text import check_name
 

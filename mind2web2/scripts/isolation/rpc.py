@@ -1,7 +1,7 @@
 """Both ends of the connection between a run and the process of a script.
 
-Messages are JSON objects with the framing of ``multiprocessing``. Nothing is unpickled: they come from a
-script that the run does not trust with its keys.
+Messages are pickled, with the framing of ``multiprocessing``. The run unpickles those of a script's process:
+isolation guards against mistakes and is no sandbox (eval-scripts.md).
 """
 
 from __future__ import annotations
@@ -11,26 +11,27 @@ import itertools
 import json
 import logging
 import os
+import pickle
 import signal
 import struct
+import sys
 import threading
 from abc import ABC, abstractmethod
-from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import fields
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from io import BytesIO
 from multiprocessing.connection import Connection
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
-from pydantic import BaseModel, RootModel, TypeAdapter
+from pydantic import BaseModel, RootModel
 
 from mind2web2 import errors
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.protocol import JudgeLedger
-from mind2web2.pages.captures import DoubtfulPageError, PreparedPage
+from mind2web2.pages.captures import DoubtfulPageError
 from mind2web2.prompts import HashedText
-from mind2web2.scripts.inputs import ScriptInputs
 
 # Thirty screenshots, or a tree of a hundred thousand nodes.
 MAX_MESSAGE_BYTES = 64 * 1024**2
@@ -38,118 +39,100 @@ MAX_MESSAGE_BYTES = 64 * 1024**2
 MAX_REASON_CHARS = 20_000
 # What ``Connection.send_bytes`` puts before each message.
 _LENGTH = struct.Struct("!i")
+# Modules that both processes have.
+_SHARED = sys.stdlib_module_names | {"mind2web2"}
+# How an object that extends a plain value becomes that value.
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    str: str.__str__,
+    int: int.__int__,
+    float: float.__float__,
+    dict: dict,
+    list: list,
+    tuple: tuple,
+}
 
 log = logging.getLogger(__name__)
 
-# A kind with its fields; questions have a number, which their reply repeats.
-Message = dict[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message.
+
+    Args:
+        content: arguments of a question or note; the value or error that replies to a question.
+        name: of the method that handles a question or note.
+        number: of the question that is asked, replied to or cancelled.
+    """
+
+    kind: Literal["job", "ask", "reply", "cancel", "note", "done"]
+    content: Any = None
+    name: str = ""
+    number: int = 0
+
+
+class PageText(HashedText):
+    """A page's text, or a name for an image of it; messages to the run contain its reference in the run."""
+
+    reference: tuple[int, str]
+    owner: object
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles objects of a script's own classes, which the run lacks, as plain values that they extend."""
+
+    def persistent_id(self, value: Any) -> Any:
+        """Return the reference that stands for a text of the run."""
+        return value.reference if isinstance(value, PageText) else None
+
+    def reducer_override(self, value: Any) -> Any:
+        """Return how to make the value in the other process."""
+        if isinstance(value, BaseException):
+            return error_from, (type(value).__name__, str(value)[:MAX_REASON_CHARS])
+        if _is_shared(type(value)):
+            return NotImplemented
+        if isinstance(value, BaseModel):
+            return dict, (value.model_dump(mode="json", by_alias=True, exclude_unset=True),)
+        made = ((kind, (plain(value),)) for kind, plain in _PLAIN.items() if isinstance(value, kind))
+        return next(made, NotImplemented)
+
+
+def _is_shared(kind: type) -> bool:
+    """Tell whether both processes have a class; a text with its digest is sent without."""
+    return kind is not HashedText and kind.__module__.partition(".")[0] in _SHARED
 
 
 def encoded(message: Message) -> bytes:
-    """Return a message as JSON.
+    """Return a pickled message.
 
     Raises:
-        ValueError: it is too long, or contains itself.
-        TypeError: it holds values that JSON cannot.
+        ValueError: it is too long.
+        Exception: it holds values that cannot be pickled.
     """
-    content = json.dumps(message, separators=(",", ":"), default=_plain).encode()
-    if len(content) > MAX_MESSAGE_BYTES:
-        raise ValueError(f"a message of {len(content)} bytes; the limit is {MAX_MESSAGE_BYTES // 1024**2} MB")
-    return content
+    buffer = BytesIO()
+    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(message)
+    if buffer.tell() > MAX_MESSAGE_BYTES:
+        limit_mb = MAX_MESSAGE_BYTES // 1024**2
+        raise ValueError(f"a message of {buffer.tell()} bytes; the limit is {limit_mb} MB")
+    return buffer.getvalue()
 
 
-def error_as_json(error: BaseException) -> Message:
-    """Return an error by the name of its class and its text."""
-    return {"name": type(error).__name__, "text": str(error)[:MAX_REASON_CHARS]}
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, content: bytes, text: Callable[[int, str], HashedText]) -> None:
+        super().__init__(BytesIO(content))
+        self._text = text
+
+    def persistent_load(self, reference: tuple[int, str]) -> HashedText:
+        """Return the run's text."""
+        return self._text(*reference)
 
 
-def error_from(raw: object) -> Exception:
-    """Return the error that was sent; one of ours by its class, another as an exception of that name."""
-    sent = raw if isinstance(raw, Mapping) else {}
-    name, text = str(sent.get("name", "Exception"))[:100], str(sent.get("text", ""))[:MAX_REASON_CHARS]
+def error_from(name: str, text: str) -> Exception:
+    """Return the error that was sent: one of ours by its class, another as an exception of that name."""
     ours = DoubtfulPageError if name == DoubtfulPageError.__name__ else getattr(errors, name, None)
     if isinstance(ours, type) and issubclass(ours, Mind2Web2Error):
         return ours(text)
-    foreign: Callable[[str], Exception] = type(name if name.isidentifier() else "Exception", (Exception,), {})
+    foreign: Callable[[str], Exception] = type(name, (Exception,), {})
     return foreign(text)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"a {type(value).__name__} is not JSON serializable")
-
-
-_LEDGER = TypeAdapter(JudgeLedger)
-_PLAIN = TypeAdapter(dict[str, Any])
-
-
-class Done(BaseModel):
-    """The result message: the last of a script's process.
-
-    Args:
-        error: why there is no result.
-        looked_up: pages that the script looked for in the cache.
-        captured: pages that it captured itself.
-        is_listed: it read the list of stored pages.
-        inputs: the other inputs that it read.
-    """
-
-    result: Any = None
-    error: dict[str, Any] | None = None
-    ledger: dict[str, Any] = {}
-    looked_up: list[str] = []
-    captured: list[str] = []
-    is_listed: bool = False
-    inputs: ScriptInputs = ScriptInputs()
-
-
-def ledger_as_json(ledger: JudgeLedger) -> dict[str, Any]:
-    """Return what JSON can hold of a ledger."""
-    values = {field.name: getattr(ledger, field.name) for field in fields(ledger)}
-    # Keys of JSON are strings.
-    served = [[*who, count] for who, count in values.pop("served").items()]
-    plain: dict[str, Any] = _PLAIN.dump_python(values, mode="json")
-    return {**plain, "served": served}
-
-
-def ledger_from(raw: Mapping[str, Any]) -> JudgeLedger:
-    """Return the ledger. Raises ValueError: it is none."""
-    served = Counter({(model, backend): int(count) for model, backend, count in raw.get("served", ())})
-    return _LEDGER.validate_python({**raw, "served": served})
-
-
-_PAGE = TypeAdapter(PreparedPage)
-
-
-def fields_of(page: PreparedPage) -> dict[str, Any]:
-    """Return a page's fields but for its text and images."""
-    given: dict[str, Any] = _PAGE.dump_python(page, mode="json", exclude={"text", "images"})
-    return given
-
-
-def page_from(raw: Mapping[str, Any], text: HashedText, images: tuple[HashedText, ...]) -> PreparedPage:
-    """Return the page with these fields."""
-    return _PAGE.validate_python({**raw, "text": text, "images": images})
-
-
-def with_texts(message: Mapping[str, Any], change: Callable[[Any], Any]) -> Message:
-    """Return a message for the judge with the text and image of each part changed."""
-    content = message.get("content")
-    if not isinstance(content, Sequence) or isinstance(content, str):
-        return dict(message)
-    return {**message, "content": [_with_texts(part, change) for part in content]}
-
-
-def _with_texts(part: Any, change: Callable[[Any], Any]) -> Any:
-    if not isinstance(part, Mapping):
-        return part
-    changed = {name: change(value) if name == "text" else value for name, value in part.items()}
-    if isinstance(image := part.get("image_url"), Mapping) and "url" in image:
-        changed["image_url"] = {**image, "url": change(image["url"])}
-    return changed
 
 
 class _SchemaProxy(RootModel[Any]):
@@ -184,7 +167,7 @@ def _not_interrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class _Asking(ABC):
+class _End(ABC):
     """An end of the connection that asks questions and matches the replies by number."""
 
     def __init__(self) -> None:
@@ -193,33 +176,33 @@ class _Asking(ABC):
 
     @abstractmethod
     def send(self, message: Message) -> None:
-        """Send a message. Raises ValueError or TypeError: it cannot be sent."""
+        """Send a message. Raises Exception: it cannot be sent."""
 
-    async def ask(self, kind: str, **content: Any) -> Any:
+    async def ask(self, name: str, **arguments: Any) -> Any:
         """Return the reply to a question. Raises Exception: the error that the other end replied with."""
         number = next(self._numbers)
         reply = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
-            self.send({"kind": kind, "number": number, **content})
+            self.send(Message("ask", arguments, name, number))
             return await reply
         except asyncio.CancelledError:
-            self.send({"kind": "cancel", "question": number})
+            self.send(Message("cancel", number=number))
             raise
         finally:
             del self._waiting[number]
 
     def take_reply(self, message: Message) -> None:
         """Give the reply to the caller that waits for it, unless the question was cancelled."""
-        reply = self._waiting.get(message["to"])
+        reply = self._waiting.get(message.number)
         if reply is None or reply.done():
             return
-        if "error" in message:
-            reply.set_exception(error_from(message["error"]))
+        if isinstance(message.content, Exception):
+            reply.set_exception(message.content)
         else:
-            reply.set_result(message["value"])
+            reply.set_result(message.content)
 
 
-class RpcClient(_Asking):
+class RpcClient(_End):
     """The script's end of the connection to the run.
 
     ``note`` returns once the message is sent. It may be called from any thread, and the message reaches the
@@ -235,29 +218,30 @@ class RpcClient(_Asking):
         self._listening: tuple[asyncio.AbstractEventLoop, int, Callable[[], None]]
         os.register_at_fork(after_in_child=self._close_in_fork)
 
-    def first_message(self) -> Message:
-        """Wait for the first message."""
-        message: Message = json.loads(self._connection.recv_bytes())
+    def receive(self) -> Message:
+        """Wait for a message."""
+        message: Message = pickle.loads(self._connection.recv_bytes())
         return message
 
-    def listen(self, answer: Callable[[Message], Message]) -> None:
-        """Receive messages from now on, in the running event loop; ``answer`` replies to questions."""
+    def listen(self, answer: Callable[..., Any]) -> None:
+        """Receive messages from now on, in the running event loop; ``answer`` answers questions."""
 
-        def receive() -> None:
+        def take() -> None:
             try:
                 with _not_interrupted():
-                    message: Message = json.loads(self._connection.recv_bytes())
-                if message["kind"] == "reply":
+                    message = self.receive()
+                if message.kind == "reply":
                     self.take_reply(message)
-                elif message["kind"] != "cancel":
-                    self.note("reply", to=message["number"], **answer(message))
+                elif message.kind == "ask":
+                    value = _value_or_error(answer, message.content)
+                    self.send(Message("reply", value, number=message.number))
             except BaseException:
                 # The run is gone, or a reply is lost and the task that awaits it would never continue.
                 os._exit(1)
 
         loop = asyncio.get_running_loop()
-        self._listening = (loop, threading.get_ident(), receive)
-        loop.add_reader(self._fd, receive)
+        self._listening = (loop, threading.get_ident(), take)
+        loop.add_reader(self._fd, take)
 
     def wait_until_closed(self) -> None:
         """Return once the run has closed its end, and so has read everything."""
@@ -265,26 +249,26 @@ class RpcClient(_Asking):
             while True:
                 self._connection.recv_bytes()
 
-    def ask_now(self, kind: str, **content: Any) -> Any:
+    def ask_now(self, name: str, **arguments: Any) -> Any:
         """Return what ``ask`` does to code that cannot await, in any thread; call after ``listen``."""
         loop, thread, take = self._listening
         if threading.get_ident() != thread:
-            return asyncio.run_coroutine_threadsafe(self.ask(kind, **content), loop).result()
+            return asyncio.run_coroutine_threadsafe(self.ask(name, **arguments), loop).result()
         number = next(self._numbers)
         reply = self._waiting[number] = loop.create_future()
-        self.send({"kind": kind, "number": number, **content})
+        self.send(Message("ask", arguments, name, number))
         while not reply.done():
             take()
         del self._waiting[number]
         return reply.result()
 
-    def note(self, kind: str, **content: Any) -> None:
+    def note(self, name: str, **arguments: Any) -> None:
         """Send a message that needs no reply."""
-        self.send({"kind": kind, **content})
+        self.send(Message("note", arguments, name))
 
-    def note_later(self, kind: str, **content: Any) -> None:
+    def note_later(self, name: str, **arguments: Any) -> None:
         """Send a message together with the next one: for finalizers, which must not wait."""
-        self._later.append({"kind": kind, **content})
+        self._later.append(Message("note", arguments, name))
 
     def send(self, message: Message) -> None:
         """Send a message, and those that were kept for it."""
@@ -302,28 +286,31 @@ class RpcClient(_Asking):
         self._connection.close()
 
 
+def _value_or_error(answer: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    try:
+        return answer(**arguments)
+    except Exception as error:  # a template's own code may raise anything: the question fails with that
+        return error
+
+
 # Asks the script's process.
 AskScript = Callable[..., Awaitable[Any]]
 
 
 class Service(Protocol):
-    """The part of a run that serves a script's process."""
+    """The part of a run that serves a script's process: questions and notes name its other methods."""
 
-    async def answered(self, message: Message, ask_script: AskScript) -> Any:
-        """Return the reply to a question; the script's process raises the same errors."""
-
-    def note(self, message: Message) -> None:
-        """Handle a message that needs no reply."""
+    def text(self, blob: int, sha256: str) -> HashedText:
+        """Return the text that a message refers to. Raises KeyError: there is none."""
 
 
-class RpcConnection(_Asking):
+class RpcConnection(_End):
     """The run's end of the connection to one script's process."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, service: Service) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         super().__init__()
         self._reader = reader
         self._writer = writer
-        self._service = service
         self._questions: dict[int, asyncio.Task[None]] = {}
 
     def send(self, message: Message) -> None:
@@ -331,30 +318,33 @@ class RpcConnection(_Asking):
         content = encoded(message)
         self._writer.write(_LENGTH.pack(len(content)) + content)
 
-    async def result_message(self) -> Message | None:
-        """Serve until the process sends its result message; ``None`` where it ends without one.
+    async def served(self, service: Service) -> Any:
+        """Serve until the process sends its last message, and return it; ``None`` where it ends without one.
 
         Raises:
-            ValueError, KeyError, TypeError: it sent an invalid message.
+            Exception: it sent an invalid message.
         """
         while True:
             try:
                 [length] = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
-                message: Message = json.loads(await self._reader.readexactly(length))
+                content = await self._reader.readexactly(length)
             except (asyncio.IncompleteReadError, ConnectionError):
                 return None
-            match message["kind"]:
+            message: Message = _Unpickler(content, service.text).load()
+            match message.kind:
                 case "done":
-                    return message
+                    return message.content
                 case "reply":
                     self.take_reply(message)
                 case "cancel":
-                    if task := self._questions.get(message["question"]):
+                    if task := self._questions.get(message.number):
                         task.cancel()
-                case _ if "number" in message:
-                    self._begin(message, int(message["number"]))
-                case _:
-                    self._service.note(message)
+                case "ask":
+                    task = asyncio.create_task(self._reply(message, service))
+                    self._questions[message.number] = task
+                    task.add_done_callback(partial(self._forget, message.number))
+                case "note":
+                    getattr(service, message.name)(**message.content)
 
     async def close(self) -> None:
         """Cancel all questions."""
@@ -364,19 +354,18 @@ class RpcConnection(_Asking):
         await asyncio.gather(*tasks, return_exceptions=True)
         self._writer.close()
 
-    def _begin(self, message: Message, number: int) -> None:
-        task = self._questions[number] = asyncio.create_task(self._answer(message, number))
-        task.add_done_callback(lambda _: self._questions.pop(number, None))
+    def _forget(self, number: int, _task: asyncio.Task[None]) -> None:
+        self._questions.pop(number, None)
 
-    async def _answer(self, message: Message, number: int) -> None:
-        reply: Message = {"kind": "reply", "to": number}
+    async def _reply(self, message: Message, service: Service) -> None:
         try:
-            self.send({**reply, "value": await self._service.answered(message, self.ask)})
+            value = await getattr(service, message.name)(**message.content)
+            self.send(Message("reply", value, number=message.number))
         except Exception as error:
             # The script gets the error, as it does in the process of the run.
             if not isinstance(error, Mind2Web2Error):
-                log.debug("a question failed kind=%s", message["kind"], exc_info=error)
-            self.send({**reply, "error": error_as_json(error)})
-        # A process that has ended needs no reply; ``result_message`` notices that.
+                log.debug("a question failed name=%s", message.name, exc_info=error)
+            self.send(Message("reply", error, number=message.number))
+        # A process that has ended needs no reply; ``served`` notices that.
         with suppress(ConnectionError):
             await self._writer.drain()

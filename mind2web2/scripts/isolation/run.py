@@ -1,7 +1,7 @@
 """One answer's evaluation in a process of its own, as the run sees it: start, serve, watch, end.
 
-The run serves judge, pages, map and paper services, and logs. Messages are validated. Where a process ends
-without a result, the reason is one line.
+The run serves judge, pages, map and paper services, and logs. Where a process ends without a result, the
+reason is one line.
 """
 
 from __future__ import annotations
@@ -13,15 +13,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
-
-from pydantic import BaseModel, TypeAdapter, validate_call
 
 from mind2web2.api_tools.tool_arxiv import ArxivTool
 from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
@@ -44,10 +41,11 @@ from mind2web2.judge.protocol import (
     unexpected,
 )
 from mind2web2.judge.services import ServiceRequest
+from mind2web2.judge.store import Judgment, ServiceAnswer
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.cache_files import is_page_file, is_sidecar
-from mind2web2.pages.captures import PageSettings
+from mind2web2.pages.captures import PageSettings, PreparedPage
 from mind2web2.pages.library import AnswerCache, PageRequest
 from mind2web2.prompts import HashedText
 from mind2web2.scheduling import ExecutionOptions
@@ -60,19 +58,8 @@ from mind2web2.scripts.isolation.processes import (
     fork_server,
     script_process,
 )
-from mind2web2.scripts.isolation.rpc import (
-    MAX_REASON_CHARS,
-    AskScript,
-    Done,
-    Message,
-    RpcConnection,
-    error_from,
-    fields_of,
-    ledger_from,
-    schema_proxy,
-    with_texts,
-)
-from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob
+from mind2web2.scripts.isolation.rpc import MAX_REASON_CHARS, Message, RpcConnection, schema_proxy
+from mind2web2.scripts.isolation.worker import PACKAGE, Done, ScriptJob, TemplateName
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
 from mind2web2.utils.files import mirror
 from mind2web2.verification.claims import BinaryEvalResult
@@ -143,7 +130,6 @@ async def isolated_result(
         JudgeError: the judge failed for good, even if the script caught that.
         MachineError: no process can be started.
     """
-    service = RunService(run.judge, (task_id, call.answer_name), cache, run.limits, logger)
     job = ScriptJob(
         call=call,
         task_id=task_id,
@@ -166,11 +152,12 @@ async def isolated_result(
         zone=run.zone,
     )
     async with script_process(isolation.server, isolation.limits.memory_bytes) as process:
-        connection = RpcConnection(process.reader, process.writer, service)
+        connection = RpcConnection(process.reader, process.writer)
+        service = RunService(run.judge, (task_id, call.answer_name), cache, run.limits, logger, connection)
         printing = asyncio.create_task(log_printed(process.output, logger))
         try:
-            connection.send({"kind": "job", "job": job.model_dump(mode="json")})
-            done = await _served(connection, process, call.script_path, run, isolation.limits)
+            connection.send(Message("job", job))
+            done = await _served(service, process, call.script_path, run, isolation.limits)
         except Mind2Web2Error:
             # If the judge failed, that is the reason, even if the script raised something else.
             if service.latch.failure is not None:
@@ -185,29 +172,29 @@ async def isolated_result(
     if service.latch.failure is not None:
         raise service.latch.failure
     if done.error is not None:
-        raise error_from(done.error)
+        raise done.error
     cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)
-    return checked_result(done.result, call.script_path), ledger_from(done.ledger), done.inputs
+    return checked_result(done.result, call.script_path), done.ledger, done.inputs
 
 
 async def _served(
-    connection: RpcConnection, process: ScriptProcess, path: Path, run: RunSide, limits: ScriptLimits
+    service: RunService, process: ScriptProcess, path: Path, run: RunSide, limits: ScriptLimits
 ) -> Done:
     """Serve a process until it is done, or has to be ended."""
-    serving = asyncio.create_task(connection.result_message())
+    serving = asyncio.create_task(service.connection.served(service))
     try:
         if not await ended_in_time(serving, run.timeout_s, run.clock) and run.timeout_s is not None:
             raise out_of_time(path, run.timeout_s)
-        message = serving.result()
-        if message is None:
+        if (failure := serving.exception()) is not None:
+            raise EvalScriptError(
+                f"script {path.name}: its process sent an invalid message ({type(failure).__name__}); "
+                "does it change modules that the evaluation uses?"
+            ) from failure
+        done: Done | None = serving.result()
+        if done is None:
             await process.end(_EXIT_GRACE_S)
             raise _exit_reason(process, path, limits)
-        return Done.model_validate(message)
-    except (ValueError, KeyError, TypeError) as error:
-        raise EvalScriptError(
-            f"script {path.name}: its process sent an invalid message ({type(error).__name__}); "
-            "does it change modules that the evaluation uses?"
-        ) from error
+        return done
     finally:
         await _finished(serving)
 
@@ -251,42 +238,9 @@ def _exit_reason(process: ScriptProcess, path: Path, limits: ScriptLimits) -> Ev
     return EvalScriptError(f"script {path.name}: its process was ended by {name}, {why}")
 
 
-class BlobStore:
-    """Keeps texts and images of pages while the script's process uses them."""
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count(1)
-        self._pages: dict[int, dict[str, HashedText]] = {}
-        # A page that is prepared twice has its texts in memory once.
-        self._texts: WeakValueDictionary[str, HashedText] = WeakValueDictionary()
-
-    def hold(self, texts: Sequence[HashedText]) -> int:
-        """Keep the texts of a page, and return the number by which they are released."""
-        number = next(self._numbers)
-        self._pages[number] = {text.sha256: self._texts.setdefault(text.sha256, text) for text in texts}
-        return number
-
-    def release(self, number: int) -> None:
-        """Drop the texts of a page."""
-        self._pages.pop(number, None)
-
-    def text(self, reference: Mapping[str, Any]) -> HashedText:
-        """Return the text that a message refers to. Raises KeyError: there is none."""
-        return self._pages[reference["blob"]][reference["sha256"]]
-
-
-class _Template(BaseModel):
-    number: int | None
-    name: str = "BinaryEvalResult"
-    form: dict[str, Any] = {}
-
-
-_STRINGS = TypeAdapter(list[str])
-
-
 @dataclass
 class RunService:
-    """Answers the questions of one answer's process.
+    """Serves one answer's process: its other methods are the kinds of questions and notes (``Service``).
 
     Args:
         source: task id and answer name.
@@ -300,71 +254,53 @@ class RunService:
     cache: AnswerCache
     limits: DualSemaphore
     logger: logging.Logger
+    connection: RpcConnection
     latch: FailureLatch = field(default_factory=FailureLatch)
     _maps: GoogleMapsTool = field(default_factory=GoogleMapsTool)
-    _blobs: BlobStore = field(default_factory=BlobStore)
+    # Texts and images of the pages that the process uses, by digest.
+    _blobs: dict[int, dict[str, HashedText]] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    async def answered(  # noqa: PLR0911 (one a kind of question)
-        self, message: Message, ask_script: AskScript
-    ) -> Any:
-        """Return the reply to a question; the script's process raises the same errors."""
-        content = {name: value for name, value in message.items() if name not in ("kind", "number")}
-        match message["kind"]:
-            case "judgment":
-                return await self._judgment(**content, ask_script=ask_script)
-            case "gate":
-                return await self._gate(**content)
-            case "page":
-                return await self._page(**content)
-            case "image":
-                return str(self._blobs.text(message["image"]))
-            case "cached":
-                urls = _STRINGS.validate_python(message["urls"])
-                return await self.cache.page_library.cached(self.cache, urls)
-            case "stored_names":
-                folder = self.cache.task_cache.task_dir
-                return sorted(mirror(folder).names_in(folder))
-            case "fetch":
-                return await self._fetched(_STRINGS.validate_python(message["names"]))
-            case "service":
-                return await self._service(**content)
-        raise ValueError(f"unknown kind of question {message['kind'][:100]!r}")
+    def text(self, blob: int, sha256: str) -> HashedText:
+        """Return the text that a message refers to. Raises KeyError: there is none."""
+        return self._blobs[blob][sha256]
 
-    def note(self, message: Message) -> None:
-        """Handle a message that needs no reply."""
-        match message["kind"]:
-            case "log":
-                relay_record(message, self.logger)
-            case "failed":
-                error = error_from(message["error"])
-                self.latch.fail(error if isinstance(error, Mind2Web2Error) else unexpected(error))
-            case "forget":
-                self.cache.page_library.forget(self.cache.task_cache)
-            case "release":
-                self._blobs.release(message["blob"])
+    def release(self, blob: int) -> None:
+        """Drop the texts of a page."""
+        self._blobs.pop(blob, None)
 
-    @validate_call
-    async def _judgment(
+    def forget(self) -> None:
+        """Drop the pages prepared from the cache."""
+        self.cache.page_library.forget(self.cache.task_cache)
+
+    def log(self, to: str, record: dict[str, Any], extra: dict[str, str]) -> None:
+        """Log a record: the answer's by its logger, the package's by its own."""
+        made = logging.makeLogRecord({**extra, **record})
+        logger = logging.getLogger(made.name) if to == PACKAGE else self.logger
+        if logger.isEnabledFor(made.levelno):
+            logger.handle(made)
+
+    async def judgment(
         self,
         messages: list[dict[str, Any]],
-        template: _Template | None,
+        template: TemplateName | None,
         extra: dict[str, Any],
         subject: Subject,
-        ask_script: AskScript,
-    ) -> Any:
+    ) -> Judgment:
+        """Return what ``RecordedJudge.judgment`` returns."""
         self.latch.check()
         settings = self.judge.settings
         request = ChatRequest(
             model=settings.model,
-            messages=[with_texts(message, self._own_text) for message in messages],
+            messages=messages,
             temperature=settings.temperature,
             reasoning_effort=settings.reasoning_effort,
             extra=extra,
-            **_template_fields(template, ask_script),
+            **self._template_fields(template),
         )
         limit = CheckedLimit(self.limits.llm, self.latch.check)
         try:
-            judgment = await self.judge.judgment(request, subject, self.source, limit)
+            return await self.judge.judgment(request, subject, self.source, limit)
         except JudgmentMissingError:
             raise
         except JudgeError as error:
@@ -373,17 +309,37 @@ class RunService:
         except Exception as error:
             self.latch.fail(unexpected(error))
             raise
-        return judgment.model_dump(mode="json")
 
-    @validate_call
-    async def _gate(self, subject: Subject, ordinal: int, skip_reason: str | None) -> str | None:
+    def _template_fields(self, template: TemplateName | None) -> dict[str, Any]:
+        """Return the fields of a request for a template of the script's process."""
+        if template is None:
+            return {}
+        number, name, form = template
+        if number is None:
+            return {"template": BinaryEvalResult}
+
+        async def check(text: str) -> str | None:
+            try:
+                async with asyncio.timeout(_CHECK_TIMEOUT_S):
+                    problem: str | None = await self.connection.ask("check", template=number, text=text)
+            except TimeoutError as error:
+                raise EvalScriptError(
+                    f"the script's process did not answer within {_CHECK_TIMEOUT_S:g} s"
+                ) from error
+            return None if problem is None else problem[:MAX_REASON_CHARS]
+
+        return {"template": schema_proxy(name, form), "check": check}
+
+    async def gate(self, subject: Subject, ordinal: int, skip_reason: str | None) -> str | None:
+        """Return what ``RecordedJudge.gate`` returns."""
         try:
             return await self.judge.gate(subject, self.source, ordinal, skip_reason)
         except JudgeError as error:
             raise self.latch.fail(error) from error.__cause__
 
-    @validate_call
-    async def _service(self, request: ServiceRequest) -> Message:
+    async def service(self, request: ServiceRequest) -> tuple[Any, ServiceAnswer]:
+        """Return the answer of a map or paper service, and its record."""
+
         async def ask() -> Any:
             if request.name in ("geocode", "distance_matrix"):
                 return await self._maps.request(request.name, *request.arguments, **request.keywords)
@@ -393,24 +349,14 @@ class RunService:
             return await papers.search_arxiv_by_title(*request.arguments)
 
         try:
-            answer, record = await self.judge.services.answer(request, ask, self.source)
+            return await self.judge.services.answer(request, ask, self.source)
         except JudgeError as error:
             raise self.latch.fail(error) from error.__cause__
-        return {"answer": answer, "record": record.model_dump()}
 
-    async def _fetched(self, names: Sequence[str]) -> bool:
-        folder = self.cache.task_cache.task_dir
-        paths = [folder / name for name in names if is_page_file(name) or is_sidecar(name)]
-        try:
-            return await asyncio.to_thread(mirror(folder).fetch, *paths)
-        except StorageError as error:
-            # Even if the script takes the page for missing, there will be no result.
-            raise self.latch.fail(error) from error.__cause__
-
-    @validate_call
-    async def _page(
+    async def page(
         self, url: str, settings: PageSettings, with_images: bool, with_capture: bool, is_noted: bool
-    ) -> Message:
+    ) -> tuple[PreparedPage, int, str, list[str]]:
+        """Return a page without its texts, the number by which they are released, its text, and digests."""
         request = PageRequest(
             cache=self.cache if is_noted else self.cache.task_cache,
             url=url,
@@ -426,46 +372,33 @@ class RunService:
             raise MachineError(f"page {url} cannot be prepared: {type(error).__name__}: {error}") from error
         if is_noted:
             self.cache.note_shown(url, page.sha256)
-        return {
-            "blob": self._blobs.hold((page.text, *page.images)),
-            "fields": fields_of(page),
-            "text": str(page.text),
-            "text_sha256": page.text.sha256,
-            "images": [image.sha256 for image in page.images],
-        }
+        blob, texts = next(self._numbers), (page.text, *page.images)
+        self._blobs[blob] = {text.sha256: text for text in texts}
+        bare = replace(page, text=HashedText(), images=())
+        return bare, blob, str(page.text), [text.sha256 for text in texts]
 
-    def _own_text(self, value: Any) -> Any:
-        """Return the run's own text in the place of a reference to it."""
-        return self._blobs.text(value) if isinstance(value, dict) else value
+    async def image(self, image: HashedText) -> str:
+        """Return an image of a page."""
+        return str(image)
 
+    async def cached(self, urls: list[str]) -> list[bool]:
+        """Return what ``PageLibrary.cached`` returns."""
+        return await self.cache.page_library.cached(self.cache, urls)
 
-def _template_fields(template: _Template | None, ask_script: AskScript) -> dict[str, Any]:
-    """Return the fields of a request for a template of the script's process."""
-    if template is None:
-        return {}
-    if template.number is None:
-        return {"template": BinaryEvalResult}
+    async def stored_names(self) -> list[str]:
+        """Return the names of the files that the cache has in its object store."""
+        folder = self.cache.task_cache.task_dir
+        return list(mirror(folder).names_in(folder))
 
-    async def check(text: str) -> str | None:
+    async def fetch(self, names: list[str]) -> bool:
+        """Bring files of pages into the cache's folder."""
+        folder = self.cache.task_cache.task_dir
+        paths = [folder / name for name in names if is_page_file(name) or is_sidecar(name)]
         try:
-            async with asyncio.timeout(_CHECK_TIMEOUT_S):
-                problem = await ask_script("check", template=template.number, text=text)
-        except TimeoutError as error:
-            raise EvalScriptError(
-                f"the script's process did not answer within {_CHECK_TIMEOUT_S:g} s"
-            ) from error
-        return None if problem is None else str(problem)[:MAX_REASON_CHARS]
-
-    return {"template": schema_proxy(template.name, template.form), "check": check}
-
-
-def relay_record(message: Message, logger: logging.Logger) -> None:
-    """Log a record of a script's process: the answer's by this logger, the package's by its own."""
-    record = logging.makeLogRecord({**message["extra"], **message["record"]})
-    if message["to"] == PACKAGE:
-        logger = logging.getLogger(record.name)
-    if logger.isEnabledFor(record.levelno):
-        logger.handle(record)
+            return await asyncio.to_thread(mirror(folder).fetch, *paths)
+        except StorageError as error:
+            # Even if the script takes the page for missing, there will be no result.
+            raise self.latch.fail(error) from error.__cause__
 
 
 async def log_printed(output: asyncio.StreamReader, logger: logging.Logger) -> None:

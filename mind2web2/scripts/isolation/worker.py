@@ -14,7 +14,7 @@ import sys
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import asdict
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from importlib import import_module
@@ -26,27 +26,20 @@ from pydantic import BaseModel
 from mind2web2.capture.models import NetworkSettings, downloads_from, refused_downloads_reported
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings
-from mind2web2.judge.protocol import Failure, Subject
+from mind2web2.judge.protocol import JudgeLedger, Subject
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
-from mind2web2.judge.store import Judgment, ServiceAnswer
+from mind2web2.judge.store import Judgment
 from mind2web2.llm_client.chat import ChatRequest, Completion, Limit, Usage
 from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCapture, PreparedPage, SharedCaptures
 from mind2web2.pages.library import AnswerCache, PageCache, PageLibrary, PageRequest
-from mind2web2.prompts import HashedText
-from mind2web2.scheduling import ExecutionOptions, execution_options, watching
-from mind2web2.scripts.inputs import InputRecorder, ScriptClock, inputs_recorded
+from mind2web2.prompts import address_flags
+from mind2web2.scheduling import ExecutionOptions, execution_options
+from mind2web2.scripts.inputs import InputRecorder, ScriptClock, ScriptInputs, inputs_recorded
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
-from mind2web2.scripts.isolation.rpc import (
-    Message,
-    RpcClient,
-    error_as_json,
-    ledger_as_json,
-    page_from,
-    with_texts,
-)
+from mind2web2.scripts.isolation.rpc import Message, PageText, RpcClient
 from mind2web2.scripts.run import LoopGuard, ScriptCall, log_unseen_errors, script_result
 from mind2web2.utils.files import Mirror, use_mirror
 from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
@@ -60,6 +53,7 @@ _PRELOADED = (
     "mind2web2.llm_client.base_client",
     "mind2web2.capture.browser_manager",
     "filelock",
+    "importlib.readers",
 )
 # Captures by a browser of the script's own, which the run's limit does not count.
 _OWN_CAPTURES = 5
@@ -68,7 +62,8 @@ PACKAGE = "mind2web2"
 _SENT_AS_THEY_ARE = ("name", "levelno", "levelname", "created", "msecs", "stack_info")
 
 
-class ScriptJob(BaseModel):
+@dataclass(frozen=True)
+class ScriptJob:
     """The answer to evaluate, with the settings of the run.
 
     Args:
@@ -106,6 +101,31 @@ class ScriptJob(BaseModel):
     zone: str | None = None
 
 
+@dataclass
+class Done:
+    """The last message of a script's process.
+
+    Args:
+        error: why there is no result.
+        looked_up: pages that the script looked for in the cache.
+        captured: pages that it captured itself.
+        is_listed: it read the list of stored pages.
+        inputs: the other inputs that it read.
+    """
+
+    result: Any = None
+    error: Exception | None = None
+    ledger: JudgeLedger = field(default_factory=JudgeLedger)
+    looked_up: set[str] = field(default_factory=set)
+    captured: list[str] = field(default_factory=list)
+    is_listed: bool = False
+    inputs: ScriptInputs = field(default_factory=ScriptInputs)
+
+
+# Number, name and schema of a template of the script's; without a number, of a verification.
+TemplateName = tuple[int | None, str, dict[str, Any]]
+
+
 def serve(control_fd: int) -> None:
     """Load the modules that scripts need, and be the fork server of a run."""
     _load_all()
@@ -120,6 +140,7 @@ def _load_all() -> None:
     for name in _PRELOADED:
         import_module(name)
     price_usd(Usage(), "o4-mini")  # reads the price list
+    address_flags("")  # compiles the signs, which takes a third of a short script's time
     # time_machine loads pytest where it is installed, which takes longer than all the rest.
     sys.modules.setdefault("pytest", None)  # type: ignore[arg-type]  # as the import system has it
     import_module("time_machine")
@@ -130,7 +151,7 @@ def _load_all() -> None:
 def run(connection_fd: int) -> None:
     """Evaluate the answer of the first message, and send the result message."""
     client = RpcClient(connection_fd)
-    job = ScriptJob.model_validate(client.first_message()["job"])
+    job: ScriptJob = client.receive().content
     job.limits.apply_to_this_process()
     set_own_prices(job.prices)
     # The lines that a script printed before a crash are kept.
@@ -158,19 +179,19 @@ async def _evaluate(job: ScriptJob, client: RpcClient, clock: ScriptClock) -> No
     try:
         done = await _outcome(job, client, judge, clock)
     except Mind2Web2Error as error:
-        done = {"error": error_as_json(error)}
+        done = Done(error=error)
     with suppress(OSError, ValueError, AttributeError):  # the script may have replaced or closed it
         sys.stdout.flush()
-    # After the result message, the run may end the process at any moment.
+    # After the last message, the run may end the process at any moment.
     try:
-        client.note("done", **done)
-    except (ValueError, TypeError, RecursionError) as error:
+        client.send(Message("done", done))
+    except Exception as error:  # whatever keeps a script's result from being sent
         failure = EvalScriptError(f"script {job.call.script_path.name} returned an unusable result: {error}")
-        client.note("done", error=error_as_json(failure))
+        client.send(Message("done", Done(error=failure)))
 
 
-async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock: ScriptClock) -> Message:
-    judge = ScriptJudge(client, run_judge, job.task_id, job.call.answer_name)
+async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock: ScriptClock) -> Done:
+    judge = AnswerJudge(run_judge, job.task_id, job.call.answer_name)
     if job.cache_is_mirrored:
         use_mirror(job.cache_dir, RunMirror(client))
     captures = captured_by_run() if job.with_captures else None
@@ -180,9 +201,9 @@ async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock
     log_unseen_errors(logger, modules=("",))
 
     async def ask_run(request: ServiceRequest, _ask: AskService) -> Any:
-        reply = await client.ask("service", request=asdict(request))
-        judge.note_service(ServiceAnswer.model_validate(reply["record"]))
-        return reply["answer"]
+        answer, record = await client.ask("service", request=request)
+        judge.note_service(record)
+        return answer
 
     recorder = InputRecorder(job.call.script_path, is_only_one=True)
     with (
@@ -195,14 +216,14 @@ async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock
         async with LoopGuard(job.limits.block_s):
             # The run enforces --answer_timeout.
             result = await script_result(job.call, judge, cache, logger, timeout_s=None)
-    return {
-        "result": result,
-        "ledger": ledger_as_json(judge.ledger),
-        "looked_up": sorted(cache.looked_up),
-        "captured": cache.captured,
-        "is_listed": cache.is_listed,
-        "inputs": recorder.inputs(clock.reading(recorder.sources())).model_dump(mode="json"),
-    }
+    return Done(
+        result=result,
+        ledger=judge.ledger,
+        looked_up=cache.looked_up,
+        captured=cache.captured,
+        is_listed=cache.is_listed,
+        inputs=recorder.inputs(clock.reading(recorder.sources())),
+    )
 
 
 def _logger(job: ScriptJob, client: RpcClient) -> logging.Logger:
@@ -242,27 +263,16 @@ class Blob:
     """A page's texts and images in the run, which keeps them while one of them is in use here."""
 
     def __init__(self, client: RpcClient, number: int) -> None:
-        self.number = number
+        self._number = number
         weakref.finalize(self, client.note_later, "release", blob=number)
 
-
-class PageText(HashedText):
-    """A page's text, or a name for an image of it; messages to the run contain a reference to the blob."""
-
-    blob: Blob
-
-    @classmethod
-    def of(cls, text: str, sha256: str, blob: Blob) -> PageText:
-        """Return a text with its digest."""
-        made = cls(text)
+    def text(self, text: str, sha256: str) -> PageText:
+        """Return one of them: its content, or a name for an image."""
+        made = PageText(text)
         made._sha256 = sha256
-        made.blob = blob
+        made.reference = (self._number, sha256)
+        made.owner = self
         return made
-
-    @property
-    def reference(self) -> dict[str, Any]:
-        """Return the reference that messages contain instead of this text."""
-        return {"blob": self.blob.number, "sha256": self.sha256}
 
 
 class RunPages(PageLibrary):
@@ -284,25 +294,22 @@ class RunPages(PageLibrary):
         is_captured_by_run = request.capture is not None and request.capture is self._captured_by_run
         if request.capture is not None and not is_captured_by_run:
             await _capture(request, request.capture)
-        reply = await self._client.ask(
+        page, number, text, digests = await self._client.ask(
             "page",
             url=request.url,
-            settings=asdict(request.settings),
+            settings=request.settings,
             with_images=request.with_images,
             with_capture=is_captured_by_run,
             is_noted=request.cache is not request.shared_cache,
         )
-        blob = Blob(self._client, reply["blob"])
-        return page_from(
-            reply["fields"],
-            PageText.of(reply["text"], reply["text_sha256"], blob),
-            tuple(PageText.of(f"image {sha256}", sha256, blob) for sha256 in reply["images"]),
-        )
+        blob = Blob(self._client, number)
+        images = tuple(blob.text(f"image {sha256}", sha256) for sha256 in digests[1:])
+        with_texts: PreparedPage = replace(page, text=blob.text(text, digests[0]), images=images)
+        return with_texts
 
     async def images_of(self, page: PreparedPage) -> list[str]:
         """Return a page's images, which only the run has."""
-        references = [image.reference for image in page.images if isinstance(image, PageText)]
-        return [str(await self._client.ask("image", image=reference)) for reference in references]
+        return [await self._client.ask("image", image=image) for image in page.images]
 
     async def note_stored(self, cache: PageCache) -> None:
         """Do nothing: the run has noted it."""
@@ -360,7 +367,7 @@ class RunJudge:
         self.endpoint = endpoint
         self._client = client
         self._templates: list[type[BaseModel]] = []
-        self._template_messages: list[Message] = []
+        self._names: list[TemplateName] = []
 
     async def judgment(
         self,
@@ -370,14 +377,14 @@ class RunJudge:
         limit: Limit,  # noqa: ARG002 (the run enters its own)
     ) -> Judgment:
         """Return what ``RecordedJudge.judgment`` returns."""
-        reply = await self._client.ask(
+        judgment: Judgment = await self._client.ask(
             "judgment",
-            messages=[with_texts(message, _reference) for message in request.messages],
-            template=self._template_message(request.template),
+            messages=list(request.messages),
+            template=self._name_of(request.template),
             extra=dict(request.extra),
-            subject=asdict(subject),
+            subject=subject,
         )
-        return Judgment.model_validate(reply)
+        return judgment
 
     async def gate(
         self,
@@ -387,49 +394,25 @@ class RunJudge:
         skip_reason: str | None,
     ) -> str | None:
         """Return what ``RecordedJudge.gate`` returns."""
-        reply = await self._client.ask(
-            "gate", subject=asdict(subject), ordinal=ordinal, skip_reason=skip_reason
+        reason: str | None = await self._client.ask(
+            "gate", subject=subject, ordinal=ordinal, skip_reason=skip_reason
         )
-        return None if reply is None else str(reply)
+        return reason
 
-    def check(self, message: Message) -> Message:
-        """Validate a judge's reply by the script's own template, which only this process has."""
+    def check(self, template: int, text: str) -> str | None:
+        """Return why a judge's reply does not fill the script's own template, which only this process has."""
         try:
-            read_template(Completion(text=message["text"]), self._templates[message["template"]])
+            read_template(Completion(text=text), self._templates[template])
         except InvalidOutputError as problem:
-            return {"value": str(problem)}
-        except Exception as error:
-            # A template's own code may raise anything: the question fails with that error.
-            return {"error": error_as_json(error)}
-        return {"value": None}
+            return str(problem)
+        return None
 
-    def _template_message(self, template: type[BaseModel] | None) -> Message | None:
+    def _name_of(self, template: type[BaseModel] | None) -> TemplateName | None:
         if template is None:
             return None
         if template is BinaryEvalResult:
-            return {"number": None}
+            return None, template.__name__, {}
         if template not in self._templates:
-            form = {"name": template.__name__, "form": template.model_json_schema()}
-            self._template_messages.append({"number": len(self._templates), **form})
+            self._names.append((len(self._templates), template.__name__, template.model_json_schema()))
             self._templates.append(template)
-        return self._template_messages[self._templates.index(template)]
-
-
-@watching
-class ScriptJudge(AnswerJudge):
-    """The client of a script in a process of its own, which reports every failure to the run at once."""
-
-    def __init__(self, client: RpcClient, run: RunJudge, task_id: str, answer_name: str) -> None:
-        super().__init__(run, task_id, answer_name)
-        self._client = client
-
-    def fail(self, failure: Failure) -> Failure:
-        """Count this as a failure for good, here and in the run."""
-        if self._latch.failure is None:
-            self._client.note("failed", error=error_as_json(failure))
-        return self._latch.fail(failure)
-
-
-def _reference(value: Any) -> Any:
-    """Return the reference that messages contain instead of a text or image of the run."""
-    return value.reference if isinstance(value, PageText) else value
+        return self._names[self._templates.index(template)]

@@ -6,7 +6,6 @@ import pytest
 import pytest_asyncio
 from servers.toothed_site import BEHIND, FACT, ToothedSite
 
-from mind2web2.capture.browser import Browser
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
 from mind2web2.capture.page.visit import Visit
@@ -16,12 +15,12 @@ LONG_S = 20.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def tools():
+async def tools(browser):
     """The site with teeth, the proxy and the browser, for all tests of this module."""
     with ToothedSite() as site:
-        network = NetworkSettings(host_map=site.host_map, trusted_keys=(site.spki,))
+        network = NetworkSettings(host_map=site.host_map)
         settings = CaptureSettings(network=network, load_timeout_s=LONG_S)
-        async with FilteringProxy(network) as proxy, Browser(settings) as browser:
+        async with FilteringProxy(network) as proxy:
             yield site, settings, proxy, browser
 
 

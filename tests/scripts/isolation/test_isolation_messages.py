@@ -4,32 +4,31 @@ import asyncio
 import json
 import logging
 import os
+import pickle
 import socket
 from collections import Counter
+from enum import Enum
 from multiprocessing.connection import Connection
 
 import pytest
 from pydantic import BaseModel, Field
 
 from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
-from mind2web2.judge.protocol import JudgeLedger, Rejection
 from mind2web2.judge.store import judgment_key
-from mind2web2.llm_client.chat import ChatRequest, Usage
+from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.structured_output import schema_of
-from mind2web2.pages.captures import DoubtfulPageError, PreparedPage
+from mind2web2.pages.captures import DoubtfulPageError
 from mind2web2.prompts import HashedText
 from mind2web2.scripts.isolation.rpc import (
+    MAX_MESSAGE_BYTES,
+    Message,
+    PageText,
     RpcConnection,
     encoded,
-    error_as_json,
     error_from,
-    fields_of,
-    ledger_as_json,
-    ledger_from,
-    page_from,
     schema_proxy,
 )
-from mind2web2.scripts.isolation.run import BlobStore, relay_record
+from mind2web2.scripts.isolation.run import RunService
 from mind2web2.scripts.isolation.worker import RelayHandler
 
 
@@ -41,58 +40,59 @@ class Lake(BaseModel):
     neighbour: "Lake | None" = None
 
 
+class Shade(str, Enum):  # noqa: UP042 (as scripts write it)
+    """A script's own text."""
+
+    DEEP = "deep"
+
+
+class Depth(int):
+    """A script's own number."""
+
+
+def sent(content):
+    """Return what the other process receives."""
+    return pickle.loads(encoded(Message("note", content))).content
+
+
 @pytest.mark.parametrize(
     "error", [CaptureError("gone"), DoubtfulPageError("for now"), JudgeUnavailableError("out"), KeyError("x")]
 )
 def test_errors_are_what_they_were(error):
-    """Ours by their class, others by its name."""
-    told = error_from(error_as_json(error))
-    assert (type(told).__name__, str(told)) == (type(error).__name__, str(error))
-    assert isinstance(told, type(error)) == (not isinstance(error, KeyError))
+    """Ours keep their class, others its name."""
+    received = sent(error)
+    assert (type(received).__name__, str(received)) == (type(error).__name__, str(error))
+    assert isinstance(received, type(error)) == (not isinstance(error, KeyError))
 
 
 def test_an_unknown_error_is_an_exception_of_its_name():
     """The name selects one of our errors, and nothing else of their module."""
-    assert type(error_from({"name": "Literal"})).__bases__ == (Exception,)
+    assert type(error_from("Literal", "")).__bases__ == (Exception,)
 
 
-def test_a_ledger_comes_back():
-    """With every field, so that none that is added is left behind."""
-    ledger = JudgeLedger(
-        served=Counter({("m", None): 2, (None, "f"): 1}),
-        first_created="a",
-        last_created="b",
-        usage=Usage(1, 2, 3, 4, 5, 6, 7, 0.5),
-        rejections=[Rejection("node", None, "no")],
-        doubts=["one"],
-    )
-    assert ledger_from(json.loads(json.dumps(ledger_as_json(ledger)))) == ledger
-    assert vars_of(ledger).keys() == {name for name in vars_of(ledger) if vars_of(ledger)[name] is not None}
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Shade.DEEP, "deep"),
+        (Depth(80), 80),
+        ({"lakes": [Depth(3), (Shade.DEEP,)]}, {"lakes": [3, ("deep",)]}),
+        (Lake(name="Como"), {"name": "Como"}),
+        (HashedText("deep"), "deep"),
+        (Counter({("m", None): 2}), Counter({("m", None): 2})),
+        ("half a character \ud83d", "half a character \ud83d"),
+    ],
+)
+def test_a_scripts_own_objects_are_sent_as_plain_values(value, plain):
+    """The run does not have their classes."""
+    received = sent(value)
+    assert received == plain
+    assert type(received) is type(plain)
 
 
-def vars_of(ledger):
-    """Return a ledger's fields."""
-    return {name: getattr(ledger, name) for name in type(ledger).__dataclass_fields__}
-
-
-def test_a_page_comes_back():
-    """Texts and images apart."""
-    text, images = HashedText("deep"), (HashedText("image"),)
-    page = PreparedPage(
-        url="https://a.example",
-        kind="web",
-        sha256="1",
-        text=text,
-        text_chars=4,
-        text_chars_stored=9,
-        images=images,
-        notes=("cut",),
-        troubles=("bot wall",),
-        times_halved=1,
-        captured_at="now",
-        doubt="odd",
-    )
-    assert page_from(json.loads(json.dumps(fields_of(page))), text, images) == page
+def test_a_message_that_is_too_long_is_refused():
+    """It is refused before it is sent."""
+    with pytest.raises(ValueError, match="the limit is 64 MB"):
+        encoded(Message("note", "x" * (MAX_MESSAGE_BYTES + 1)))
 
 
 def test_a_schema_proxy_asks_the_same_question():
@@ -107,25 +107,36 @@ def test_a_schema_proxy_asks_the_same_question():
 class Server:
     """Replies as a question says."""
 
-    def __init__(self):
+    def __init__(self, connection):
         """Begin without notes."""
         self.notes = []
         self.asked = asyncio.Event()
+        self._connection = connection
 
-    async def answered(self, message, ask_script):
-        """Do what the question says."""
-        if message["kind"] == "wait":
-            self.asked.set()
-            await asyncio.Event().wait()
-        if message["kind"] == "check":
-            return await ask_script("check", text=message["text"])
-        if message["kind"] == "fail":
-            raise JudgeError("it failed")
-        return message["value"]
+    def text(self, blob, sha256):
+        """Return a text of the run."""
+        return {(1, "a"): HashedText("page")}[blob, sha256]
 
-    def note(self, message):
+    async def wait(self):
+        """Never reply."""
+        self.asked.set()
+        await asyncio.Event().wait()
+
+    async def check(self, text):
+        """Ask the script."""
+        return await self._connection.ask("check", text=text)
+
+    async def fail(self):
+        """Raise an error."""
+        raise JudgeError("it failed")
+
+    async def echo(self, value):
+        """Return the value."""
+        return value
+
+    def keep(self, note):
         """Keep a note."""
-        self.notes.append(message)
+        self.notes.append(note)
 
 
 class Script:
@@ -135,14 +146,17 @@ class Script:
         """Use this socket."""
         self._connection = Connection(os.dup(end.fileno()))
 
-    def send(self, *messages):
-        """Send messages."""
-        for message in messages:
-            self._connection.send_bytes(encoded(message))
+    def ask(self, number, name, **arguments):
+        """Ask a question."""
+        self.send(Message("ask", arguments, name, number))
+
+    def send(self, message):
+        """Send a message."""
+        self._connection.send_bytes(encoded(message))
 
     async def reply(self):
         """Return the next message."""
-        return json.loads(await asyncio.to_thread(self._connection.recv_bytes))
+        return pickle.loads(await asyncio.to_thread(self._connection.recv_bytes))
 
 
 @pytest.fixture
@@ -150,9 +164,9 @@ async def script():
     """Return a script's end of a connection, the server, the task that serves it, and the raw socket."""
     ours, theirs = socket.socketpair()
     reader, writer = await asyncio.open_connection(sock=ours)
-    server = Server()
-    connection = RpcConnection(reader, writer, server)
-    serving = asyncio.create_task(connection.result_message())
+    connection = RpcConnection(reader, writer)
+    server = Server(connection)
+    serving = asyncio.create_task(connection.served(server))
     yield Script(theirs), server, serving, theirs
     await connection.close()
     serving.cancel()
@@ -162,63 +176,59 @@ async def script():
 
 
 async def test_questions_are_answered_side_by_side(script):
-    """One that takes its time keeps no other waiting; it may be taken back."""
+    """A slow question does not delay the others, and may be cancelled."""
     end, server, serving, _ = script
-    end.send({"kind": "wait", "number": 1}, {"kind": "echo", "number": 2, "value": "deep"})
-    assert await end.reply() == {"kind": "reply", "to": 2, "value": "deep"}
+    end.ask(1, "wait")
+    end.ask(2, "echo", value="deep")
+    assert await end.reply() == Message("reply", "deep", number=2)
     await server.asked.wait()
-    end.send({"kind": "cancel", "question": 1}, {"kind": "fail", "number": 3}, {"kind": "note"})
-    assert (await end.reply())["error"] == {"name": "JudgeError", "text": "it failed"}
-    end.send({"kind": "done", "result": 1})
-    assert await serving == {"kind": "done", "result": 1}
-    assert server.notes == [{"kind": "note"}]
+    end.send(Message("cancel", number=1))
+    end.ask(3, "fail")
+    end.send(Message("note", {"note": "x"}, "keep"))
+    error = (await end.reply()).content
+    assert (type(error), str(error)) == (JudgeError, "it failed")
+    end.send(Message("done", 1))
+    assert await serving == 1
+    assert server.notes == ["x"]
 
 
 async def test_a_script_is_asked_in_between(script):
     """As whether a reply fills its own template."""
     end, _, _, _ = script
-    end.send({"kind": "check", "number": 1, "text": "?"})
+    end.ask(1, "check", text="?")
     asked = await end.reply()
-    end.send({"kind": "reply", "to": asked["number"], "value": "too shallow"})
-    assert await end.reply() == {"kind": "reply", "to": 1, "value": "too shallow"}
+    end.send(Message("reply", "too shallow", number=asked.number))
+    assert await end.reply() == Message("reply", "too shallow", number=1)
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        {"kind": "echo", "number": "one"},
-        {"kind": "cancel"},
-        {"kind": "reply", "value": 1},
-    ],
-)
-async def test_an_invalid_message_ends_the_service(script, sent):
+async def test_a_text_of_the_run_is_sent_as_its_reference(script):
+    """The run finds its own text in the place of the script's."""
+    end, _, _, _ = script
+    text = PageText("image a")
+    text.reference = (1, "a")
+    end.ask(1, "echo", value=[text])
+    assert await end.reply() == Message("reply", ["page"], number=1)
+
+
+@pytest.mark.parametrize("invalid", [b"no pickle", pickle.dumps(1), encoded(Message("note", {}, "unknown"))])
+async def test_an_invalid_message_ends_the_service(script, invalid):
     """The run then has no result of that answer."""
-    end, _, serving, _ = script
-    end.send(sent)
-    with pytest.raises((KeyError, ValueError, TypeError)):
+    _, _, serving, theirs = script
+    Connection(os.dup(theirs.fileno())).send_bytes(invalid)
+    with pytest.raises((pickle.UnpicklingError, AttributeError)):
         await serving
-
-
-def test_pages_are_kept_until_they_are_released():
-    """Each text once, however often its page is asked for."""
-    blobs = BlobStore()
-    lake, same = HashedText("x" * 10), HashedText("x" * 10)
-    numbers = [blobs.hold((text,)) for text in (lake, same)]
-    blobs.release(numbers[0])
-    assert blobs.text({"blob": numbers[1], "sha256": same.sha256}) is lake
-    with pytest.raises(KeyError):
-        blobs.text({"blob": numbers[0], "sha256": lake.sha256})
 
 
 def test_a_record_is_logged_as_it_was(caplog):
     """With a format that does not fit its arguments, its traceback and extras, which are text."""
-    sent = []
-    handler = RelayHandler(lambda _kind, **content: sent.append(content), "answer")
+    notes = []
+    handler = RelayHandler(lambda _name, **arguments: notes.append(arguments), "answer")
     record = logging.makeLogRecord(
         {"msg": "100% sure of %d", "args": ("x",), "levelno": 40, "metres": 80, "name": "n"}
     )
     handler.emit(record)
-    relay_record(json.loads(json.dumps(sent[0])), logging.getLogger("tests.relay"))
+    service = RunService(None, ("task", "answer"), None, None, logging.getLogger("tests.relay"), None)
+    service.log(**sent(notes[0]))
     [relayed] = caplog.records
     assert relayed.getMessage() == "100% sure of %d ('x',)"
     assert (relayed.levelno, relayed.created, relayed.metres) == (40, record.created, "80")

@@ -1,4 +1,4 @@
-"""``mind2web2 judgments``: export stored judgments, and import those of others."""
+"""``mind2web2 merge`` and ``judgments``: bring results together, and hand judgments on."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import DATABASE_URLS, Subcommands, add_folder_options, file_or_database, paths_of
-from mind2web2.cli.suggestions import suggested_command
+from mind2web2.cli.settings import suggested_command
 from mind2web2.errors import UsageError
 from mind2web2.utils.text import check_name
 
 if TYPE_CHECKING:
     from mind2web2.judge.store import JudgeIdentity
 
-DESCRIPTION = """\
+JUDGMENTS = """\
 Every judge reply is kept in eval_results/AGENT/judgments.sqlite3. An exported file lets anybody score the
 same answers again, offline: run_eval.py --agent_name AGENT --llm_provider replay --judgments FILE
 
@@ -26,9 +26,10 @@ same answers again, offline: run_eval.py --agent_name AGENT --llm_provider repla
 
 
 def add_command(commands: Subcommands) -> None:
-    """Add ``judgments`` to ``mind2web2``."""
+    """Add ``merge`` and ``judgments`` to ``mind2web2``."""
+    _add_merge(commands)
     parser = commands.add_parser(
-        "judgments", help="export or import the judge's replies", description=DESCRIPTION
+        "judgments", help="export or import the judge's replies", description=JUDGMENTS
     )
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     for name, summary, handler in (
@@ -136,3 +137,47 @@ def _store_path(options: argparse.Namespace) -> Path:
     from mind2web2.judge.store import FILE_NAME
 
     return paths_of(options).eval_results_root / check_name("agent", options.agent) / FILE_NAME
+
+
+MERGE = """\
+Bring result folders together: results, judgments and costs of all their agents. The sources are only read;
+the same command again changes nothing, and continues a merge that was killed.
+
+  mind2web2 evaluate my_agent --shard 1/2      on one machine, --shard 2/2 on another
+  mind2web2 merge machine_1/eval_results machine_2/eval_results --into eval_results
+
+Two different results of one answer, other judges and other scripts are named as conflicts, and never
+resolved silently. Exit status: 0, or 1 where there are conflicts.
+"""
+
+
+def _add_merge(commands: Subcommands) -> None:
+    parser = commands.add_parser(
+        "merge", help="bring results of several machines together", description=MERGE
+    )
+    parser.add_argument(
+        "sources", metavar="FOLDER", nargs="+", type=Path, help="the eval_results/ of a machine"
+    )
+    parser.add_argument(
+        "--into", metavar="DIR", type=Path, required=True, help="the eval_results/ that takes them all"
+    )
+    parser.set_defaults(run=run_merge)
+
+
+def run_merge(options: argparse.Namespace) -> int:
+    """Merge and return the exit status: 1 where there are conflicts."""
+    from mind2web2.cli.console import counted, line, plain_console, warnings_on
+    from mind2web2.cli.results.tables import print_metrics
+    from mind2web2.runs.merging import merge_results
+
+    console = plain_console()
+    with warnings_on(console):
+        report = merge_results(options.sources, options.into)
+    for agent, summary in report.summaries.items():
+        print_metrics(console, summary)
+        results = counted(report.results[agent], "new result")
+        line(console, f"{agent}: {results} and {counted(report.judgments[agent], 'new judgment')}")
+    for conflict in report.conflicts:
+        line(console, f"Conflict: {conflict}")
+    line(console, f"{counted(len(report.conflicts), 'conflict')}. Results: {options.into}")
+    return 1 if report.conflicts else 0

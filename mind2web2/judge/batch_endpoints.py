@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import UsageError
-from mind2web2.judge.batch.state import BatchError, BatchFolder, JobInput, JobRecord
+from mind2web2.judge.batch_state import BatchError, BatchFolder, JobInput, JobRecord
 from mind2web2.llm_client.chat import ReplyPart
 from mind2web2.llm_client.failures import RequestFailedError, Service, one_line
 from mind2web2.llm_client.openai_protocol import (

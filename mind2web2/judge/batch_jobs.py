@@ -17,14 +17,14 @@ from typing import Any, Self
 from uuid import uuid4
 
 from mind2web2.errors import JudgeError, JudgeUnavailableError
-from mind2web2.judge.batch.endpoints import (
+from mind2web2.judge.batch_endpoints import (
     BatchEndpoints,
     BatchPace,
     BatchReport,
     BatchTransfer,
     JobProgress,
 )
-from mind2web2.judge.batch.state import (
+from mind2web2.judge.batch_state import (
     BatchFolder,
     Collector,
     IsStored,

@@ -21,9 +21,9 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     UsageError,
 )
-from mind2web2.judge.batch.endpoints import BatchPace, batch_endpoints
-from mind2web2.judge.batch.jobs import BatchClient, BatchJobs
-from mind2web2.judge.batch.state import BatchFolder
+from mind2web2.judge.batch_endpoints import BatchPace, batch_endpoints
+from mind2web2.judge.batch_jobs import BatchClient, BatchJobs
+from mind2web2.judge.batch_state import BatchFolder
 from mind2web2.judge.store import judgment_key
 from mind2web2.llm_client.base_client import AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest, Usage

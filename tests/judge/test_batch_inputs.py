@@ -4,7 +4,7 @@ import asyncio
 import math
 import tracemalloc
 
-from mind2web2.judge.batch.state import BatchFolder, Collector, line_frame
+from mind2web2.judge.batch_state import BatchFolder, Collector, line_frame
 from mind2web2.llm_client.chat import JsonBody
 from mind2web2.prompts import HashedText
 

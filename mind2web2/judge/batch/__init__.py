@@ -1,1 +1,0 @@
-"""Judging by the providers' batch endpoints."""

@@ -211,7 +211,7 @@ def test_custom_nodes_take_any_object(kind, result, passed):
     assert tree_nodes(evaluator.get_summary())["given"]["evidence"]["decided_by"] == "script"
 
 
-def test_custom_nodes_go_where_they_are_told():
+def test_custom_nodes_go_below_their_parent():
     """Parent and critical are as given, by name or in order."""
     evaluator = started()
     group = evaluator.add_parallel("group", "")
@@ -274,7 +274,7 @@ async def test_the_summary_shows_what_changed_since_the_last_one():
     assert tree_nodes(evaluator.get_summary())["root"]["status"] == "partial"
 
 
-async def test_reading_the_score_between_verifications_skips_nobody():
+async def test_reading_the_score_between_verifications_skips_none():
     """In a sequence, an early score shows later leaves as skipped; they are judged all the same."""
     judge = ScriptedJudge()
     evaluator = started(judge, strategy=AggregationStrategy.SEQUENTIAL)

@@ -81,7 +81,7 @@ def test_what_a_script_has_set_itself_says_so():
     assert "evidence" not in tree_as_dict(root)
 
 
-def test_a_verdict_that_a_script_has_set_otherwise_is_told():
+def test_a_verdict_that_a_script_has_set_otherwise_is_reported():
     """The evidence stays, with what it came to; a verdict of the script's own cannot be overruled."""
     votes = tuple(Vote(trial=trial, supported=True, reasoning="r") for trial in (1, 2))
     judged, own = node("judged"), node("own")
@@ -96,7 +96,7 @@ def test_a_verdict_that_a_script_has_set_otherwise_is_told():
     assert "overruled" not in tree_as_dict(own)
 
 
-def test_a_superseded_verdict_is_told():
+def test_a_superseded_verdict_is_reported():
     """A leaf behind the end of a sequence shows what it was before."""
     late = node("late", score=1.0, status="passed")
     root = node("root", strategy="sequential", children=[node("first", status="failed"), late])

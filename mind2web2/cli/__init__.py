@@ -47,7 +47,6 @@ def command_modules() -> tuple[ModuleType, ...]:
     from mind2web2.cli import benchmark, pages, serve
     from mind2web2.cli.results import (
         check_judge,
-        compare,
         metrics,
         rejudge,
         show,
@@ -56,7 +55,7 @@ def command_modules() -> tuple[ModuleType, ...]:
         view,
     )
 
-    looking = (show, view, metrics, compare, rejudge, verify_results, transfer)
+    looking = (show, view, metrics, rejudge, verify_results, transfer)
     return (benchmark, pages, check_judge, evaluate, serve, *looking)
 
 

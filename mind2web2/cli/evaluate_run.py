@@ -39,9 +39,9 @@ from mind2web2.cli.settings import (
     suggested_forgetting,
 )
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, StorageError, UsageError
-from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge, keyed_part
-from mind2web2.judge.protocol import Admission, RunUsage
+from mind2web2.judge.limits import BATCH_CAUTION, Admission, Budget
+from mind2web2.judge.protocol import RunUsage
 from mind2web2.judge.store import FILE_NAME, CheckRecord, JudgmentStore, last_check
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, own_prices
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of

@@ -489,6 +489,7 @@ def _given(options: argparse.Namespace, *names: str) -> str:
 def _conflicts(options: argparse.Namespace) -> Iterator[str]:
     is_replay = options.llm_provider == REPLAY
     is_shared = str(options.judgments).startswith(DATABASE_URLS)
+    yield from _cluster_conflicts(options)
     if options.judgments is not None and not is_replay and not is_shared:
         yield "--judgments FILE goes with --llm_provider replay; a judge shares postgresql://HOST/DATABASE"
     if is_shared and is_replay:
@@ -511,7 +512,6 @@ def _conflicts(options: argparse.Namespace) -> Iterator[str]:
         )
     if options.batch and options.max_llm_requests is not None:
         yield "--max_llm_requests does not limit a batch: leave it out with --batch"
-    yield from _cluster_conflicts(options)
     yield from _capture_conflicts(options)
     yield from _script_conflicts(options)
 
@@ -527,12 +527,12 @@ def _cluster_conflicts(options: argparse.Namespace) -> Iterator[str]:
         return
     if options.llm_provider == REPLAY:
         yield "a replay asks no judge, and reads a file of this machine: leave --engine ray out"
-    elif not str(options.judgments).startswith(DATABASE_URLS):
-        yield "the nodes of a cluster share judgments: add --judgments postgresql://HOST/DATABASE"
     if here := _given(options, "batch", "self_debug", "headed", "cdp_url"):
         yield f"{here} belongs to one machine: leave it out with --engine ray"
     if options.isolate is False:
         yield "--no_isolate is for debugging on one machine: leave it out with --engine ray"
+    if not str(options.judgments).startswith(DATABASE_URLS):
+        yield "the nodes of a cluster share judgments: add --judgments postgresql://HOST/DATABASE"
 
 
 def _own_browser_conflicts(options: argparse.Namespace) -> Iterator[str]:

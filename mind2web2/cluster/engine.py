@@ -28,7 +28,7 @@ from mind2web2.errors import (
     StorageError,
     UsageError,
 )
-from mind2web2.judge.budget import Budget
+from mind2web2.judge.limits import Budget
 from mind2web2.judge.protocol import RunUsage, TaskUsage
 from mind2web2.judge.shared_store import SharedJudgmentStore
 from mind2web2.judge.transfer import judgments_named

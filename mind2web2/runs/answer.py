@@ -24,7 +24,8 @@ from mind2web2.errors import (
     StorageError,
 )
 from mind2web2.judge.caching import AnswerJudge, RecordedJudge
-from mind2web2.judge.protocol import DualSemaphore, JudgeLedger, rounded_usd
+from mind2web2.judge.limits import DualSemaphore
+from mind2web2.judge.protocol import JudgeLedger, rounded_usd
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.store import CheckRecord
 from mind2web2.pages.captures import SharedCaptures
@@ -186,6 +187,12 @@ class ScriptTime:
     as_of: datetime | None = None
     zone: str | None = None
 
+    @classmethod
+    def recorded(cls, made_from: Provenance | None) -> ScriptTime:
+        """Return the clock that the script of a result read, the real one where it read none."""
+        clock = None if made_from is None else made_from.inputs.clock
+        return cls() if clock is None else cls(recorded_moment(clock), known_zone(clock.zone))
+
 
 _REAL_TIME = ScriptTime()
 
@@ -317,9 +324,7 @@ def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
     if run.as_of is not None:
         return ScriptTime(moment_of(job.answer, run.as_of))
     found = latest_result(job.folder / "results") if run.judge.is_replay else None
-    made_from = None if found is None else provenance_in(found.content)
-    clock = None if made_from is None else made_from.inputs.clock
-    return _REAL_TIME if clock is None else ScriptTime(recorded_moment(clock), known_zone(clock.zone))
+    return ScriptTime.recorded(None if found is None else provenance_in(found.content))
 
 
 async def _evaluate(job: AnswerJob, run: RunParts, text: str) -> tuple[dict[str, Any], bool]:

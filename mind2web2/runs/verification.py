@@ -1,34 +1,36 @@
-"""Checks an agent's results: each is replayed in a temporary folder and compared with the stored one."""
+"""Checks an agent's results: each answer is judged again from stored judgments, and the results compared."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
-import shutil
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from sqlite3 import connect
 from typing import Any, Literal, NamedTuple
 
 from mind2web2.capture.models import NetworkSettings
+from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.caching import REPLAY_ENDPOINT, JudgeSettings, RecordedJudge
-from mind2web2.judge.protocol import DualSemaphore
-from mind2web2.judge.store import FILE_NAME, NAMED_FILE
+from mind2web2.judge.limits import DualSemaphore
+from mind2web2.judge.store import FILE_NAME, NAMED_FILE, JudgmentStore
 from mind2web2.judge.transfer import EXPORT_SUFFIX, open_for_replay, reading, source_of
+from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
-from mind2web2.rubric.verdicts import is_score
-from mind2web2.runs.answer import AnswerOutcome, RunParts
-from mind2web2.runs.answers import RunFolders, TaskWork, answer_files
+from mind2web2.runs.answer import RunParts, ScriptTime, evaluated
+from mind2web2.runs.answers import AnswerSetting, answer_files, read_answer
 from mind2web2.runs.freshness import PresentReader
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.provenance import NO_PROVENANCE, Present, Provenance, provenance_in
-from mind2web2.runs.reader import leaves_of, other_score_by_tree, score_by_tree
+from mind2web2.runs.reader import leaves_of, other_score_by_tree
 from mind2web2.runs.results import EDITED, LoadedResult, answer_dir, latest_result, newest_result_name
-from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
 from mind2web2.runs.summaries import (
     ALL_RESULTS_NAME,
     SUMMARY_NAME,
@@ -38,18 +40,25 @@ from mind2web2.runs.summaries import (
 )
 from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.scripts.isolation.run import Isolation
+from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import mirror, read_regular_file, text_sha256
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import mapping, mappings, natural_key
 
 Kind = Literal["wrong", "stale", "missing"]
 # The remedy: evaluate; evaluate although the result looks valid; name the file of judgments; look at the
-# script; put the answer back; write the summaries again.
-Cure = Literal["evaluate", "overwrite", "judgments", "script", "answer", "summaries"]
+# script; put the answer back.
+Cure = Literal["evaluate", "overwrite", "judgments", "script", "answer"]
 
+# From the gravest on.
+KINDS: tuple[Kind, ...] = ("wrong", "stale", "missing")
 _MAX_NAMED = 5
+_AT_ONCE = 9
+_ANSWER_TIMEOUT_S = 3600.0
 # These keys differ in every replay, or are compared apart.
 _NOT_COMPARED = frozenset({"provenance", "run", "doubts", "time_seconds", "judge_usage", "barred"})
+
+log = logging.getLogger(__name__)
 
 
 class Finding(NamedTuple):
@@ -61,18 +70,24 @@ class Finding(NamedTuple):
 
 
 @dataclass
-class AnswerCheck:
-    """The findings about one answer and its newest result, where one can be read."""
+class Check:
+    """The findings about an answer, or about the summaries of a task or of all tasks.
 
-    task_id: str
-    answer_name: str
-    found: LoadedResult | None
+    Args:
+        task_id: ``None`` for all tasks.
+        answer_name: ``None`` for summaries.
+        found: the newest result, where one can be read.
+    """
+
+    task_id: str | None = None
+    answer_name: str | None = None
+    found: LoadedResult | None = None
     findings: list[Finding] = field(default_factory=list)
 
     @property
     def place(self) -> str:
-        """Return task and answer for messages."""
-        return f"{self.task_id}/{self.answer_name}"
+        """Return the name of the checked object for messages."""
+        return "/".join(filter(None, (self.task_id, self.answer_name))) or "all tasks"
 
     @property
     def content(self) -> Mapping[str, Any]:
@@ -80,34 +95,13 @@ class AnswerCheck:
         return {} if self.found is None else self.found.content
 
     @property
-    def score(self) -> float | None:
-        """Return the score of the result."""
-        score = self.content.get("final_score")
-        return float(score) if is_score(score) else None
-
-    @property
-    def tree_score(self) -> float | None:
-        """Return the score that follows from the leaves of its tree."""
-        return score_by_tree(self.content)
+    def gravest(self) -> Finding | None:
+        """Return the finding whose remedy settles the others as well, ``None`` where all is correct."""
+        return min(self.findings, key=lambda finding: KINDS.index(finding.kind), default=None)
 
     def add(self, kind: Kind, text: str, cure: Cure) -> None:
         """Add a finding."""
         self.findings.append(Finding(kind, text, cure))
-
-    @property
-    def needs_replay(self) -> bool:
-        """Tell whether a replay can add something: the result is not known to be wrong or stale."""
-        settled = [found for found in self.findings if found.kind != "missing" or found.cure == "answer"]
-        return self.found is not None and all(found.cure == "script" for found in settled)
-
-
-class _Replay(NamedTuple):
-    """The settings of results that are replayed together."""
-
-    judgments: Path
-    judge: JudgeSettings
-    with_private_network: bool
-    variables: tuple[str, ...]
 
 
 def verified(
@@ -117,7 +111,7 @@ def verified(
     *,
     judge: Mapping[str, Any] | None,
     judgments: Path | None,
-) -> list[AnswerCheck]:
+) -> list[Check]:
     """Check the results of these tasks; only temporary folders are written.
 
     Args:
@@ -128,24 +122,28 @@ def verified(
         UsageError: a file of judgments is damaged.
     """
     reader = PresentReader(paths, agent_name, judge=judge)
-    checks: list[AnswerCheck] = []
-    replays: dict[_Replay, list[AnswerCheck]] = {}
+    own = paths.eval_results_root / agent_name / FILE_NAME
+    checks: list[Check] = []
+    replays: dict[Path, list[Check]] = defaultdict(list)
     for task_id in task_ids:
         for name, reason in _answer_names(paths, agent_name, task_id):
             folder = answer_dir(paths.eval_results_root, agent_name, task_id, name)
-            check = AnswerCheck(task_id, name, latest_result(folder / "results"))
+            check = Check(task_id, name, latest_result(folder / "results"))
             checks.append(check)
-            made_from = provenance_in(check.content)
-            if check.found is None:
-                _add_lacking(check, folder / "results", reason)
-            else:
+            if check.found is not None:
                 _compare(check, folder / name, reader.present(task_id, name, check.content), reason)
-            if made_from is not None and check.needs_replay:
-                own = paths.eval_results_root / agent_name / FILE_NAME
-                if path := judgments or _judgments_of(check, made_from, own):
-                    replays.setdefault(_replay(made_from, path), []).append(check)
-    for replay, some in replays.items():
-        _compare_replayed(paths, agent_name, replay, some)
+            elif newest := newest_result_name(folder / "results"):
+                check.add("wrong", f"its newest result {newest} is damaged", "evaluate")
+            else:
+                check.add("missing", reason or "no result", "evaluate")
+            made_from = provenance_in(check.content)
+            # A replay adds nothing where the result is known to be wrong or stale.
+            if made_from is None or any(finding.cure != "script" for finding in check.findings):
+                continue
+            if path := judgments or _judgments_of(check, made_from, own):
+                replays[path].append(check)
+    for path, some in replays.items():
+        asyncio.run(_compare_replays(paths, agent_name, path, some))
     return checks
 
 
@@ -161,14 +159,7 @@ def _answer_names(paths: PathConfig, agent_name: str, task_id: str) -> list[tupl
     return [(name, reasons.get(name)) for name in sorted(names, key=natural_key)]
 
 
-def _add_lacking(check: AnswerCheck, folder: Path, reason: str | None) -> None:
-    if newest := newest_result_name(folder):
-        check.add("wrong", f"its newest result {newest} is damaged", "evaluate")
-    else:
-        check.add("missing", reason or "no result", "evaluate")
-
-
-def _compare(check: AnswerCheck, copy: Path, present: Present, reason: str | None) -> None:
+def _compare(check: Check, copy: Path, present: Present, reason: str | None) -> None:
     """Add the findings that need no replay."""
     result = check.content
     changes = present.changes_since(result)
@@ -176,7 +167,7 @@ def _compare(check: AnswerCheck, copy: Path, present: Present, reason: str | Non
         check.add("wrong", EDITED, "evaluate")
     elif reason is not None:
         check.add("missing", f"its score does not count: {reason}", "evaluate")
-    for key, value in (("task_id", check.task_id), ("answer_name", check.answer_name)):
+    for key, value in (("task_id", str(check.task_id)), ("answer_name", str(check.answer_name))):
         own = str(result.get(key, value)).removesuffix(".md")
         if own not in (value.removesuffix(".md"), "unknown_answer"):
             check.add("wrong", f"its {key} is {own!r}: it is the result of something else", "overwrite")
@@ -195,7 +186,7 @@ def _compare(check: AnswerCheck, copy: Path, present: Present, reason: str | Non
         _compare_copy(check, copy, made_from, present)
 
 
-def _compare_copy(check: AnswerCheck, copy: Path, made_from: Provenance, present: Present) -> None:
+def _compare_copy(check: Check, copy: Path, made_from: Provenance, present: Present) -> None:
     try:
         text = read_regular_file(copy).decode().replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError):
@@ -206,7 +197,7 @@ def _compare_copy(check: AnswerCheck, copy: Path, made_from: Provenance, present
         check.add("wrong", f"the copy {copy.name} differs from the judged answer", "overwrite")
 
 
-def _judgments_of(check: AnswerCheck, made_from: Provenance, own: Path) -> Path | None:
+def _judgments_of(check: Check, made_from: Provenance, own: Path) -> Path | None:
     """Return the file with a result's judgments; ``None``, with a finding, where it is missing or changed."""
     source = made_from.replayed_from
     path = own if source is None else Path(source.path)
@@ -220,63 +211,48 @@ def _judgments_of(check: AnswerCheck, made_from: Provenance, own: Path) -> Path 
     return path
 
 
-def _replay(made_from: Provenance, judgments: Path) -> _Replay:
-    judge = made_from.judge
-    settings = JudgeSettings(
-        "replay",
-        judge.model,
-        judge.temperature,
-        judge.reasoning_effort,
-        None if judge.endpoint == REPLAY_ENDPOINT else judge.endpoint,
-        max_images=judge.max_images,
-        extra_body=judge.extra_body,
-    )
-    variables = tuple(name for name in made_from.inputs.variables if name in os.environ)
-    return _Replay(judgments, settings, made_from.with_private_network, variables)
-
-
-def _compare_replayed(
-    paths: PathConfig, agent_name: str, replay: _Replay, checks: Sequence[AnswerCheck]
+async def _compare_replays(
+    paths: PathConfig, agent_name: str, judgments: Path, checks: Sequence[Check]
 ) -> None:
-    """Judge answers again from stored judgments, and add the differences."""
+    """Judge answers again from a file of judgments, and add the differences."""
+    library, places = PageLibrary(), asyncio.Semaphore(_AT_ONCE)
+    limits = DualSemaphore(asyncio.Semaphore(1), asyncio.Semaphore(30))
     with tempfile.TemporaryDirectory(prefix="mind2web2-verify-") as folder:
         root = Path(folder)
-        work = [_task_work(paths, agent_name, check) for check in checks]
-        for check in checks:
-            # The replay takes the time of the stored result for its script's clock.
-            results = answer_dir(root, agent_name, check.task_id, check.answer_name) / "results"
-            results.mkdir(parents=True)
-            if check.found is not None:
-                shutil.copy(check.found.path, results)
-        for task_id in {check.task_id for check in checks}:
-            _link_pages(paths.cache_root / agent_name / task_id, root / "cache" / agent_name / task_id)
-        judgments = _copied(replay.judgments, root / FILE_NAME)
-        outcomes = asyncio.run(
-            _replayed(work, RunFolders(agent_name, root / "cache", root), replay, judgments)
-        )
-    for check, outcome in zip(checks, outcomes, strict=True):
-        if outcome.result is None:
-            check.add("missing", f"it cannot be replayed: {outcome.reason}", "judgments")
-        elif differences := list(_differences(check.content, outcome.result)):
-            more = f" and {len(differences) - _MAX_NAMED} more" if len(differences) > _MAX_NAMED else ""
-            text = f"its judgments give another result: {'; '.join(differences[:_MAX_NAMED])}{more}"
-            check.findings.insert(0, Finding("wrong", text, "overwrite"))
+
+        @cache
+        def pages_of(task_id: str) -> CacheFileSys:
+            return _linked_pages(paths.cache_root / agent_name / task_id, root / task_id)
+
+        async def compare(check: Check, store: JudgmentStore) -> None:
+            async with places:
+                made_from = provenance_in(check.content)
+                assert made_from is not None, "only such results are replayed"
+                parts = _parts(made_from, store, library, limits)
+                try:
+                    setting = _setting(paths, agent_name, check, pages_of(str(check.task_id)))
+                    text = read_answer(setting.answer.path)
+                    replayed = await evaluated(setting, parts, text, log, ScriptTime.recorded(made_from))
+                except (Mind2Web2Error, OSError) as error:
+                    reason = " ".join(str(error).split())
+                    check.add("missing", f"it cannot be replayed: {reason}", "judgments")
+                    return
+            if differences := list(_differences(check.content, replayed)):
+                more = f" and {len(differences) - _MAX_NAMED} more" if len(differences) > _MAX_NAMED else ""
+                text = f"its judgments give another result: {'; '.join(differences[:_MAX_NAMED])}{more}"
+                check.findings.insert(0, Finding("wrong", text, "overwrite"))
+
+        with open_for_replay(_copied(judgments, root / FILE_NAME)) as store:
+            await all_or_first_error(compare(check, store) for check in checks)
 
 
-def _task_work(paths: PathConfig, agent_name: str, check: AnswerCheck) -> TaskWork:
-    script = paths.find_script(check.task_id)
-    assert script is not None, "a result without its script is stale, and not replayed"
-    files = answer_files(paths.answers_root / agent_name / check.task_id)[0]
-    answers = tuple(answer for answer in files if answer.name == check.answer_name)
-    return TaskWork(check.task_id, answers, script.path, script.version)
-
-
-def _link_pages(pages: Path, folder: Path) -> None:
-    """Link a task's pages into a folder where a script may store others."""
-    folder.mkdir(parents=True, exist_ok=True)
+def _linked_pages(pages: Path, folder: Path) -> CacheFileSys:
+    """Return a task's pages in a folder where a script may store others."""
+    folder.mkdir()
     for path in pages.iterdir() if pages.is_dir() else ():
         if path.is_file():
             (folder / path.name).symlink_to(path.absolute())
+    return CacheFileSys(folder)
 
 
 def _copied(judgments: Path, copy: Path) -> Path:
@@ -289,22 +265,40 @@ def _copied(judgments: Path, copy: Path) -> Path:
     return copy
 
 
-async def _replayed(
-    work: Sequence[TaskWork], folders: RunFolders, replay: _Replay, judgments: Path
-) -> list[AnswerOutcome]:
-    with open_for_replay(judgments) as store:
-        network = NetworkSettings(allow_private_network=replay.with_private_network)
-        variables = {name: os.environ[name] for name in replay.variables}
-        parts = RunParts(
-            judge=RecordedJudge(replay.judge, None, store),
-            library=PageLibrary(),
-            limits=DualSemaphore(asyncio.Semaphore(1), asyncio.Semaphore(30)),
-            reuse=False,
-            answer_timeout_s=3600.0,
-            with_private_network=replay.with_private_network,
-            isolation=Isolation(network=network, variables=variables) if IS_POSSIBLE else None,
-        )
-        return await evaluate_work(work, folders, parts, Concurrency(), RunProgress())
+def _parts(
+    made_from: Provenance, store: JudgmentStore, library: PageLibrary, limits: DualSemaphore
+) -> RunParts:
+    """Return the parts of a run that replays a result."""
+    judge, is_private = made_from.judge, made_from.with_private_network
+    settings = JudgeSettings(
+        "replay",
+        judge.model,
+        judge.temperature,
+        judge.reasoning_effort,
+        None if judge.endpoint == REPLAY_ENDPOINT else judge.endpoint,
+        max_images=judge.max_images,
+        extra_body=judge.extra_body,
+    )
+    variables = {name: os.environ[name] for name in made_from.inputs.variables if name in os.environ}
+    isolation = Isolation(network=NetworkSettings(allow_private_network=is_private), variables=variables)
+    return RunParts(
+        judge=RecordedJudge(settings, None, store),
+        library=library,
+        limits=limits,
+        reuse=False,
+        answer_timeout_s=_ANSWER_TIMEOUT_S,
+        with_private_network=is_private,
+        isolation=isolation if IS_POSSIBLE else None,
+    )
+
+
+def _setting(paths: PathConfig, agent_name: str, check: Check, pages: CacheFileSys) -> AnswerSetting:
+    task_id = str(check.task_id)
+    script = paths.find_script(task_id)
+    assert script is not None, "a result without its script is stale, and not replayed"
+    files = answer_files(paths.answers_root / agent_name / task_id)[0]
+    [answer] = [answer for answer in files if answer.name == check.answer_name]
+    return AnswerSetting(agent_name, task_id, answer, script.path, script.version, pages)
 
 
 def _differences(stored: Mapping[str, Any], replayed: Mapping[str, Any]) -> Iterator[str]:
@@ -330,53 +324,54 @@ def _verdict(leaf: Mapping[str, Any]) -> str:
     return f"{leaf.get('status')} ({leaf.get('score')})"
 
 
-def summary_findings(paths: PathConfig, agent_name: str, task_id: str | None) -> list[Finding]:
-    """Return the differences between summaries and results: of one task, or of the agent and all agents."""
+def summaries_checked(paths: PathConfig, agent_name: str, task_id: str | None) -> Check:
+    """Compare summaries with results: those of one task, or of the agent and all agents."""
     root = paths.eval_results_root
+    check = Check(task_id)
     folder = root / agent_name if task_id is None else root / agent_name / task_id
     path = folder / SUMMARY_NAME
     if task_id is not None:
         entries = task_summary(task_answers(root, agent_name, task_id))
-        if not entries and not path.exists():
-            return []
-        scores = {entry["answer_name"]: entry["score"] for entry in entries if entry["score"] is not None}
-        stored = {entry.get("answer_name"): entry.get("score") for entry in mappings(_read(path))}
-        return _summary_findings(path, stored, scores, folder.glob("*/results/*.md.json"))
+        if entries or path.exists():
+            scores = {entry["answer_name"]: entry["score"] for entry in entries if entry["score"] is not None}
+            stored = {entry.get("answer_name"): entry.get("score") for entry in mappings(_read(path))}
+            _compare_summary(check, path, stored, scores, folder.glob("*/results/*.md.json"))
+        return check
     content = mapping(_read(path))
     tasks = mapping(content.get("tasks")) if content.get("missing_counted_as_zero") else None
-    derived = agent_metrics(agent_name, agent_answers(root, agent_name), tasks)
+    derived = json.loads(json.dumps(agent_metrics(agent_name, agent_answers(root, agent_name), tasks)))
     del derived["warnings"]
-    findings = _summary_findings(
-        path, content, json.loads(json.dumps(derived)), folder.glob("*/*/results/*.md.json")
-    )
+    _compare_summary(check, path, content, derived, folder.glob("*/*/results/*.md.json"))
     merged = root / ALL_RESULTS_NAME
     mirror(merged).pull(merged)
-    of_tasks = mapping(_read(merged))
     summaries = sorted(folder.glob(f"*/{SUMMARY_NAME}"))
     # A task without any scored answer has an empty summary, and no entry.
     by_task = {summary.parent.name: own for summary in summaries if (own := mappings(_read(summary)))}
-    stored = {task: mapping(agents).get(agent_name) for task, agents in of_tasks.items()}
-    return findings + _summary_findings(merged, stored, by_task, summaries)
+    stored = {task: mapping(agents).get(agent_name) for task, agents in mapping(_read(merged)).items()}
+    _compare_summary(check, merged, stored, by_task, summaries)
+    return check
 
 
-def _summary_findings(
-    path: Path, stored: Mapping[Any, Any], derived: Mapping[str, Any], sources: Iterable[Path]
-) -> list[Finding]:
+def _compare_summary(
+    check: Check, path: Path, stored: Mapping[Any, Any], derived: Mapping[str, Any], sources: Iterable[Path]
+) -> None:
     if not path.exists():
-        return [Finding("missing", f"there is no {path.name}", "summaries")]
+        check.add("missing", f"there is no {path.name}", "evaluate")
+        return
     if _read(path) is None:
-        return [Finding("wrong", f"{path.name} is damaged", "summaries")]
+        check.add("wrong", f"{path.name} is damaged", "evaluate")
+        return
     differing = [
         f"{key} {_short(stored.get(key))} (by the results {_short(value)})"
         for key, value in derived.items()
         if not _is_same(stored.get(key), value)
     ]
-    if not differing:
-        return []
-    # A run that was stopped has not summed up its last results.
-    written_ns = path.stat().st_mtime_ns
-    kind: Kind = "stale" if any(source.stat().st_mtime_ns > written_ns for source in sources) else "wrong"
-    return [Finding(kind, f"{path.name} differs from the results: {', '.join(differing)}", "summaries")]
+    if differing:
+        # A run that was stopped has not summed up its last results.
+        written_ns = path.stat().st_mtime_ns
+        is_older = any(source.stat().st_mtime_ns > written_ns for source in sources)
+        text = f"{path.name} differs from the results: {', '.join(differing)}"
+        check.add("stale" if is_older else "wrong", text, "evaluate")
 
 
 def _read(path: Path) -> Any:

@@ -355,9 +355,9 @@ class InputRecorder:
         _known_modules.update(read)
         found = {path: sha256 for path, sha256 in read.items() if path != str(self.script_path)}
         texts = [_content(str(self.script_path)), *map(_content, found)]
-        while texts:
+        while texts and (others := _known_modules.keys() - found.keys() - {str(self.script_path)}):
             imported = imported_names(texts.pop() or b"")
-            for path in _known_modules.keys() - found.keys() - {str(self.script_path)}:
+            for path in others:
                 if _module_name(path) in imported:
                     found[path] = _known_modules[path]
                     texts.append(_content(path))

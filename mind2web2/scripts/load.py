@@ -13,7 +13,7 @@ import itertools
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -59,20 +59,21 @@ _HELPERS = {
 
 def defer_verifications(tree: ast.Module) -> None:
     """Rewrite a script's syntax tree, unless the script has to run sequentially from its start."""
-    if must_be_sequential(tree):
+    nodes = list(ast.walk(tree))
+    if must_be_sequential(nodes):
         return
-    rewriter = _Rewriter(_names_never_read(tree))
-    for node in ast.walk(tree):
+    rewriter = _Rewriter(_names_never_read(nodes))
+    for node in nodes:
         if isinstance(node, ast.AsyncFunctionDef):
             node.body = [rewriter.statement(statement) for statement in node.body]
     ast.fix_missing_locations(tree)
 
 
-def _names_never_read(tree: ast.Module) -> set[str]:
+def _names_never_read(nodes: Iterable[ast.AST]) -> set[str]:
     """Return names that a script assigns and never reads, in any of its functions."""
     assigned: set[str] = set()
     read: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Name):
             (assigned if isinstance(node.ctx, ast.Store) else read).add(node.id)
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
@@ -191,18 +192,18 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Name(id=_HELPERS[helper], ctx=ast.Load()), place)
 
 
-def must_be_sequential(tree: ast.Module) -> bool:
+def must_be_sequential(nodes: Sequence[ast.AST]) -> bool:
     """Tell whether a script may use threads, or changes modules or objects that outlive an attempt."""
     modules: set[str] = set()
     lasting = set(_RECEIVED)
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom):
             modules.add((node.module or "").partition(".")[0])
         if isinstance(node, ast.Import):
             modules.update(alias.name.partition(".")[0] for alias in node.names)
         if isinstance(node, ast.Import | ast.ImportFrom):
             lasting.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-    changed = (part for node in ast.walk(tree) for part in _changed_parts(node))
+    changed = (part for node in nodes for part in _changed_parts(node))
     return bool(modules & _CONCURRENT) or any(_root_name(part) in lasting for part in changed)
 
 

@@ -24,7 +24,7 @@ from starlette.routing import Route
 
 from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.rubric.verdicts import Evidence, Outcome, aggregate
-from mind2web2.runs.reader import WrittenNode, leaves_of, written_tree
+from mind2web2.runs.reader import WrittenNode, leaf_facts, leaves_of, written_tree
 from mind2web2.statistics.paired import (
     Estimate,
     Labelled,
@@ -51,8 +51,7 @@ class JudgedLeaf:
     """A leaf that the judge decided.
 
     Args:
-        is_weak: something speaks against relying on the verdict: split votes, a quotation that was not found,
-            a page that looked wrong.
+        is_weak: the evidence is too weak to rely on the verdict, as for the bounds of a score.
         seen_sha256: of the claim and the pages, which is all that a label rests on.
         weight: how many judged leaves it stands for in a sample.
     """
@@ -174,12 +173,6 @@ def _leaves_of(key: AnswerKey, result: Mapping[str, Any]) -> Iterator[JudgedLeaf
             continue
         if evidence.decided_by != "judge":
             continue
-        groups = [evidence.votes, *(check.votes for check in evidence.pages)]
-        is_split = any(len({vote.supported for vote in group}) > 1 for group in groups)
-        is_unquoted = any(
-            vote.quote is not None and vote.quote.match == "not_found" for group in groups for vote in group
-        )
-        is_suspect = any(check.page is not None and check.page.troubles for check in evidence.pages)
         seen = json.dumps(
             [
                 evidence.claim,
@@ -195,7 +188,7 @@ def _leaves_of(key: AnswerKey, result: Mapping[str, Any]) -> Iterator[JudgedLeaf
             key,
             str(leaf.get("id")),
             supported=verdict.get("score") == 1.0,
-            is_weak=is_split or is_unquoted or bool(is_suspect),
+            is_weak=leaf_facts(leaf).is_weak,
             seen_sha256=hashlib.sha256(seen.encode()).hexdigest(),
         )
 
@@ -394,19 +387,12 @@ def _change(
 
 def _score_with(root: WrittenNode, verdicts: Mapping[str, bool]) -> float:
     """Return the score of a tree with other verdicts on some leaves."""
-    places = [
-        (node.children, place, child)
+    outcomes = {
+        id(node): Outcome(1.0, "passed") if verdicts[node.id] else Outcome(0.0, "failed")
         for node in root.walk()
-        for place, child in enumerate(node.children)
-        if child.id in verdicts and not child.children
-    ]
-    for children, place, child in places:
-        passed = Outcome(1.0, "passed") if verdicts[child.id] else Outcome(0.0, "failed")
-        children[place] = replace(child, verdict=passed)
-    score = aggregate(root)[id(root)].score
-    for children, place, child in places:
-        children[place] = child
-    return score
+        if not node.children and node.id in verdicts
+    }
+    return aggregate(root, outcomes)[id(root)].score
 
 
 def _is_current(leaf: JudgedLeaf | None, label: Label | None) -> bool:

@@ -43,6 +43,7 @@ def _project(tmp_path, monkeypatch):
         ),
         (["--ray_address", "10.0.0.1:6379"], "--ray_address goes with --engine ray"),
         ([*REPLAY, "--engine", "ray"], "leave --engine ray out"),
+        (["--engine", "ray", "--batch"], "--batch belongs to one machine: leave it out with --engine ray"),
         (["--engine", "ray"], "add --judgments postgresql://HOST/DATABASE"),
         ([*RAY, "--self_debug"], "--self_debug belongs to one machine: leave it out with --engine ray"),
         ([*RAY, "--no_isolate"], "leave it out with --engine ray"),

@@ -12,8 +12,8 @@ from servers.judge_server import VERDICT, JudgeServer, context_too_long, prompt_
 
 from mind2web2.cli import evaluate_main
 from mind2web2.errors import JudgeError
-from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.limits import Budget
 from mind2web2.judge.protocol import Subject
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
@@ -38,7 +38,7 @@ async def judge_at(server, budget=None):
             yield RecordedJudge(JudgeSettings("openai", "o4-mini"), client, store, budget=budget)
 
 
-async def told(run, number, words="", limit=None):
+async def failure_of(run, number, words="", limit=None):
     """Ask a question for one answer; return why there is no reply, ``None`` if there is one."""
     request = replace(REQUEST, messages=[{"role": "user", "content": f"{words} Is it {number}?"}])
     source = ("lake", f"answer_{number}.md")
@@ -53,13 +53,13 @@ async def asked(faults, budget=None):
     """Ask for an answer for each of these, one after the other; return how many were sent and what failed."""
     with JudgeServer(faults=faults) as server:
         async with judge_at(server, budget) as run:
-            errors = [error for number in range(len(faults)) if (error := await told(run, number))]
+            errors = [error for number in range(len(faults)) if (error := await failure_of(run, number))]
         assert run.usage.total().asked.requests == len(server.requests)
         return len(server.requests), errors
 
 
 @pytest.mark.parametrize("denial", [status(401, "bad"), QUOTA])
-async def test_nothing_is_sent_after_a_denial_for_all(denial):
+async def test_nothing_is_sent_after_a_rejection_of_all_requests(denial):
     """Whatever is asked then fails for the same reason."""
     sent, errors = await asked([denial, None, None])
     assert sent == 1
@@ -86,7 +86,7 @@ class SlowReply:
         return VERDICT
 
 
-async def test_a_reply_under_way_lifts_no_denial_for_all():
+async def test_a_reply_to_an_earlier_request_closes_no_circuit():
     """It was asked for before the key was revoked."""
     slow = SlowReply()
 
@@ -95,19 +95,19 @@ async def test_a_reply_under_way_lifts_no_denial_for_all():
 
     with JudgeServer(slow, faults=fault) as server:
         async with judge_at(server) as run:
-            early = asyncio.create_task(told(run, 0))
+            early = asyncio.create_task(failure_of(run, 0))
             await asyncio.to_thread(slow.is_asked.wait, 20)
-            assert "revoked" in await told(run, 1)
+            assert "revoked" in await failure_of(run, 1)
             slow.may_come.set()
             assert await early is None
-            assert "revoked" in await told(run, 2)
+            assert "revoked" in await failure_of(run, 2)
         assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("first", [[], [None]], ids=["at first", "later"])
 @pytest.mark.parametrize("denial", [status(402, "credit"), BLOCKED, status(404, "no route")])
 async def test_what_may_be_about_one_prompt_ends_no_run(first, denial):
-    """Neither before the first reply nor later, and a reply makes earlier denials count no more."""
+    """Neither before the first reply nor later, and a reply makes earlier rejections count no more."""
     faults = [*first, denial, None, *[denial] * (ENOUGH - 1), None, *[denial] * (ENOUGH - 1), None]
     sent, errors = await asked(faults)
     assert (sent, len(errors)) == (len(faults), 2 * ENOUGH - 1)
@@ -115,40 +115,40 @@ async def test_what_may_be_about_one_prompt_ends_no_run(first, denial):
 
 @pytest.mark.parametrize("first", [[], [None]], ids=["at first", "later"])
 @pytest.mark.parametrize("denial", [status(402, "credit"), status(403, "no"), status(404, "which?")])
-async def test_nothing_is_sent_after_denials_of_many_answers_in_a_row(first, denial):
+async def test_nothing_is_sent_after_rejections_of_many_answers_in_a_row(first, denial):
     """Then it is hardly about what they say."""
     sent, errors = await asked([*first, *[denial] * ENOUGH, None, None])
     assert sent == len(first) + ENOUGH
     assert len(errors) == ENOUGH + 2 and errors[-1] == errors[0]
 
 
-async def test_one_answer_that_is_denied_again_and_again_counts_once():
+async def test_one_answer_that_is_rejected_repeatedly_counts_once():
     """Others are asked."""
     with JudgeServer(faults=[BLOCKED] * ENOUGH) as server:
         async with judge_at(server) as run:
             for trial in range(ENOUGH):
-                assert "blocked" in await told(run, 0, words=f"Trial {trial}.")
-            assert await told(run, 1) is None
+                assert "blocked" in await failure_of(run, 0, words=f"Trial {trial}.")
+            assert await failure_of(run, 1) is None
 
 
-async def test_a_spent_budget_is_no_sign_of_a_judge_that_lets_in():
+async def test_a_spent_budget_is_no_accepted_request():
     """Who finds the budget spent has sent nothing."""
     budget = Budget(1e-9, "o4-mini")
     faults = [status(404, "which?")] * (ENOUGH - 1)
     with JudgeServer(faults=faults * 2) as server:
         async with judge_at(server) as run:
             for number in range(ENOUGH - 1):
-                await told(run, number)
+                await failure_of(run, number)
             run.budget = budget
-            assert "max_cost" in await told(run, ENOUGH - 1)
+            assert "max_cost" in await failure_of(run, ENOUGH - 1)
             run.budget = None
-            await told(run, ENOUGH)
+            await failure_of(run, ENOUGH)
             assert len(server.requests) == ENOUGH
-            await told(run, ENOUGH + 1)
+            await failure_of(run, ENOUGH + 1)
             assert len(server.requests) == ENOUGH
 
 
-async def test_other_failures_deny_nobody():
+async def test_other_failures_open_no_circuit():
     """Before any reply as well."""
     sent, errors = await asked([status(400, "bad parameter"), None])
     assert (sent, len(errors)) == (2, 1)
@@ -169,7 +169,7 @@ class EnteredLimit(asyncio.Semaphore):
         return await super().acquire()
 
 
-async def test_after_denials_of_many_answers_the_requests_in_flight_decide():
+async def test_after_rejections_of_many_answers_the_requests_in_flight_decide():
     """A reply to one of them lets the waiting requests pass."""
     slow, all_are_sent = SlowReply(), threading.Barrier(ENOUGH)
 
@@ -184,12 +184,12 @@ async def test_after_denials_of_many_answers_the_requests_in_flight_decide():
 
     with JudgeServer(reply, faults=fault) as server:
         async with judge_at(server) as run:
-            early = asyncio.create_task(told(run, 0, words="A slow one."))
+            early = asyncio.create_task(failure_of(run, 0, words="A slow one."))
             await asyncio.to_thread(slow.is_asked.wait, 20)
-            bad = (told(run, number, words="A bad one.") for number in range(1, ENOUGH + 1))
+            bad = (failure_of(run, number, words="A bad one.") for number in range(1, ENOUGH + 1))
             assert all("blocked" in error for error in await asyncio.gather(*bad))
             limit = EnteredLimit()
-            other = asyncio.create_task(told(run, 99, limit=limit))
+            other = asyncio.create_task(failure_of(run, 99, limit=limit))
             await limit.is_entered.wait()
             assert len(server.requests) == 1 + ENOUGH
             slow.may_come.set()
@@ -210,7 +210,7 @@ def evaluated(server, *options):
     return call(evaluate_main, *words)
 
 
-def test_a_wrong_key_costs_what_is_under_way(project):
+def test_a_wrong_key_costs_the_requests_in_flight(project):
     """Those that wait for their turn are not sent, and all answers have the one reason."""
     for number in range(8):
         project.add_answer(f"answer_{number}", f"Text {number}.")

@@ -61,7 +61,7 @@ async def test_a_judgment_of_one_machine_is_every_machines(machines, tmp_path):
 
 
 async def test_a_question_that_is_being_asked_is_waited_for(machines):
-    """The second worker gets the reply of the first one; then nobody holds the question."""
+    """The second worker gets the reply of the first one; then no worker holds the question."""
     one, other = machines
     is_held, is_waiting, order = asyncio.Event(), asyncio.Event(), []
 

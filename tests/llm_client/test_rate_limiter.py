@@ -84,7 +84,7 @@ def run(server, count, at_once=200):
 
 
 def test_a_server_without_limits_is_used_at_the_given_concurrency():
-    """After two rounds in which the window opens, two hundred are under way all the time."""
+    """After two rounds in which the window opens, two hundred are in flight all the time."""
     server = WindowedServer()
     took_s, slowdown = run(server, 4000)
     assert server.most_under_way == 200

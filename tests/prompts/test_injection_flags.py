@@ -101,7 +101,7 @@ def test_a_trick_is_found_however_far_down_it_stands():
     assert kinds(filler) == []
 
 
-def test_bits_are_told_from_padding():
+def test_bits_differ_from_padding():
     """A message is not the same few characters again and again."""
     assert kinds(f"a{bits('true')}") == ["invisible text"]
     assert kinds("a" + "\u200b\u200c" * 30) == []

@@ -102,7 +102,7 @@ def test_what_depends_on_it_anywhere_in_the_tree_is_refused(look, refused):
 
 
 def test_a_remembered_score_is_refused_as_well():
-    """It was right when it was read, and is not any more while a verdict is under way."""
+    """It was right when it was read, and no longer is while a verdict is pending."""
     leaf = node("leaf")
     root = node("root", children=[leaf])
     assert root.aggregated_score == 0.0

@@ -195,7 +195,7 @@ def test_half_a_verdict_changes_half_of_it():
     assert (root.aggregated_score, late.score) == (1.0, 1.0)
 
 
-def test_a_subtree_scored_before_it_was_added_is_scored_anew():
+def test_a_subtree_scored_before_it_was_added_is_scored_again():
     """What one tree remembers means nothing in another."""
     leaf = node("leaf")
     branch = node("branch", children=[leaf])

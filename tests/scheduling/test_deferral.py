@@ -1,4 +1,4 @@
-"""Verifications that nobody waits for: at the same time, right, finished in time, and nothing left behind."""
+"""Deferred verifications: at the same time, right, finished in time, and nothing left behind."""
 
 import asyncio
 import logging
@@ -82,7 +82,7 @@ def statuses(summary):
     return [node["status"] for node in summary["eval_breakdown"][0]["verification_tree"]["children"]]
 
 
-async def test_what_nobody_waits_for_runs_at_the_same_time(tmp_path):
+async def test_verifications_without_a_used_result_run_at_the_same_time(tmp_path):
     """Six leaves, two votes each; in program order only the votes of one go together."""
     judge, in_order = WatchedJudge(), WatchedJudge()
     assert await run(tmp_path, ALL + END, judge) == await run(tmp_path, ALL + END, in_order, SEQUENTIAL)
@@ -225,7 +225,7 @@ async def test_another_attempt_counts_once_in_a_run(tmp_path):
 @pytest.mark.parametrize(
     "change", ["setattr(first, 'status', 'failed')", "first.add_node(VerificationNode(id='x', desc='d'))"]
 )
-async def test_what_is_asked_for_is_not_changed_under_way(tmp_path, change):
+async def test_a_pending_verification_keeps_its_arguments(tmp_path, change):
     """Program order decides the leaf first."""
     body = f"    await evaluator.verify('c', first)\n    {change}\n    await evaluator.verify('d', second)\n"
     judge = WatchedJudge()
@@ -312,7 +312,7 @@ async def test_a_judge_that_fails_costs_the_result(tmp_path, end):
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_script_that_raises_leaves_nothing_under_way(tmp_path):
+async def test_a_script_that_raises_leaves_nothing_pending(tmp_path):
     """What has been asked for is paid for, and kept for the next evaluation: program order has it as well."""
     judge, in_order = WatchedJudge(), WatchedJudge()
     body = ALL + "    {}['x']\n"
@@ -364,7 +364,7 @@ async def test_a_time_limit_that_ends_a_wait_for_verdicts_is_no_result(tmp_path)
     assert outcome.startswith("JudgeError: the script stopped waiting for the judge on 'verdicts on")
 
 
-async def test_no_more_than_a_bounded_number_is_under_way(tmp_path):
+async def test_no_more_than_a_bounded_number_is_pending(tmp_path):
     """A script with hundreds of checks waits now and then."""
     body = (
         "    for number in range(300):\n"
@@ -400,7 +400,7 @@ async def test_a_mapping_of_fields_from_before_stays_what_it_was(tmp_path):
 
 
 async def test_nodes_of_a_scripts_own_class_are_waited_for(tmp_path):
-    """Only a plain leaf can do without its verdict meanwhile."""
+    """Only a plain leaf can be without its verdict until then."""
     body = (
         "    class Special(VerificationNode):\n        pass\n"
         "    special = Special(id='s', desc='d')\n    root.add_node(special)\n"

@@ -60,7 +60,7 @@ def names(leaves):
 
 
 async def test_an_outcome_is_there_when_it_is_finished():
-    """Whoever asks before waits."""
+    """A caller that asks before waits."""
     verdict = PendingVerdict(node("leaf"))
     assert verdict.status is None
     waiting = asyncio.create_task(verdict.outcome())
@@ -91,14 +91,14 @@ async def test_a_verdict_that_will_never_be_is_a_judge_error(leaf, name):
     ],
 )
 async def test_the_first_that_blocks_is_the_reason(statuses, expected):
-    """Those under way come before what is decided already."""
+    """Pending ones come before decided ones."""
     verdicts = [PendingVerdict(node(f"p{place}")) for place in range(len(statuses))]
     for verdict, status in zip(verdicts, statuses, strict=True):
         finish(verdict, status)
     assert await NotedPrerequisites("what is decided", tuple(verdicts)).skip_reason() == expected
 
 
-async def test_a_verdict_without_a_leaf_blocks_nobody():
+async def test_a_verdict_without_a_leaf_blocks_no_verification():
     """It stands nowhere in the tree."""
     verdict = PendingVerdict(None)
     finish(verdict, "failed")
@@ -116,7 +116,7 @@ def test_the_reason_names_leaf_and_status():
     assert noted_prerequisites(first, [], {}) == NotedPrerequisites(None)
 
 
-def test_what_is_under_way_is_listed_up_to_what_blocks_in_any_case():
+def test_pending_leaves_are_listed_up_to_the_first_that_blocks_in_any_case():
     """A failure ends the list; what comes after it cannot be the reason."""
     early, gate, late = (
         node("early", critical=True),
@@ -136,7 +136,7 @@ def test_what_is_under_way_is_listed_up_to_what_blocks_in_any_case():
     assert (found.decided, names(each.leaf for each in found.pending)) == (None, ["early", "late"])
 
 
-def test_a_node_is_not_its_own_prerequisite_while_others_are_under_way():
+def test_a_node_is_not_its_own_prerequisite_while_others_are_pending():
     """Naming the node itself is an error here as well."""
     leaf, other = node("leaf"), node("other")
     with pytest.raises(ValueError, match="'leaf' cannot be its own"):
@@ -153,7 +153,7 @@ def test_a_leaf_that_is_verified_again_does_not_wait_for_itself():
 
 
 def test_only_earlier_children_of_a_sequence_are_waited_for():
-    """Later ones, and any of a parallel parent, are nobody's prerequisites."""
+    """Later ones, and any of a parallel parent, are no prerequisites."""
     leaves = [node(name) for name in "abc"]
     root = node("root", strategy="sequential", children=leaves)
     assert [possible(leaf, [], leaves) for leaf in leaves] == [[], ["a"], ["a", "b"]]
@@ -180,14 +180,14 @@ def test_its_own_former_verdict_is_not_what_blocks_in_any_case():
 
 
 def test_an_earlier_failure_of_a_sequence_ends_the_list():
-    """What is under way behind it cannot be the reason; what is before it can."""
+    """A pending leaf behind it cannot be the reason; one before it can."""
     leaves = [node("a"), failed("b"), node("c"), node("d")]
     node("root", strategy="sequential", children=leaves)
     assert possible(leaves[3], [], [leaves[0], leaves[2]]) == ["a", "b"]
     assert possible(leaves[3], [], [leaves[2]]) == ["b"]
 
 
-def test_in_a_group_the_first_failure_and_all_that_is_under_way_are_listed_once():
+def test_in_a_group_the_first_failure_and_all_pending_leaves_are_listed_once():
     """Also where the group is both what blocks in any case and what may come to."""
     inside = [node("a"), failed("b"), failed("c"), node("d")]
     for leaf in inside:
@@ -207,7 +207,7 @@ def decided_at_last(pending, statuses):
 @given(EDITS, st.data())
 @settings(deadline=None)
 def test_in_the_end_the_reason_is_the_one_of_program_order(edits, data):
-    """Whatever is under way while a verification looks: once it is there, the tree names the same leaf."""
+    """Whatever is pending when prerequisites are recorded: once decided, the tree names the same leaf."""
     root = Shadow(VerificationNode(id="root", desc="root"))
     for number, edit in enumerate(edits):
         apply_edit(root, number, edit)

@@ -116,4 +116,4 @@ def test_everything_keeps_its_place():
 )
 def test_a_script_whose_changes_outlive_an_attempt_is_left_unchanged(source, expected):
     """Threads count as well: they run beside the script."""
-    assert must_be_sequential(ast.parse(source)) is expected
+    assert must_be_sequential(list(ast.walk(ast.parse(source)))) is expected

@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -78,9 +79,9 @@ class ObjectStore:
             "SSL_CERT_FILE": certifi.where(),
         }
 
-    @property
+    @cached_property
     def client(self):
-        """Return a client of the bucket."""
+        """A client of the bucket."""
         credentials = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
         return boto3.client("s3", endpoint_url=self.endpoint, region_name="us-east-1", **credentials)
 

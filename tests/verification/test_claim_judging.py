@@ -12,7 +12,7 @@ from scripted_judge import ScriptedJudge
 from mind2web2 import CacheFileSys
 from mind2web2.errors import CaptureError, JudgmentMissingError
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
-from mind2web2.judge.direct import ClientProvider
+from mind2web2.judge.protocol import ClientProvider
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import AnswerCache, PageLibrary
@@ -159,7 +159,7 @@ def without_times(evidence):
     return evidence.model_dump(exclude={"pages": {"__all__": {"page": {"captured_at"}}}})
 
 
-async def test_a_page_made_ready_in_vain_leaves_no_trace(tmp_path):
+async def test_a_prefetched_page_that_is_not_used_leaves_no_trace(tmp_path):
     """The answer rests on the pages that were checked, and on no other."""
     library = PageLibrary()
     cache = AnswerCache(stored(tmp_path, a="a", b="b"), library)

@@ -9,8 +9,8 @@ from evaluations import ANSWER, OTHER, PAGE, TASK, image, stored
 from pydantic import BaseModel
 from scripted_judge import ScriptedJudge
 
-from mind2web2.judge.direct import as_judge
-from mind2web2.judge.protocol import DualSemaphore
+from mind2web2.judge.limits import DualSemaphore
+from mind2web2.judge.protocol import as_judge
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.verification.extractor import EvaluatorConfig, Extractor, Verifier, create_evaluator
 
@@ -108,8 +108,8 @@ async def test_templates_are_filled_from_answer_and_page(tmp_path):
     assert client.questions[1].blocks["page"] == "Depth: 80 m"
 
 
-async def test_a_page_that_cannot_be_had_gives_an_empty_template(tmp_path):
-    """Nobody is asked."""
+async def test_an_unavailable_page_gives_an_empty_template(tmp_path):
+    """No question is asked."""
     extractor, _ = pair(ScriptedJudge([]), stored(tmp_path))
     assert await extractor.extract_from_url("which?", "https://lake.example/gone", Town) == Town()
 

@@ -9,8 +9,7 @@ from pydantic import BaseModel, Field, HttpUrl
 from scripted_judge import ScriptedJudge
 
 from mind2web2.errors import ContextTooLongError, JudgeDeclinedError, JudgeError, JudgeOutputError
-from mind2web2.judge.direct import as_judge
-from mind2web2.judge.protocol import Rejection
+from mind2web2.judge.protocol import Rejection, as_judge
 from mind2web2.verification.extractor import empty_instance
 
 GONE = "https://lake.example/gone"
@@ -105,7 +104,7 @@ async def test_anything_but_a_url_is_refused(source, tmp_path):
 
 
 @pytest.mark.parametrize("source", [GONE, "no url at all", "", " "])
-async def test_a_page_that_cannot_be_had_gives_an_empty_instance(source, tmp_path):
+async def test_an_unavailable_page_gives_an_empty_instance(source, tmp_path):
     """No judge is asked, and the record says why; the summary can still be written."""
     judge = ScriptedJudge([])
     evaluator = started(judge, stored(tmp_path))

@@ -129,7 +129,7 @@ def test_no_extra_instruction_is_not_mentioned(ask, nothing):
 @pytest.mark.parametrize(
     ("shown", "said"), [(page(), "Images of the page: 2."), (page(images=()), "No images are shown.")]
 )
-def test_the_judge_is_told_about_images(shown, said):
+def test_messages_describe_the_images(shown, said):
     """How many there are, or that there are none."""
     asked = question(verification_messages("t", "a", shown, "c", None))
     assert said in asked.text
@@ -145,7 +145,7 @@ def test_the_page_is_one_object_in_all_questions():
         assert parts[4]["image_url"]["url"] is shown.images[0]
 
 
-def test_the_judge_is_told_what_was_left_out():
+def test_messages_name_the_parts_left_out():
     """Outside the page's block, where no page can write."""
     page = PreparedPage(
         url="https://a.example",

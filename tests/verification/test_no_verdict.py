@@ -9,7 +9,7 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2.errors import JudgeError, WorkerError
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
-from mind2web2.judge.direct import ClientProvider
+from mind2web2.judge.protocol import ClientProvider
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.utils.workers import run_in_worker
 
@@ -57,8 +57,8 @@ def _die():
     os._exit(3)
 
 
-async def test_a_worker_that_dies_is_told_from_a_bad_document():
-    """So that what rests on it is judged anew next time."""
+async def test_a_worker_that_dies_differs_from_a_damaged_document():
+    """So that claims on it are judged again next time."""
     with pytest.raises(WorkerError, match="crashed its worker process"):
         await run_in_worker(_die, timeout_s=60)
 

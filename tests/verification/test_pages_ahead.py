@@ -37,7 +37,7 @@ async def test_the_next_pages_are_begun_and_no_more():
     assert sorted(workshop.given_up) == sorted(workshop.begun) == list("bcdef")
 
 
-async def test_a_page_that_cannot_be_had_is_no_error_yet():
+async def test_an_unavailable_page_is_no_error_yet():
     """It may never be asked for."""
     workshop = Workshop()
     async with pages_ahead(workshop.prepare, ["a", "gone", "b"], 3) as reach:

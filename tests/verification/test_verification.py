@@ -48,7 +48,7 @@ async def test_without_a_node_there_is_only_the_bool(opinion):
     assert evaluator.get_all_node_ids() == ["root"]
 
 
-async def test_verifying_again_decides_anew():
+async def test_a_second_verification_replaces_the_verdict():
     """The last verdict counts, and what was skipped or failed does not stick."""
     evaluator = started(ScriptedJudge([False, False, True, True]))
     leaf = evaluator.add_leaf("leaf", "", status="skipped")
@@ -184,7 +184,7 @@ async def test_any_spelling_finds_the_stored_page(cache):
     assert judge.questions[0].blocks["page"] == "Depth: 80 m"
 
 
-async def test_a_page_that_cannot_be_had_fails_without_a_question(cache):
+async def test_an_unavailable_page_fails_without_a_question(cache):
     """The evidence says why."""
     judge = ScriptedJudge()
     evaluator = started(judge, cache)
@@ -202,7 +202,7 @@ async def test_a_page_that_cannot_be_had_fails_without_a_question(cache):
     ]
 
 
-async def test_one_page_that_cannot_be_had_does_not_spoil_another(cache):
+async def test_an_unavailable_page_does_not_affect_another(cache):
     """The next source may still support the claim."""
     judge = ScriptedJudge()
     evaluator = started(judge, cache)
@@ -216,7 +216,7 @@ async def test_one_page_that_cannot_be_had_does_not_spoil_another(cache):
     "address", ["not a url", "http://[", "javascript:alert(1)", "https://a.example/\ud800"]
 )
 async def test_what_is_no_url_is_a_page_that_cannot_be_had(address, cache):
-    """Answers cite all sorts of things; the leaf fails and nobody else suffers."""
+    """Answers cite all sorts of things; the leaf fails, and no other is affected."""
     judge = ScriptedJudge()
     evaluator = started(judge, cache)
     leaf = evaluator.add_leaf("leaf", "")

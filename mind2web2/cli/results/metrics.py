@@ -1,4 +1,4 @@
-"""``mind2web2 metrics``: an agent's averages, how certain they are, and two agents side by side."""
+"""``mind2web2 metrics`` and ``compare``: the averages of an agent, and whether agents differ."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mind2web2.runs.score_matrix import ScoredAnswer
     from mind2web2.utils.path_config import PathConfig
 
-DESCRIPTION = """\
+METRICS = """\
 Average an agent's results into partial completion, success rate, pass@k, answer length and time, with 95%
 intervals; the numbers are also written to eval_results/AGENT/summary.json.
 
@@ -50,8 +50,8 @@ BELOW = 5
 
 
 def add_command(commands: Subcommands) -> None:
-    """Add ``metrics`` to ``mind2web2``."""
-    parser = commands.add_parser("metrics", help="average an agent's results", description=DESCRIPTION)
+    """Add ``metrics`` and ``compare`` to ``mind2web2``."""
+    parser = commands.add_parser("metrics", help="average an agent's results", description=METRICS)
     parser.add_argument(
         "agents",
         metavar="AGENT",
@@ -95,6 +95,7 @@ def add_command(commands: Subcommands) -> None:
     )
     add_folder_options(parser)
     parser.set_defaults(run=run)
+    _add_compare(commands)
 
 
 class _Agent(NamedTuple):
@@ -315,3 +316,102 @@ def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -
         line(console, f"Note: {suggested_forgetting(options, agent.name, agent.now.removed)}")
     if agent.not_written:
         line(console, f"Warning: the numbers were not stored: {agent.not_written}")
+
+
+COMPARE = """\
+Tell whether agents differ by more than chance: the paired difference of partial completion and success rate
+over the tasks that all have, with 95% intervals and p-values, the agents that are tied with the best one, the
+tasks with the largest differences, and the leaves whose verdicts differ, by cause.
+
+  mind2web2 compare old_agent new_agent
+  mind2web2 compare agent_a agent_b agent_c
+  mind2web2 compare main/eval_results/bot branch/eval_results/bot    two runs of one agent, by their folders
+  mind2web2 compare old_agent new_agent --fail_if_worse 0.02         for continuous integration
+
+Exit status: 0, or with --fail_if_worse 4 where a further agent is shown to be worse than the first.
+"""
+WORSE = 4
+
+
+def _add_compare(commands: Subcommands) -> None:
+    parser = commands.add_parser("compare", help="test whether agents differ", description=COMPARE)
+    parser.add_argument(
+        "agents",
+        metavar="AGENT",
+        nargs="+",
+        help="at least two agents under eval_results/, or folders of results such as other/eval_results/bot; "
+        "the first is the one that others are compared with",
+    )
+    parser.add_argument(
+        "--task_list", metavar="FILE", type=Path, help="ids of the tasks that count, one a line: missing is 0"
+    )
+    add_task_option(parser, "all that have results of every agent")
+    parser.add_argument(
+        "--fail_if_worse",
+        metavar="MARGIN",
+        nargs="?",
+        type=share,
+        const=0.0,
+        help="exit with status 4 if partial completion of a further agent is below that of the first by more "
+        "than MARGIN (default 0), as the whole 95%% interval shows",
+    )
+    parser.add_argument(
+        "--allow_unfair",
+        action="store_true",
+        help="compare although judge models, or the scripts of all tasks, are different",
+    )
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    add_folder_options(parser, "eval_results_root")
+    parser.set_defaults(run=run_compare)
+
+
+def run_compare(options: argparse.Namespace) -> int:
+    """Print the comparison and return the exit status: 4 where ``--fail_if_worse`` applies."""
+    from mind2web2.cli.console import plain_console
+    from mind2web2.cli.results.tables import print_ranking, print_verdict
+    from mind2web2.runs.answers import shard_caution
+    from mind2web2.runs.comparison import ranking
+    from mind2web2.runs.judgings import Judging, leaf_flips
+
+    names = [name.rstrip("/") for name in options.agents]
+    if len(set(names)) < max(2, len(names)):
+        raise UsageError("name at least two agents, each one once")
+    task_ids = chosen_tasks(options)
+    folders = {name: _results_folder(options, name) for name in names}
+    agents = {name: Judging.read(folder.parent, folder.name) for name, folder in folders.items()}
+    found = ranking(
+        [(name, own.answers) for name, own in agents.items()], task_ids, allow_unfair=options.allow_unfair
+    )
+    shards = {name: shard_caution(folder) for name, folder in folders.items()}
+    cautions = [f"{name}: {caution}" for name, caution in shards.items() if caution]
+    found = replace(found, warnings=(*cautions, *found.warnings))
+    first, *others = agents
+    leaves = {
+        name: {place: leaf for place, leaf in own.leaves.items() if place[0] in found.tasks}
+        for name, own in agents.items()
+    }
+    flips = {other: leaf_flips(leaves[first], leaves[other]) for other in others}
+    pairs = found.metrics["avg_score"].against(first)
+    margin = options.fail_if_worse
+    worse = [] if margin is None else [name for name, pair in pairs.items() if pair.is_worse_by(margin)]
+    if options.json:
+        content = found.summary() | {
+            "flipped_leaves": flips,
+            "worse": worse,
+        }
+        plain_console().print_json(json.dumps(content))
+    else:
+        print_ranking(plain_console(), found, flips)
+        if margin is not None:
+            print_verdict(plain_console(), found, worse, margin)
+    return WORSE if worse else 0
+
+
+def _results_folder(options: argparse.Namespace, name: str) -> Path:
+    """Return the folder of results that an argument names."""
+    if "/" in name:
+        folder = Path(name)
+    else:
+        folder = paths_of(options).eval_results_root / check_name("agent", name)
+    check_record(options, folder.parent, folder.name)
+    return folder

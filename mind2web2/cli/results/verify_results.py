@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from mind2web2.errors import UsageError
 from mind2web2.utils.text import check_name, name_list, natural_key
 
 if TYPE_CHECKING:
-    from mind2web2.runs.verification import AnswerCheck, Cure, Finding
+    from mind2web2.runs.verification import Check, Cure, Finding
     from mind2web2.utils.path_config import PathConfig
 
 DESCRIPTION = """\
@@ -43,8 +43,6 @@ Exit status: 0 everything is correct and up to date, 1 something is wrong, 2 not
 """
 
 _WRONG, _OUTDATED = 1, 3
-_ALL_TASKS = "all tasks"
-_KINDS = ("wrong", "stale", "missing")
 
 
 def add_command(commands: Subcommands) -> None:
@@ -84,12 +82,11 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the findings and return the exit status."""
-    from mind2web2.runs.verification import summary_findings, verified
+    from mind2web2.runs.verification import summaries_checked, verified
 
     agent_name = check_name("agent", options.agent)
     paths = paths_of(options)
-    root = paths.eval_results_root
-    check_record(options, root, agent_name)
+    check_record(options, paths.eval_results_root, agent_name)
     paths.script_versions()  # raises where a pinned version does not exist
     if options.judgments is not None and not options.judgments.is_file():
         raise UsageError(
@@ -97,21 +94,14 @@ def run(options: argparse.Namespace) -> int:
         )
     task_ids = _tasks(paths, agent_name, options.task_ids)
     answers = verified(paths, agent_name, task_ids, judge=_judge(options), judgments=options.judgments)
-    summaries = {task_id: summary_findings(paths, agent_name, task_id) for task_id in task_ids}
-    if options.task_ids is None:
-        summaries[_ALL_TASKS] = summary_findings(paths, agent_name, None)
+    places = task_ids if options.task_ids is not None else (*task_ids, None)
+    summaries = [summaries_checked(paths, agent_name, task_id) for task_id in places]
     if options.json:
         _print_json(answers, summaries)
     else:
         _print(options, answers, summaries)
-    kinds = {finding.kind for findings in _by_place(answers, summaries).values() for finding in findings}
+    kinds = {finding.kind for check in (*answers, *summaries) for finding in check.findings}
     return _WRONG if "wrong" in kinds else _OUTDATED if kinds else 0
-
-
-def _by_place(
-    answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]
-) -> dict[str, Sequence[Finding]]:
-    return {answer.place: answer.findings for answer in answers} | dict(summaries)
 
 
 def _judge(options: argparse.Namespace) -> dict[str, Any]:
@@ -139,101 +129,87 @@ def _tasks(paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None) -
     return sorted(wanted, key=natural_key)
 
 
-def _print(
-    options: argparse.Namespace, answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]
-) -> None:
+def _state(check: Check) -> str:
+    return "ok" if check.gravest is None else check.gravest.kind
+
+
+def _print(options: argparse.Namespace, answers: Sequence[Check], summaries: Sequence[Check]) -> None:
     from rich.table import Table
 
     from mind2web2.cli.console import line, number, plain_console
+    from mind2web2.runs.reader import score_by_tree
+    from mind2web2.runs.verification import KINDS
 
     console = plain_console()
     table = Table(title=f"Results of {options.agent}")
-    table.add_column("task", overflow="fold")
-    table.add_column("answer", overflow="fold")
-    table.add_column("score", justify="right")
-    table.add_column("recomputed", justify="right")
-    table.add_column("state")
-    for answer in answers:
-        numbers = (number(answer.score), number(answer.tree_score))
-        table.add_row(answer.task_id, answer.answer_name.removesuffix(".md"), *numbers, _state(answer))
-    console.print(table)
+    for heading in ("task", "answer", "score", "recomputed", "state"):
+        is_number = heading in ("score", "recomputed")
+        table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
     by_finding: dict[Finding, list[str]] = {}
-    for place, findings in _by_place(answers, summaries).items():
-        for finding in findings:
-            by_finding.setdefault(finding, []).append(place)
-    for finding, places in sorted(by_finding.items(), key=lambda item: _KINDS.index(item[0].kind)):
+    for check in (*answers, *summaries):
+        for finding in check.findings:
+            by_finding.setdefault(finding, []).append(check.place)
+    for check in answers:
+        task_id, _, stem = check.place.removesuffix(".md").rpartition("/")
+        numbers = (number(check.content.get("final_score")), number(score_by_tree(check.content)))
+        table.add_row(task_id, stem, *numbers, _state(check))
+    console.print(table)
+    for finding, places in sorted(by_finding.items(), key=lambda item: KINDS.index(item[0].kind)):
         text = " ".join(finding.text.split())
         line(console, f"{finding.kind.capitalize()}: {', '.join(places)}: {text}")
-    states = [_state(answer) for answer in answers]
-    counts = [f"{states.count(kind)} {kind}" for kind in _KINDS if kind in states]
+    states = [_state(check) for check in answers]
+    counts = [f"{states.count(kind)} {kind}" for kind in KINDS if kind in states]
     correct = f"correct and up to date: {states.count('ok')}"
     line(console, "; ".join([f"Answers: {len(states)}", correct, *counts]))
-    for text in _suggestions(options, answers, summaries):
-        line(console, text)
-
-
-def _suggestions(
-    options: argparse.Namespace, answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]
-) -> list[str]:
-    """Return one line for each remedy, with the answers that it is for."""
-    by_cure: dict[Cure, list[AnswerCheck]] = {}
-    for answer in answers:
-        if answer.findings:
-            # The remedy of the gravest finding settles the others as well.
-            worst = min(answer.findings, key=lambda finding: _KINDS.index(finding.kind))
-            by_cure.setdefault(worst.cure, []).append(answer)
-    lines = [
-        f"Next, for {', '.join(each.place for each in some)}: {_suggestion(options, cure, some, answers)}"
-        for cure, some in by_cure.items()
-    ]
-    names = [name for name, findings in summaries.items() if findings]
-    if names and not lines:
-        lines.append(f"Next, for {', '.join(names)}: {_suggestion(options, 'summaries', answers, answers)}")
-    return lines
+    by_cure: dict[Cure, list[Check]] = {}
+    # The remedy of an answer writes the summaries again.
+    for check in [check for check in answers if check.findings] or summaries:
+        if check.gravest is not None:
+            by_cure.setdefault(check.gravest.cure, []).append(check)
+    for cure, some in by_cure.items():
+        suggestion = _suggestion(options, cure, some, answers)
+        line(console, f"Next, for {', '.join(check.place for check in some)}: {suggestion}")
 
 
 def _suggestion(
-    options: argparse.Namespace, cure: Cure, some: Sequence[AnswerCheck], answers: Sequence[AnswerCheck]
+    options: argparse.Namespace, cure: Cure, some: Sequence[Check], answers: Sequence[Check]
 ) -> str:
     if cure == "script":
         return "see why the eval script returns another score than its rubric tree gives"
     if cure == "answer":
         return "put the answer back in its place, or remove its folder of results"
-    tasks = {answer.task_id: None for answer in some}
-    is_all = options.task_ids is None and len(tasks) == len({answer.task_id for answer in answers})
-    words = [] if is_all else [word for task_id in tasks for word in ("--task_id", task_id)]
+    tasks = dict.fromkeys(check.task_id for check in some)
+    is_all = None in tasks or tasks.keys() == {check.task_id for check in answers}
+    if options.task_ids is None and is_all:
+        tasks = {}
+    words = [word for task_id in tasks for word in ("--task_id", str(task_id))]
     words += [word for name, value in _judge(options).items() for word in (f"--judge_{name}", str(value))]
     words += ["--overwrite"] if cure in ("overwrite", "judgments") else []
     # An answer without a result of its own is judged as the others were.
-    like = next((each.content for each in (*some, *answers) if each.content.get("provenance")), None)
+    like = next((check.content for check in (*some, *answers) if check.content.get("provenance")), None)
     evaluate = suggested_evaluation(options, options.agent, like, *words)
     if cure == "judgments":
         return f"name their file with --judgments FILE, or ask again: {evaluate}"
     return f"{evaluate} (asks all its judgments again)" if cure == "overwrite" else evaluate
 
 
-def _state(answer: AnswerCheck) -> str:
-    return next((kind for kind in _KINDS if any(finding.kind == kind for finding in answer.findings)), "ok")
-
-
-def _print_json(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]) -> None:
+def _print_json(answers: Sequence[Check], summaries: Sequence[Check]) -> None:
     from mind2web2.cli.console import plain_console
+    from mind2web2.runs.reader import score_by_tree
 
     content = {
         "answers": [
             {
-                "task_id": answer.task_id,
-                "answer_name": answer.answer_name,
-                "path": None if answer.found is None else str(answer.found.path),
-                "score": answer.score,
-                "score_by_tree": answer.tree_score,
-                "record": _state(answer),
-                "findings": [finding._asdict() for finding in answer.findings],
+                "task_id": check.task_id,
+                "answer_name": check.answer_name,
+                "path": None if check.found is None else str(check.found.path),
+                "score": check.content.get("final_score"),
+                "score_by_tree": score_by_tree(check.content),
+                "record": _state(check),
+                "findings": [finding._asdict() for finding in check.findings],
             }
-            for answer in answers
+            for check in answers
         ],
-        "summaries": {
-            name: [finding._asdict() for finding in findings] for name, findings in summaries.items()
-        },
+        "summaries": {check.place: [finding._asdict() for finding in check.findings] for check in summaries},
     }
     plain_console().print_json(json.dumps(content))

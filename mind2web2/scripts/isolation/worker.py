@@ -53,6 +53,7 @@ _PRELOADED = (
     "mind2web2.llm_client.base_client",
     "mind2web2.capture.browser_manager",
     "filelock",
+    "importlib.readers",
 )
 # Captures by a browser of the script's own, which the run's limit does not count.
 _OWN_CAPTURES = 5

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
 from mind2web2.judge.caching import AnswerJudge
-from mind2web2.judge.protocol import DualSemaphore
+from mind2web2.judge.limits import DualSemaphore
 from mind2web2.pages.library import AnswerCache
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.scheduling import (

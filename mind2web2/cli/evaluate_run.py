@@ -266,10 +266,11 @@ async def _cluster(
         variables=_variables(options),
         prices=own_prices(),
     )
-    engine = RayEngine(ray, setup, judge.usage, store, judge.endpoint, judge.budget)
+    answers = sum(len(task.answers) for task in run.work)
+    engine = RayEngine(ray, setup, answers, judge.usage, store, judge.endpoint, judge.budget)
     async with engine.opened():
-        tasks, answers = options.max_concurrent_tasks, options.max_concurrent_answers
-        yield engine, Concurrency(tasks or _ALL, answers or _ALL, engine)
+        at_once = options.max_concurrent_tasks or _ALL, options.max_concurrent_answers or _ALL
+        yield engine, Concurrency(*at_once, engine)
 
 
 def _for_other_machines(options: argparse.Namespace) -> argparse.Namespace:

@@ -18,6 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
@@ -62,20 +63,21 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A certificate that nobody has vouched for, made for one server."""
+    """A self-signed certificate; ``spki`` is the base64 SHA-256 of its public key, as Chromium takes it."""
 
     context: ssl.SSLContext
     spki: str
 
-    @classmethod
-    def for_hosts(cls, hosts: list[str]) -> Self:
-        """Make one; ``spki`` is the base64 SHA-256 of its public key, as Chromium is told whom to trust."""
-        issued = trustme.CA().issue_cert(*hosts)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        issued.configure_cert(context)
-        public_key = x509.load_pem_x509_certificate(issued.cert_chain_pems[0].bytes()).public_key()
-        spki = public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-        return cls(context, base64.b64encode(hashlib.sha256(spki).digest()).decode())
+
+@cache
+def certificate() -> Certificate:
+    """Return the certificate of this process's servers; a client that trusts the key ignores the names."""
+    issued = trustme.CA().issue_cert("localhost", ADDRESS)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    issued.configure_cert(context)
+    public_key = x509.load_pem_x509_certificate(issued.cert_chain_pems[0].bytes()).public_key()
+    spki = public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return Certificate(context, base64.b64encode(hashlib.sha256(spki).digest()).decode())
 
 
 class SiteServer:
@@ -91,7 +93,7 @@ class SiteServer:
         self.root = root
         self.requests: list[Request] = []
         self._hosts = [*_folder_hosts(root), *more_hosts]
-        self._certificate = Certificate.for_hosts([*self._hosts, "localhost", ADDRESS])
+        self._certificate = certificate()
         self._stopping = threading.Event()
         self._server = _Listener((ADDRESS, port), self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))

@@ -39,9 +39,9 @@ from mind2web2.cli.settings import (
     suggested_forgetting,
 )
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, StorageError, UsageError
-from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge, keyed_part
-from mind2web2.judge.protocol import Admission, RunUsage
+from mind2web2.judge.limits import BATCH_CAUTION, Admission, Budget
+from mind2web2.judge.protocol import RunUsage
 from mind2web2.judge.store import FILE_NAME, CheckRecord, JudgmentStore, last_check
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, own_prices
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
@@ -250,10 +250,11 @@ async def _cluster(
         prices=own_prices(),
     )
     async with ray_connected(options.ray_address) as ray:
-        engine = RayEngine(ray, setup, judge.usage, store, judge.endpoint, judge.budget)
+        answers = sum(len(task.answers) for task in run.work)
+        engine = RayEngine(ray, setup, answers, judge.usage, store, judge.endpoint, judge.budget)
         async with engine.opened():
-            tasks, answers = options.max_concurrent_tasks, options.max_concurrent_answers
-            yield engine, Concurrency(tasks or _ALL, answers or _ALL, engine)
+            at_once = options.max_concurrent_tasks or _ALL, options.max_concurrent_answers or _ALL
+            yield engine, Concurrency(*at_once, engine)
 
 
 def _for_other_machines(options: argparse.Namespace) -> argparse.Namespace:

@@ -28,7 +28,7 @@ from mind2web2.errors import (
     StorageError,
     UsageError,
 )
-from mind2web2.judge.budget import Budget
+from mind2web2.judge.limits import Budget
 from mind2web2.judge.protocol import RunUsage, TaskUsage
 from mind2web2.judge.shared_store import SharedJudgmentStore
 from mind2web2.judge.transfer import judgments_named
@@ -69,6 +69,7 @@ class _Node:
 
     name: str
     actor: Any  # Ray's handles have the methods of the class
+    answers: int = 0  # that it evaluates now, or has offered to take
     is_lost: bool = False
     is_taken: asyncio.Event = field(default_factory=asyncio.Event)
     usage: dict[str, TaskUsage] = field(default_factory=dict)
@@ -170,6 +171,7 @@ class RayEngine:
     Args:
         ray: the module, connected.
         setup: for each node.
+        answers: to evaluate.
         usage: of the run, to which the nodes' is added.
         store: the agent's own judgments, to which the nodes' are added.
         endpoint: of the judge.
@@ -180,6 +182,7 @@ class RayEngine:
         self,
         ray: Any,
         setup: NodeSetup,
+        answers: int,
         usage: RunUsage,
         store: SharedJudgmentStore,
         endpoint: str,
@@ -187,6 +190,7 @@ class RayEngine:
     ) -> None:
         self._ray = ray
         self._setup = setup
+        self._unfinished = answers
         self._usage = usage
         self._store = store
         self._endpoint = endpoint
@@ -201,6 +205,7 @@ class RayEngine:
         self._offers: asyncio.Queue[_Node] = asyncio.Queue()
         self._taken: deque[_Node] = deque()
         self._turn = asyncio.Lock()
+        self._answer_ended = asyncio.Event()
         self._watching: asyncio.Task[None]
 
     @asynccontextmanager
@@ -212,7 +217,7 @@ class RayEngine:
         """
         self._watching = asyncio.create_task(self._watch())
         try:
-            self._taken.append(await self._offer())
+            self._offers.put_nowait(await self._offer())
             yield
             await self._close()
         finally:
@@ -237,7 +242,9 @@ class RayEngine:
         """
         lost: list[str] = []
         while len(lost) < MOST_LOSSES:
-            node = self._taken.popleft() if self._taken else await self._offer()
+            if lost:
+                await self.__aenter__()
+            node = self._taken.popleft()
             try:
                 outcome = await self._called(node, node.actor.evaluate.remote(NodeJob.of(job)))
             except _NodeLostError:
@@ -246,18 +253,23 @@ class RayEngine:
                 )
                 lost.append(node.name)
                 continue
+            finally:
+                node.answers -= 1
+                self._answer_ended.set()
             if isinstance(outcome, JudgeUnusableError):
                 raise JudgeUnusableError(f"{outcome} (node {node.name})")
             if outcome is None:
                 # Another process of that node judges it, of which nothing is known here.
                 await asyncio.sleep(_LOOK_EVERY_S)
                 return None
+            self._unfinished -= 1
             complete = await with_result(job, outcome)
             named = judgments_named(complete.result)
             node.unreported |= named
             if lost or complete.reused:  # who judged it may have ended before it reported its judgments
                 await self._keep(named)
             return complete
+        self._unfinished -= 1
         reason = f"{len(lost)} nodes were lost while they evaluated it: {', '.join(lost)}"
         return AnswerOutcome(job.task_id, job.answer.name, None, reason)
 
@@ -359,11 +371,17 @@ class RayEngine:
             node.is_lost = True
             self._failures[node_id] += 1
             self._serving.discard(node_id)
+            self._answer_ended.set()
             self._end(node)
 
     async def _offer_places(self, node: _Node) -> None:
         while True:
             await self._called(node, node.actor.admit.remote())
+            # Its share of the rest: in a short run the first node to open would take nearly all answers.
+            while node.answers * len(self._serving) >= self._unfinished > 0:
+                self._answer_ended.clear()
+                await self._answer_ended.wait()
+            node.answers += 1
             node.is_taken.clear()
             self._offers.put_nowait(node)
             await node.is_taken.wait()
@@ -425,7 +443,7 @@ class RayEngine:
             with suppress(_NodeLostError, MachineError, TimeoutError):
                 async with asyncio.timeout(_CLOSE_TIMEOUT_S):
                     await self._note(node, await self._called(node, node.actor.close.remote()))
-                    return
+        # Those of a report that was lost with the node, or is still on its way.
         await self._keep(node.unreported)
 
     def _end(self, node: _Node) -> None:

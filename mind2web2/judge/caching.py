@@ -25,12 +25,9 @@ from mind2web2.errors import (
     JudgmentMissingError,
     JudgmentStoreError,
 )
-from mind2web2.judge.budget import Budget
+from mind2web2.judge.limits import Budget, CircuitBreaker, GuardedLimit, HeldLimit
 from mind2web2.judge.protocol import (
     CheckedLimit,
-    CircuitBreaker,
-    GuardedLimit,
-    HeldLimit,
     JudgeSession,
     RunUsage,
     Subject,
@@ -51,9 +48,16 @@ from mind2web2.judge.store import (
     gate_key,
     judgment_key,
 )
-from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, ImageLimit, Limit, Usage
+from mind2web2.llm_client.chat import (
+    AsyncCalls,
+    ChatProvider,
+    ChatReply,
+    ChatRequest,
+    ImageLimit,
+    Limit,
+    Usage,
+)
 from mind2web2.llm_client.prices import price_usd, total_price_usd
-from mind2web2.llm_client.provider import AsyncCalls
 from mind2web2.llm_client.rate_limiter import Retries, SentRequests, Slowdown, counted_requests
 from mind2web2.scheduling import check_asking, watching
 from mind2web2.utils.aio import loop_turn, to_the_end

@@ -1,27 +1,34 @@
-"""The judge as the toolkit uses it: questions, limits, failures, circuit breaker and usage."""
+"""The judge as the toolkit uses it: questions, failures and usage; a judge that asks a client directly."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import (
     ContextTooLongError,
     ImagesRefusedError,
-    JudgeAccessError,
+    JudgeDeclinedError,
     JudgeError,
+    JudgeOutputError,
     JudgmentMissingError,
     Mind2Web2Error,
 )
 from mind2web2.judge.store import Judgment, ServiceAnswer
 from mind2web2.llm_client.chat import (
     NO_LIMIT,
+    AsyncCalls,
+    ChatProvider,
     ChatReply,
     ChatRequest,
     ImageLimit,
@@ -32,7 +39,6 @@ from mind2web2.llm_client.chat import (
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.llm_client.rate_limiter import Retries, Slowdown
 from mind2web2.scheduling import STOPPED, check_look, cut_off
-from mind2web2.utils.api_misuse import script_api
 
 Purpose = Literal["verify", "extract", "script"]
 Noted = Literal["doubts", "refused_downloads", "ignored_arguments"]
@@ -147,33 +153,6 @@ def usage_of(judgment: Judgment) -> Usage:
     return replace(tokens, judgments=1, requests=judgment.attempts, cost_usd=cost_usd)
 
 
-# Limits
-
-# Seconds between checks for free requests, and for a new answer to send its first ones.
-_CHECK_EVERY_S = 0.05
-_STEP_S = 0.03
-
-
-@script_api
-class DualSemaphore:
-    """The limits that a script receives.
-
-    ``async with`` on the pair itself holds neither permit: every request inside enters its own limit.
-    """
-
-    def __init__(self, webpage_semaphore: Any, llm_semaphore: Any) -> None:
-        self.webpage = webpage_semaphore
-        self.llm = llm_semaphore
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
-
-
 class CheckedLimit:
     """A limit with a check after entering, so that requests which waited for the limit are checked too.
 
@@ -195,69 +174,6 @@ class CheckedLimit:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._limit.__aexit__(kind, error, trace)
-
-
-class HeldLimit:
-    """A limit for one question's requests in turn; its place is kept after a reply, until this is closed.
-
-    It is closed when the reply is stored: a process that dies loses no more replies than requests may be in
-    flight.
-    """
-
-    def __init__(self, limit: AbstractAsyncContextManager[Any]) -> None:
-        self._limit = limit
-        self._held = AsyncExitStack()
-
-    async def __aenter__(self) -> None:
-        await self.aclose()
-        await self._limit.__aenter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self._held.push_async_exit(self._limit)
-        else:
-            await self._limit.__aexit__(kind, error, trace)
-
-    async def aclose(self) -> None:
-        """Leave the limit."""
-        await self._held.aclose()
-
-
-class Admission:
-    """Entered by each answer: more answers start while fewer judge requests are in flight than allowed.
-
-    Args:
-        most: answers that may run at once at most, as each takes a process and memory.
-    """
-
-    def __init__(self, requests: asyncio.Semaphore, least: int, most: int) -> None:
-        self._requests = requests
-        self._least = least
-        self._most = max(least, most)
-        self._running = 0
-        self._turn = asyncio.Lock()
-        self._ended = asyncio.Event()
-
-    async def __aenter__(self) -> None:
-        async with self._turn:
-            while self._running >= self._least and not self._has_room():
-                self._ended.clear()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._ended.wait(), _CHECK_EVERY_S)
-            if self._running >= self._least:
-                await asyncio.sleep(_STEP_S)
-            self._running += 1
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._running -= 1
-        self._ended.set()
-
-    def _has_room(self) -> bool:
-        return self._running < self._most and not self._requests.locked()
 
 
 # Questions
@@ -437,98 +353,147 @@ async def ask_within_limits(
             raise judge.fail(error) from error.__cause__
 
 
-log = logging.getLogger(__name__)
+class ScriptedClient(Protocol):
+    """Any object that scripts and tests pass as a client (eval-scripts.md)."""
 
-# A firewall may reject the text of one answer or of one task, but hardly that of so many answers in a row.
-_ENOUGH_ANSWERS = 10
+    async def async_response(self, **keywords: Any) -> Any:
+        """Return the reply's text or the filled ``response_format``."""
 
 
-class CircuitBreaker:
-    """Stops the requests of a run once the judge rejects them all.
+class ClientProvider:
+    """The chat provider of a client that has only ``async_response``; tokens are not known."""
 
-    A rejection that concerns all requests (``is_for_all``) opens the circuit at once. Any other may be due to
-    one prompt: it opens the circuit only if many answers in a row were rejected and no request is in flight.
-    Until a reply comes, requests then go one at a time, so that a wrong model costs few of them.
+    def __init__(self, client: ScriptedClient) -> None:
+        self._client = client
 
-    Args:
-        one_by_one: ``False`` for batch jobs, as each request would wait for a job of its own.
+    @cached_property
+    def endpoint(self) -> str:
+        """Return the client's class and an id, as two clients of a class may judge differently."""
+        kind = type(self._client)
+        return f"client {kind.__module__}.{kind.__qualname__} {_identity(self._client)}"
 
-    Attributes:
-        reason: why the circuit is open, ``None`` while requests are sent.
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
+        """Answer one request, as ``ChatProvider.chat`` promises."""
+        parameters = {"response_format": request.template} if request.template is not None else {}
+        try:
+            async with nullcontext() if limit is None else limit:
+                result = await self._client.async_response(
+                    model=request.model, messages=list(request.messages), **parameters
+                )
+        except JudgeDeclinedError as error:
+            return ChatReply(text="", declined=str(error))
+        except JudgeError:
+            raise
+        except Exception as error:
+            # No error of a foreign client may become a verdict.
+            raise unexpected(error) from error
+        return _as_reply(result, request.template)
+
+    async def close(self) -> None:
+        """Leave the client open: it belongs to the caller."""
+
+
+def _identity(client: object) -> str:
+    """Return an id that is unique to this client as long as it lives."""
+    try:
+        return _identities.setdefault(client, uuid4().hex)
+    except TypeError:  # the client's class allows neither weak references nor hashing
+        return uuid4().hex
+
+
+_identities: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+
+
+def as_provider(client: Any) -> ChatProvider:
+    """Return the chat provider behind a client: itself if it is one, else wrapped.
+
+    Raises:
+        TypeError: the object is no client.
     """
-
-    def __init__(self, *, one_by_one: bool = True) -> None:
-        self.reason: JudgeAccessError | None = None
-        self._suspected_at = 1 if one_by_one else _ENOUGH_ANSWERS
-        self._rejected_answers: dict[tuple[str, str], JudgeAccessError] = {}
-        self._in_flight = 0
-        self._change = asyncio.Event()
-
-    def note_reply(self) -> None:
-        """Note that the judge has answered a request."""
-        self._rejected_answers.clear()
-        self._notify()
-
-    def note_failure(self, error: BaseException, source: tuple[str, str]) -> None:
-        """Note a failed question of an answer, given as task id and answer name."""
-        if isinstance(error, JudgeAccessError):
-            self._rejected_answers[source] = error
-            if error.is_for_all:
-                self._open(error)
-
-    def enter(self) -> asyncio.Event | None:
-        """Count a request as in flight; return an event instead if it must wait for other replies.
-
-        Raises:
-            JudgeAccessError: the circuit is open.
-        """
-        rejected = len(self._rejected_answers)
-        if self.reason is None and self._in_flight and rejected >= self._suspected_at:
-            return self._change
-        if rejected >= _ENOUGH_ANSWERS:
-            self._open(list(self._rejected_answers.values())[-1])
-        if self.reason is not None:
-            raise JudgeAccessError(str(self.reason), is_for_all=self.reason.is_for_all)
-        self._in_flight += 1
-        return None
-
-    def leave(self, *, has_reply: bool) -> None:
-        """Count a request as no longer in flight."""
-        self._in_flight -= 1
-        if has_reply:
-            self.note_reply()
-        else:
-            self._notify()
-
-    def _open(self, error: JudgeAccessError) -> None:
-        if self.reason is None:
-            self.reason = error
-            log.info("no further request is sent reason=%s", error)
-            self._notify()
-
-    def _notify(self) -> None:
-        self._change.set()
-        self._change = asyncio.Event()
+    if hasattr(client, "chat") and hasattr(client, "endpoint"):
+        provider: ChatProvider = client
+        return provider
+    if not hasattr(client, "async_response"):
+        raise TypeError(f"client must have async_response(...), which {type(client).__name__} lacks")
+    return ClientProvider(client)
 
 
-class GuardedLimit:
-    """A limit whose requests pass a circuit breaker after entering it, and leave it while they must wait."""
+def _as_reply(result: Any, template: type[BaseModel] | None) -> ChatReply:
+    if template is None:
+        return ChatReply(text=str(result))
+    unfit = JudgeOutputError(
+        f"judge client returned {type(result).__name__}, which does not fill {template.__name__}"
+    )
+    if _is_foreign_object(result, template):
+        raise unfit
+    try:
+        # By attributes, so that a similar class of the client's own fills the template too.
+        value = template.model_validate(result, from_attributes=True)
+    except ValidationError as error:
+        raise unfit from error
+    return ChatReply(text=value.model_dump_json(by_alias=True, round_trip=True), value=value)
 
-    def __init__(self, breaker: CircuitBreaker, limit: Limit) -> None:
-        self._breaker, self._limit = breaker, limit
 
-    async def __aenter__(self) -> None:
-        while True:
-            async with AsyncExitStack() as entered:
-                await entered.enter_async_context(self._limit)
-                change = self._breaker.enter()
-                if change is None:
-                    entered.pop_all()
-                    return
-            await change.wait()
+def _is_foreign_object(result: Any, template: type[BaseModel]) -> bool:
+    """Tell whether an object has none of the template's fields: any object fills optional fields."""
+    if isinstance(result, template | Mapping) or type(result).__module__ == "builtins":
+        return False
+    return not any(hasattr(result, name) for name in template.model_fields)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._breaker.leave(has_reply=error is None)
-        await self._limit.__aexit__(kind, error, trace)
+
+class ClientJudge(JudgeSession, AsyncCalls):
+    """Asks a client directly, outside of any run; nothing is stored."""
+
+    def __init__(self, provider: ChatProvider) -> None:
+        super().__init__(Usage(cost_usd=None))
+        self._provider = provider
+
+    @property
+    def recorded_limits(self) -> Sequence[ImageLimit]:
+        """Return none: nothing is recorded."""
+        return ()
+
+    @property
+    def endpoint(self) -> str:
+        """Return the name of the client's server."""
+        return self._provider.endpoint
+
+    def model_for(self, requested: str) -> str:
+        """Return the requested model: such a client takes any."""
+        return requested
+
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
+        """Answer a request of the script's own."""
+        return await ask_within_limits(self, request, Subject("script"), limit)
+
+    async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
+        """Answer a question, as ``Judge.ask`` promises."""
+        self._latch.check()
+        checked = CheckedLimit(limit, self._latch.check)
+        try:
+            reply = await ask_twice_if_declined(self._provider.chat, request, checked)
+        except ContextTooLongError:
+            raise
+        except ImagesRefusedError as refusal:
+            self.image_limit = self.image_limit.merged(ImageLimit.of(refusal))
+            raise
+        except JudgeError as error:
+            raise self.fail(error) from error.__cause__
+        except Exception as error:
+            raise self.fail(unexpected(error)) from error
+        self._ledger.usage += replace(reply.usage, judgments=1)
+        self._note_rejection(reply, subject)
+        return reply
+
+    async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:  # noqa: ARG002
+        """Return the reason as it is: nothing is recorded."""
+        return skip_reason
+
+
+def as_judge(client: Any) -> Judge:
+    """Return the judge behind a client: itself if it is one, else wrapped."""
+    # Of the class: reading the ledger itself would count as a read by the script.
+    if hasattr(type(client), "ask") and hasattr(type(client), "ledger"):
+        judge: Judge = client
+        return judge
+    return ClientJudge(as_provider(client))

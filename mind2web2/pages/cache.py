@@ -66,8 +66,6 @@ class CacheFileSys:
         self._redirects = UrlNotes(self.task_dir / REDIRECTS_NAME)
         self._reported_missing: set[str] = set()
         self._index_file.current()  # a damaged index is an error now, not in the middle of a run
-        # Pages that the index no longer lists are found by their file names, which are hashes of URLs.
-        self._has_nameless_pages = any(self.task_dir.glob("index.json.damaged-*"))
 
     def put_web(self, url: str, text: str, screenshot: bytes | str | None) -> None:
         """Store a web page: its text, and its screenshot (bytes, base64 text or ``data:`` URL) as JPEG.
@@ -350,7 +348,7 @@ class CacheFileSys:
     def listed_as(self, url: str) -> str | None:
         """Return the index key that the URL is found by, ``None`` where the index lists no such page."""
         stored = self._find(url)
-        return stored[0] if stored and stored[0] in self._index_file.current().kinds else None
+        return stored[0] if stored else None
 
     def summary(self) -> dict[str, int]:
         """Return how many pages are stored: ``total_urls``, ``web_pages``, ``pdf_pages``."""
@@ -411,8 +409,6 @@ class CacheFileSys:
         if found is None:
             requested = self._redirects.get(url)
             found = self._find_listed(requested) if isinstance(requested, str) else None
-        if found is None and self._has_nameless_pages:
-            found = self._find_nameless(url)
         return found
 
     def _find_listed(self, url: str) -> tuple[str, PageKind] | None:
@@ -424,14 +420,6 @@ class CacheFileSys:
             if is_here or name in mirror(self.task_dir).names_in(self.task_dir):
                 return key, kind
             self._report_missing(key)
-        return None
-
-    def _find_nameless(self, url: str) -> tuple[str, PageKind] | None:
-        kinds: tuple[PageKind, ...] = ("web", "pdf")
-        for key in likely_keys(url):
-            for kind in kinds:
-                if is_stored(self.task_dir / main_file_name(key, kind)):
-                    return key, kind
         return None
 
     def _record_of(self, key: str, kind: PageKind) -> CaptureRecord | None:

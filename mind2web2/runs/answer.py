@@ -24,7 +24,8 @@ from mind2web2.errors import (
     StorageError,
 )
 from mind2web2.judge.caching import AnswerJudge, RecordedJudge
-from mind2web2.judge.protocol import DualSemaphore, JudgeLedger, rounded_usd
+from mind2web2.judge.limits import DualSemaphore
+from mind2web2.judge.protocol import JudgeLedger, rounded_usd
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.store import CheckRecord
 from mind2web2.pages.captures import SharedCaptures

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.caching import REPLAY_ENDPOINT, JudgeSettings, RecordedJudge
-from mind2web2.judge.protocol import DualSemaphore
+from mind2web2.judge.limits import DualSemaphore
 from mind2web2.judge.store import FILE_NAME, NAMED_FILE, JudgmentStore
 from mind2web2.judge.transfer import EXPORT_SUFFIX, open_for_replay, reading, source_of
 from mind2web2.pages.cache import CacheFileSys

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
 from mind2web2.judge.caching import AnswerJudge
-from mind2web2.judge.protocol import DualSemaphore
+from mind2web2.judge.limits import DualSemaphore
 from mind2web2.pages.library import AnswerCache
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.scheduling import (
@@ -194,7 +194,7 @@ async def script_result(
 
     Raises:
         EvalScriptError: the script failed, or was changed just now.
-        Mind2Web2Error: what the judge's first failure was, whatever the script made of it.
+        Mind2Web2Error: the judge's first failure, even if the script caught it.
     """
     try:
         ignore = partial(judge.note, "ignored_arguments")
@@ -365,5 +365,5 @@ def _where_and_what(error: BaseException, path: Path) -> str:
         frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
     ]
     where = f" (line {lines[-1]})" if lines else ""
-    what = " ".join(str(error).split())
-    return f"{type(error).__name__}: {what}{where}" if what else f"{type(error).__name__}{where}"
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"

@@ -8,11 +8,9 @@ import types
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict
-from pydantic.fields import FieldInfo
 
 from mind2web2.errors import CaptureError
-from mind2web2.judge.direct import as_judge
-from mind2web2.judge.protocol import Judge, Subject, cut_off_noted
+from mind2web2.judge.protocol import Judge, Subject, as_judge, cut_off_noted
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.pages.captures import PageCapture, PreparedPage, SharedCaptures
 from mind2web2.pages.library import PageCache, PageLibrary
@@ -61,13 +59,12 @@ def empty_instance(template: type[Template]) -> Template:
     dicts, nested templates empty in turn, and ``None`` for types without an empty value.
     """
     return template.model_construct(
-        **{name: empty_value(field) for name, field in template.model_fields.items() if field.is_required()}
+        **{
+            name: _empty_of(field.annotation)
+            for name, field in template.model_fields.items()
+            if field.is_required()
+        }
     )
-
-
-def empty_value(field: FieldInfo) -> Any:
-    """Return the empty value of a required field."""
-    return _empty_of(field.annotation)
 
 
 def _empty_of(annotation: Any) -> Any:

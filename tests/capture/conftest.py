@@ -1,10 +1,15 @@
-"""The real Chromium for tests of our scripts, one for all of them."""
+"""The real Chromium for the tests of this folder, started once in each process that runs them."""
 
 import inspect
 
 import pytest
 import pytest_asyncio
+from capture.loaded import unload
 from patchright.async_api import async_playwright
+from servers.toothed_site import certificate
+
+from mind2web2.capture.browser import Browser
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 
 
 def pytest_collection_modifyitems(items):
@@ -12,6 +17,14 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.nodeid.startswith("tests/capture/") and inspect.iscoroutinefunction(item.function):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser():
+    """The browser as captures use it, for tests that do it no harm; it trusts every ``SiteServer``."""
+    network = NetworkSettings(trusted_keys=(certificate().spki,))
+    async with Browser(CaptureSettings(network=network)) as browser:
+        yield browser
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -23,9 +36,16 @@ async def chromium():
         await browser.close()
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(chromium):
-    """A page in a context of its own, as wide as captures are."""
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def tab(chromium):
+    """A tab as wide as captures are: to open one takes longer than most tests of our scripts."""
     context = await chromium.new_context(viewport={"width": 1100, "height": 1400})
     yield await context.new_page()
     await context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(tab):
+    """The tab with a document of its own: another one has other scripts and prototypes."""
+    yield tab
+    await unload(tab)

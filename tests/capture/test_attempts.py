@@ -11,17 +11,25 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from capture.shared_browser import capturing
 from capture.small_site import SmallSite
 from capture.users_browser import users_browser
 from fixtures.process_tree import descendants
 from patchright.async_api import async_playwright
 from servers.toothed_site import BEHIND, FACT, HOST, ToothedSite
 
+from mind2web2.capture import browser_manager
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.errors import MachineError
 
 LOGGER = logging.getLogger(__name__)
+
+
+@pytest.fixture(autouse=True)
+def _short_delay(monkeypatch):
+    """Try a page again without the delay of a second."""
+    monkeypatch.setattr(browser_manager, "_FIRST_DELAY_S", 0.05)
 
 
 def settings_for(site, **changes):
@@ -38,9 +46,9 @@ async def site():
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def manager(site):
-    """One browser for the tests that do it no harm."""
-    async with BatchBrowserManager(settings=settings_for(site)) as manager:
+async def manager(browser, site):
+    """Captures of the site's pages."""
+    async with capturing(browser, NetworkSettings(host_map=site.host_map)) as manager:
         yield manager
 
 
@@ -134,14 +142,14 @@ async def test_scripts_get_screenshot_and_text(manager, site):
     assert await manager.capture_page(site.at("drop"), LOGGER) == (None, None)
 
 
-async def test_a_page_that_takes_too_long_is_given_up(site):
+async def test_a_page_that_takes_too_long_is_given_up(browser, site, manager):
     """No page outlives its time limit, and the next one has a browser."""
-    limits = settings_for(site, page_timeout_s=8.0)
-    async with BatchBrowserManager(max_retries=3, settings=limits) as manager:
-        page = await manager.capture(site.at("silent"))
-        assert (page.record.kind, page.record.troubles[0].kind) == (None, "timeout")
-        assert page.record.is_transient
-        assert FACT in (await manager.capture(site.at("plain"))).text
+    network = NetworkSettings(host_map=site.host_map)
+    async with capturing(browser, network, max_retries=3, page_timeout_s=3.0) as limited:
+        page = await limited.capture(site.at("silent"))
+    assert (page.record.kind, page.record.troubles[0].kind) == (None, "timeout")
+    assert page.record.is_transient
+    assert FACT in (await manager.capture(site.at("plain"))).text
 
 
 async def test_a_browser_killed_under_its_pages_is_started_again(site):
@@ -201,13 +209,12 @@ def _browser_processes():
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def small():
-    """A site whose pages a test sets, and captures of them; the site with teeth is to be had too."""
-    with SmallSite() as pages, ToothedSite() as teeth:
-        hosts = dict.fromkeys(SMALL_HOSTS, ("127.0.0.1", pages.port))
-        network = NetworkSettings(host_map=teeth.host_map | hosts, trusted_keys=(teeth.spki,))
-        settings = CaptureSettings(network=network, settle_timeout_s=1.0, max_text_chars=5000)
-        async with BatchBrowserManager(max_retries=0, settings=settings) as manager:
+async def small(browser, site):
+    """Return a function that captures a page of this text; the site with teeth can be reached too."""
+    with SmallSite() as pages:
+        network = NetworkSettings(host_map={**site.host_map, "small.example": ("127.0.0.1", pages.port)})
+        limits = {"settle_timeout_s": 1.0, "max_text_chars": 5000}
+        async with capturing(browser, network, max_retries=0, **limits) as manager:
 
             async def capture(body, path="page", more=None):
                 pages.pages = {f"/{path}": HTML + body} | (more or {})
@@ -216,7 +223,6 @@ async def small():
             yield capture
 
 
-SMALL_HOSTS = ["small.example", *(f"{letter}.example" for letter in "abcde")]
 HTML = "<!doctype html><meta charset=utf-8>"
 ARTICLE = "<h1>The lock</h1><p>" + "The lock at Brim was built in 1887 and raises boats by four metres. " * 6
 
@@ -333,7 +339,8 @@ async def test_the_users_browser_captures_many_at_once_and_keeps_its_tabs(tmp_pa
             pages.pages[f"/{letter}"] = (
                 f"{HTML}<script>window.open('/popup')</script><p>Page {letter}</p>{ARTICLE}"
             )
-        network = NetworkSettings(host_map=dict.fromkeys(SMALL_HOSTS, ("127.0.0.1", port)))
+        hosts = [f"{letter}.example" for letter in "abcde"]
+        network = NetworkSettings(host_map=dict.fromkeys(hosts, ("127.0.0.1", port)))
         rules = f"--host-resolver-rules=MAP *.example 127.0.0.1:{port}"
         async with users_browser(tmp_path, rules) as address, async_playwright() as user:
             chrome = await user.chromium.connect_over_cdp(address)

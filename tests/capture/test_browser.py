@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from capture.users_browser import users_browser
 from patchright.async_api import Error
 from servers.hostile_site import http_server
@@ -25,13 +24,6 @@ from mind2web2.errors import BrowserGoneError, MachineError
 
 PAGE = 200, {"Content-Type": "text/html"}, "<title>page</title>"
 ANYWHERE = NetworkSettings(allow_private_network=True)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def browser():
-    """The browser as captures use it."""
-    async with Browser(CaptureSettings()) as browser:
-        yield browser
 
 
 @asynccontextmanager

@@ -3,28 +3,23 @@
 import asyncio
 
 import pytest
+import pytest_asyncio
+from capture.shared_browser import capturing
 from page_facts import CORPUS, corpus, missing, shown
 from servers.toothed_site import SiteServer
 
-from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.models import CaptureSettings, NetworkSettings
+from mind2web2.capture.models import NetworkSettings
 
 PAGES = corpus()
 
 
-async def capture_all(server):
-    """Capture the corpus with one browser, several pages at once."""
-    network = NetworkSettings(host_map=server.host_map, trusted_keys=(server.spki,))
-    async with BatchBrowserManager(settings=CaptureSettings(network=network)) as manager:
-        pages = await asyncio.gather(*(manager.capture(page.url) for page in PAGES))
-    return {expected.url: page for expected, page in zip(PAGES, pages, strict=True)}
-
-
-@pytest.fixture(scope="module")
-def captured():
-    """Every page of the corpus, captured once."""
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def captured(browser):
+    """Every page of the corpus, captured once, several at the same time."""
     with SiteServer(CORPUS) as server:
-        return asyncio.run(capture_all(server))
+        async with capturing(browser, NetworkSettings(host_map=server.host_map)) as manager:
+            pages = await asyncio.gather(*(manager.capture(page.url) for page in PAGES))
+    return {expected.url: page for expected, page in zip(PAGES, pages, strict=True)}
 
 
 @pytest.mark.parametrize("expected", PAGES, ids=[page.url.removeprefix("https://") for page in PAGES])

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from capture.shared_browser import capturing
 from servers.toothed_site import Reply, SiteServer
 
-from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.models import CaptureSettings, NetworkSettings
+from mind2web2.capture.models import NetworkSettings
 
 HOST = "www.difficult.example"
 PROSE = "The weir at Brim is open from May to September and closed in winter. " * 3
@@ -34,16 +34,10 @@ def site(tmp_path_factory):
         yield running
 
 
-def settings_for(site, **changes):
-    """Return settings that map the host to the server."""
-    network = NetworkSettings(host_map=site.host_map, trusted_keys=(site.spki,))
-    return CaptureSettings(network=network, **changes)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def manager(site):
-    """One browser for these tests."""
-    async with BatchBrowserManager(settings=settings_for(site, answer_timeout_s=8.0)) as manager:
+async def manager(browser, site):
+    """Captures of the site's pages."""
+    async with capturing(browser, NetworkSettings(host_map=site.host_map)) as manager:
         yield manager
 
 
@@ -92,6 +86,7 @@ async def test_a_page_with_a_consent_banner_is_not_suspect(manager, site):
 
 
 STARTS = {
+    "a script while the page is parsed": "<script>location.href = '/tides.zip'</script>",
     "a script": "<script>onload = () => { location.href = '/tides.zip' }</script>",
     "a refresh": "<meta http-equiv=refresh content='0;url=/tides.zip'>",
     "a refresh to a PDF": "<meta http-equiv=refresh content='0;url=/tides.pdf'>",
@@ -138,18 +133,19 @@ async def test_a_frame_that_frames_itself_costs_its_own_frame(manager, site, que
     assert "frames within frames within frames were left out" in page.record.notes
 
 
-async def test_a_page_of_three_hundred_frames(manager, site):
+async def test_a_page_of_a_hundred_frames(manager, site):
     """Each of them is read."""
-    site.replies |= {f"/part/{n}": Reply(f"<p>Part {n}.</p>".encode()) for n in range(300)}
-    frames = "".join(f"<iframe src=/part/{n} width=300 height=60></iframe>" for n in range(300))
+    site.replies |= {f"/part/{n}": Reply(f"<p>Part {n}.</p>".encode()) for n in range(100)}
+    frames = "".join(f"<iframe src=/part/{n} width=300 height=60></iframe>" for n in range(100))
     page = await captured(manager, site, "/frames", f"<h1>Parts</h1>{frames}")
-    assert [n for n in range(300) if f"Part {n}." not in page.text] == []
+    assert [n for n in range(100) if f"Part {n}." not in page.text] == []
 
 
-async def test_a_dead_server_is_asked_once(manager, site):
+async def test_a_dead_server_is_asked_once(browser, site):
     """A server that takes the connection and is silent gets no second try."""
     site.replies["/silent"] = lambda site, _: site.pause(120)
-    page = await manager.capture(f"https://{HOST}/silent")
+    async with capturing(browser, NetworkSettings(host_map=site.host_map), answer_timeout_s=2.0) as manager:
+        page = await manager.capture(f"https://{HOST}/silent")
     assert (page.record.troubles[0].kind, page.record.tries) == ("timeout", 1)
     assert page.record.is_transient
 

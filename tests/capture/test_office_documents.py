@@ -6,13 +6,13 @@ import pytest
 import pytest_asyncio
 from capture import office_files
 from capture.office_files import docx, epub, pptx, xlsx, zipped
+from capture.shared_browser import capturing
 from capture.small_site import SmallSite
 from fixtures.pdf_files import pdf
 from inputs.limited import outcome_within
 from PIL import Image
 
-from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.models import CaptureSettings, NetworkSettings
+from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.page import office
 from mind2web2.capture.page.office import office_html
 from mind2web2.errors import DocumentError
@@ -21,10 +21,9 @@ HIDDEN = ("concealed", "withdrawn", "Cellar")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def manager():
-    """One browser for all documents."""
-    settings = CaptureSettings(network=NetworkSettings(allow_private_network=True))
-    async with BatchBrowserManager(settings=settings) as manager:
+async def manager(browser):
+    """Captures of documents on this machine."""
+    async with capturing(browser, NetworkSettings(allow_private_network=True)) as manager:
         yield manager
 
 

@@ -1,9 +1,9 @@
 """Pages rendered from stored responses: nothing leaves this machine."""
 
+from capture.shared_browser import capturing
 from servers.local_http import Answer, LocalHttp
 
-from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.models import CaptureSettings, NetworkSettings, StoredResponse
+from mind2web2.capture.models import NetworkSettings, StoredResponse
 
 REQUESTS = """<!doctype html><title>Weir</title><p>The weir of Ottermoss was built of oak in 1911.</p>
 <img src="{0}/a.png"><iframe src="{0}/frame"></iframe><link rel=stylesheet href="{0}/a.css">
@@ -16,13 +16,12 @@ setTimeout(() => location = "{0}/elsewhere", 10)
 </script>"""
 
 
-async def test_nothing_is_fetched():
+async def test_nothing_is_fetched(browser):
     """Not by elements, scripts, workers, sockets or a redirect, though private addresses are allowed."""
     with LocalHttp(lambda _: Answer(b"secret")) as canary:
         html = REQUESTS.format(canary.url).encode()
         stored = {"https://ottermoss.example/weir": StoredResponse(html, {"content-type": "text/html"})}
-        settings = CaptureSettings(network=NetworkSettings(allow_private_network=True))
-        async with BatchBrowserManager(settings=settings) as manager:
+        async with capturing(browser, NetworkSettings(allow_private_network=True)) as manager:
             page = await manager.render("https://ottermoss.example/weir", stored)
             missing = await manager.render("https://ottermoss.example/lock", stored)
         assert canary.requests == []

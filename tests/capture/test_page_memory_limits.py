@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
+from capture.shared_browser import capturing
 from fixtures.process_tree import descendants
-from servers.toothed_site import Reply, SiteServer
+from servers.toothed_site import Reply, SiteServer, certificate
 
-from mind2web2.capture.browser_manager import BatchBrowserManager
+from mind2web2.capture.browser import Browser
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 
 HOST = "www.bombs.example"
@@ -77,25 +79,33 @@ def peak_of_renderers():
         found.extend(peaks.values())
 
 
+LITTLE_MEMORY = {"max_page_memory_bytes": 500 * MEGABYTE}
 # A machine that is busy may need a minute to fill that memory; nobody waits longer than it does.
 PATIENT = {"load_timeout_s": 300.0, "settle_timeout_s": 100.0, "page_timeout_s": 900.0}
 
 
-async def captured(name, **limits):
+async def captured(browser, name, **limits):
     """Capture a page, and an ordinary one after it with the same browser."""
     with BombSite() as site:
-        network = NetworkSettings(host_map=site.host_map, trusted_keys=(site.spki,))
-        settings = CaptureSettings(network=network, **PATIENT, **limits)
-        async with BatchBrowserManager(max_retries=0, settings=settings) as manager:
+        network = NetworkSettings(host_map=site.host_map)
+        async with capturing(browser, network, max_retries=0, **PATIENT, **limits) as manager:
             page = await manager.capture(f"https://{HOST}/{name}")
             return page.record, (await manager.capture(f"https://{HOST}/plain")).record
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def limited_browser():
+    """A browser whose pages may use little memory."""
+    network = NetworkSettings(trusted_keys=(certificate().spki,))
+    async with Browser(CaptureSettings(network=network, **LITTLE_MEMORY)) as browser:
+        yield browser
+
+
 @pytest.mark.parametrize("name", ["framed", *SCRIPTS])
-async def test_a_page_that_takes_all_memory_loses_its_own_process(name):
+async def test_a_page_that_takes_all_memory_loses_its_own_process(limited_browser, name):
     """By gigabytes of HTML or by a script; the record says so, and the next page is captured well."""
     with peak_of_renderers() as peaks:
-        bomb, plain = await captured(name, max_page_memory_bytes=500 * MEGABYTE, max_html_bytes=10**12)
+        bomb, plain = await captured(limited_browser, name, max_html_bytes=10**12, **LITTLE_MEMORY)
     assert (bomb.kind, bomb.troubles[0].kind) == (None, "crash")
     assert "may use 500 MB of memory" in bomb.failure
     assert (plain.failure, plain.troubles) == (None, ())
@@ -103,17 +113,17 @@ async def test_a_page_that_takes_all_memory_loses_its_own_process(name):
 
 
 @pytest.mark.parametrize("name", ["comment", "framed"])
-async def test_a_document_beyond_its_bound_ends_the_capture(name):
+async def test_a_document_beyond_its_bound_ends_the_capture(browser, name):
     """Decoded, a frame's as well as the page's own; another try would find it as large."""
     with peak_of_renderers() as peaks:
-        bomb, plain = await captured(name, max_html_bytes=8 * MEGABYTE)
+        bomb, plain = await captured(browser, name, max_html_bytes=8 * MEGABYTE)
     assert (bomb.kind, bomb.troubles[0].kind, bomb.is_transient) == (None, "too_large", False)
     assert bomb.failure == "the page is larger than 8 MB"
     assert (plain.failure, plain.troubles) == (None, ())
     assert 50 < max(peaks) < 1500
 
 
-async def test_all_that_a_page_loads_has_a_bound_too():
+async def test_all_that_a_page_loads_has_a_bound_too(browser):
     """The sum of its documents and their parts."""
-    bomb, _ = await captured("framed", max_decoded_bytes=8 * MEGABYTE)
+    bomb, _ = await captured(browser, "framed", max_decoded_bytes=8 * MEGABYTE)
     assert bomb.failure == "the page and what it loads are larger than 8 MB"

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager, suppress
 from ipaddress import ip_address
 
 import pytest
-import pytest_asyncio
 from patchright.async_api import Error
 from servers.hostile_site import WAYS, WITHOUT_REQUEST, CanaryNames, host_of, hostile_site, http_server
 from servers.tcp_server import tcp_server, udp_canary
@@ -30,13 +29,6 @@ REFUSED_HOSTS = """
     127.0.0.1 ::1 ::ffff:7f00:1 ::7f00:1 localhost foo.localhost 0.0.0.0 :: 169.254.169.254 10.0.0.1
     192.168.0.1 172.16.0.1 100.64.0.1 100.100.100.200 fd00::1 fe80::1
 """
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def browser():
-    """The browser as captures use it."""
-    async with Browser(CaptureSettings()) as browser:
-        yield browser
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
 """Evaluations on a Ray cluster: two nodes on this machine, PostgreSQL, moto's S3, and a judge over HTTP."""
 
+import asyncio
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import closing
+from types import SimpleNamespace
 
 import certifi
 import pytest
@@ -24,10 +26,13 @@ from servers.ray_cluster import RayCluster
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.cli import evaluate_main, main
 from mind2web2.cluster.crawl import BrowserSetup, ray_capturer
-from mind2web2.cluster.engine import with_result
+from mind2web2.cluster.engine import RayEngine, with_result
+from mind2web2.cluster.node import NodeReport, NodeSetup
+from mind2web2.judge.protocol import RunUsage
 from mind2web2.judge.shared_store import JudgmentDatabase
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import judgments_named
+from mind2web2.llm_client.rate_limiter import Retries, Slowdown
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import AnswerFile, AnswerJob
@@ -181,6 +186,112 @@ async def test_a_result_that_a_file_system_shows_late_is_waited_for(tmp_path, mo
     outcome = AnswerOutcome("lake", answer.name, None, None, earlier_result=later.name)
     assert (await with_result(job, outcome)).result == {"final_score": 1.0}
     assert (len(pulls), earlier.exists()) == (3, True)
+
+
+class Remote:
+    """A method of an actor, called as Ray's handles are."""
+
+    def __init__(self, method):
+        self.remote = method
+
+
+class FakeActor:
+    """Takes any number of answers, which end when a test lets them."""
+
+    def __init__(self, may_open, may_end):
+        self.jobs = []
+        self._may_open, self._may_end = may_open, may_end
+        for name in ("open", "admit", "evaluate", "report", "close"):
+            setattr(self, name, Remote(getattr(self, f"_{name}")))
+
+    async def _open(self, _setup):
+        await self._may_open.wait()
+
+    async def _admit(self):
+        pass
+
+    async def _evaluate(self, job):
+        self.jobs.append(job.answer.name)
+        await self._may_end.wait()
+        return AnswerOutcome(job.task_id, job.answer.name, None, "not judged here")
+
+    async def _report(self, _news):
+        return NodeReport({}, Slowdown(), Retries(), [], [], {})
+
+    async def _close(self):
+        return await self._report(None)
+
+
+async def test_the_first_node_to_open_leaves_the_others_their_share(tmp_path, monkeypatch):
+    """A node that opens later, as alive ones do, finds half of the answers."""
+    opened, slow, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    opened.set()
+    actors = {"a": FakeActor(opened, ended), "b": FakeActor(slow, ended)}
+    monkeypatch.setattr("mind2web2.cluster.engine.placed_actor", lambda _ray, _kind, node_id: actors[node_id])
+    nodes = [{"NodeID": name, "NodeManagerHostname": "host", "Alive": True} for name in actors]
+    ray = SimpleNamespace(nodes=lambda: nodes, kill=lambda _: None)
+    setup = NodeSetup(None, AGENT, (), {}, {})
+    engine = RayEngine(ray, setup, 8, RunUsage(), None, "endpoint")
+    cache = CacheFileSys(tmp_path)
+    files = [AnswerFile(f"answer_{number}.md", tmp_path) for number in range(8)]
+    jobs = [AnswerJob(AGENT, "lake", file, tmp_path, "v1", cache, tmp_path) for file in files]
+
+    async def evaluated(job):
+        async with engine:
+            return await engine.evaluate(job)
+
+    async with engine.opened():
+        evaluations = [asyncio.create_task(evaluated(job)) for job in jobs]
+        while len(actors["a"].jobs) < 4:
+            await asyncio.wait(evaluations, timeout=0.01)
+        slow.set()
+        while len(actors["a"].jobs) + len(actors["b"].jobs) < 8:
+            await asyncio.wait(evaluations, timeout=0.01)
+        assert len(actors["b"].jobs) == 4
+        ended.set()
+        outcomes = await asyncio.gather(*evaluations)
+    assert [outcome.answer_name for outcome in outcomes] == [file.name for file in files]
+
+
+async def test_the_end_of_a_run_loses_no_report(tmp_path, monkeypatch):
+    """The command copies judgments of results from the database where a report was still on its way."""
+    folder = tmp_path / "answer_1"
+    result = write_result(folder / "results", "answer_1.md", {"judgment": "k1"})
+    job = AnswerJob(
+        AGENT, "lake", AnswerFile("answer_1.md", folder), folder, "v1", CacheFileSys(tmp_path), folder
+    )
+    copied = []
+
+    class Store:
+        async def get(self, key, _endpoint):
+            copied.append(key)
+
+    class Actor(FakeActor):
+        reports, has_begun = 0, asyncio.Event()
+
+        async def _evaluate(self, job):
+            return AnswerOutcome(job.task_id, job.answer.name, None, None, earlier_result=result.name)
+
+        async def _report(self, news):
+            self.reports += 1
+            if self.reports == 2:
+                self.has_begun.set()
+                await asyncio.Event().wait()
+            return await super()._report(news)
+
+    opened = asyncio.Event()
+    opened.set()
+    actor = Actor(opened, opened)
+    monkeypatch.setattr("mind2web2.cluster.engine.placed_actor", lambda *_: actor)
+    monkeypatch.setattr("mind2web2.cluster.engine._REPORT_EVERY_S", 0.0)
+    nodes = [{"NodeID": "a", "NodeManagerHostname": "host", "Alive": True}]
+    ray = SimpleNamespace(nodes=lambda: nodes, kill=lambda _: None)
+    engine = RayEngine(ray, NodeSetup(None, AGENT, (), {}, {}), 1, RunUsage(), Store(), "endpoint")
+    async with engine.opened():
+        await actor.has_begun.wait()
+        async with engine:
+            assert (await engine.evaluate(job)).result == {"judgment": "k1"}
+    assert copied == ["k1"]
 
 
 def test_a_cluster_that_does_not_answer_is_named(database, project):

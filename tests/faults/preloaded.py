@@ -8,6 +8,7 @@ with Preloaded() as commands:
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import select
@@ -18,6 +19,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
@@ -123,16 +125,27 @@ def serve() -> None:
         print(pid, file=answers, flush=True)
 
 
-def _loaded() -> Any:
-    import openai  # noqa: F401 - loaded by the first request otherwise
+# What commands and the scripts of an evaluation import late.
+_LATE_MODULES = (
+    *("anyio.from_thread", "filelock", "markdown_it", "openai"),
+    *("mind2web2.capture.browser_manager", "mind2web2.capture.pdf"),
+    *("mind2web2.cli.evaluate_run", "mind2web2.cli.results.tables", "mind2web2.pages.crawl"),
+    *("mind2web2.evaluator", "mind2web2.eval_runner", "mind2web2.llm_client.openai_protocol"),
+)
 
-    from mind2web2.capture import browser_manager  # noqa: F401
-    from mind2web2.cli import evaluate_run, main  # noqa: F401
+
+def _loaded() -> Any:
+    for name in _LATE_MODULES:
+        import_module(name)
+    from mind2web2.cli import main
     from mind2web2.llm_client.chat import Usage
     from mind2web2.llm_client.prices import price_usd
-    from mind2web2.pages import crawl  # noqa: F401
+    from mind2web2.prompts import address_flags
 
-    price_usd(Usage(), "o4-mini")
+    price_usd(Usage(), "o4-mini")  # reads the price list
+    address_flags("")  # compiles the signs
+    gc.collect()
+    gc.freeze()  # so that the collector leaves this memory shared with the processes
     return main
 
 

@@ -8,7 +8,8 @@ from scripted_judge import ScriptedJudge
 from virtual_time import run_virtually
 
 from mind2web2.errors import JudgeError
-from mind2web2.judge.protocol import Admission, CheckedLimit, DualSemaphore, FailureLatch, RunUsage
+from mind2web2.judge.limits import Admission, DualSemaphore
+from mind2web2.judge.protocol import CheckedLimit, FailureLatch, RunUsage
 from mind2web2.llm_client.chat import Usage
 
 

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -290,9 +291,9 @@ def test_replacing_is_never_seen_half_done(tmp_path):
     """By a reader at any moment, nor after the writer was killed at any."""
     cache = CacheFileSys(tmp_path)
     moments = random.Random(5)
-    folder = str(__file__).rpartition("/")[0]
+    folders = [str(folder) for folder in Path(__file__).parents[:2]]
     for _ in range(3):
-        command = [sys.executable, "-c", _REPLACING, str(tmp_path), folder]
+        command = [sys.executable, "-c", _REPLACING, str(tmp_path), *folders]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
             writer.stdout.readline()
             for _ in range(moments.randrange(1, 100)):

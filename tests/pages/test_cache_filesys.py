@@ -442,16 +442,3 @@ def test_ordinary_use_logs_nothing(cache, caplog):
     cache.save()
     CacheFileSys(cache.task_dir).get_web(PAGE)
     assert caplog.records == []
-
-
-@pytest.mark.parametrize("spelling", ["https://a.example/page", "http://www.a.example/page/#part"])
-def test_pages_that_an_index_has_lost_are_found_by_their_files(tmp_path, spelling):
-    """Where entries without files were dropped, the files may have come back since."""
-    cache = CacheFileSys(tmp_path / "task")
-    cache.put_web("https://a.example/page", "text", None)
-    cache.put_pdf("https://a.example/paper", b"%PDF-1.4")
-    (tmp_path / "task" / "index.json").rename(tmp_path / "task" / "index.json.damaged-1")
-    reopened = CacheFileSys(tmp_path / "task")
-    assert reopened.get_web(spelling) == ("text", None)
-    assert reopened.get_pdf("https://a.example/paper") == b"%PDF-1.4"
-    assert reopened.has("https://a.example/other") is None

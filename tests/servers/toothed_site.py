@@ -21,7 +21,9 @@ from PIL import Image
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))
 
-from site_server import DropConnection, Reply, Request, SiteServer
+from site_server import DropConnection, Reply, Request, SiteServer, certificate
+
+__all__ = ["Reply", "SiteServer", "ToothedSite", "certificate"]
 
 HOST = "www.toothed.example"
 FACT = "The weir of Ottermoss was rebuilt in 1874."

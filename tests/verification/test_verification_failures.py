@@ -19,8 +19,7 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     MachineError,
 )
-from mind2web2.judge.direct import as_judge
-from mind2web2.judge.protocol import Rejection
+from mind2web2.judge.protocol import Rejection, as_judge
 
 
 class Town(BaseModel):

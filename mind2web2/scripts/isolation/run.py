@@ -32,14 +32,8 @@ from mind2web2.errors import (
     StorageError,
 )
 from mind2web2.judge.caching import RecordedJudge
-from mind2web2.judge.protocol import (
-    CheckedLimit,
-    DualSemaphore,
-    FailureLatch,
-    JudgeLedger,
-    Subject,
-    unexpected,
-)
+from mind2web2.judge.limits import DualSemaphore
+from mind2web2.judge.protocol import CheckedLimit, FailureLatch, JudgeLedger, Subject, unexpected
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.store import Judgment, ServiceAnswer
 from mind2web2.llm_client.chat import ChatRequest
@@ -81,7 +75,7 @@ class Isolation:
 
     Args:
         limits: of each.
-        network: what a script may download from.
+        network: for a script's downloads.
         server: starts the processes.
         variables: of the environment that are passed on, beside those that any program needs.
     """

@@ -4,6 +4,7 @@ import json
 import logging
 
 import pytest
+from capture.shared_browser import capturing
 from capture.small_site import SmallSite
 from servers.http_proxy import PASSWORD, http_proxy
 from servers.toothed_site import FACT, HOST, ToothedSite
@@ -79,14 +80,14 @@ async def test_private_addresses_and_names_stay_refused(host):
 
 
 @pytest.mark.parametrize("tunnels_to", [None, 443])
-async def test_a_page_is_captured_through_a_proxy(tunnels_to, caplog):
+async def test_a_page_is_captured_through_a_proxy(browser, tunnels_to, caplog):
     """With TLS by a tunnel, without as a plain request where the proxy tunnels nothing else."""
     caplog.set_level(logging.DEBUG)
     with ToothedSite() as site:
         async with http_proxy(site.host_map, tunnels_to=tunnels_to) as proxy:
             url = proxy.url_with_credentials
-            network = NetworkSettings(trusted_keys=(site.spki,), proxies={"http": url, "https": url})
-            async with BatchBrowserManager(settings=CaptureSettings(network=network)) as manager:
+            network = NetworkSettings(proxies={"http": url, "https": url})
+            async with capturing(browser, network) as manager:
                 pages = [
                     await manager.capture(site.at("plain", scheme=scheme)) for scheme in ("https", "http")
                 ]

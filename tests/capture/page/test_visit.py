@@ -1,14 +1,15 @@
 """Pages are waited for, held in place and stopped, whatever they do."""
 
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
 from servers.toothed_site import BEHIND, FACT, ToothedSite
 
-from mind2web2.capture.browser import Browser
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
+from mind2web2.capture.page import visit as visit_module
 from mind2web2.capture.page.visit import Visit
 from mind2web2.capture.quality import PageFailureError
 
@@ -16,12 +17,12 @@ LONG_S = 20.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def tools():
+async def tools(browser):
     """The site with teeth, the proxy and the browser, for all tests of this module."""
     with ToothedSite() as site:
-        network = NetworkSettings(host_map=site.host_map, trusted_keys=(site.spki,))
+        network = NetworkSettings(host_map=site.host_map)
         settings = CaptureSettings(network=network, load_timeout_s=LONG_S)
-        async with FilteringProxy(network) as proxy, Browser(settings) as browser:
+        async with FilteringProxy(network) as proxy:
             yield site, settings, proxy, browser
 
 
@@ -94,9 +95,11 @@ async def test_a_page_is_held_in_place(visit, tooth, held_back):
 
 
 @pytest.mark.parametrize("tooth", ["alerts", "busy", "busy-at-once", "print-loop"])
-async def test_a_page_that_never_rests_is_stopped_and_read(visit, tooth):
+async def test_a_page_that_never_rests_is_stopped_and_read(visit, tools, tooth, monkeypatch):
     """Its content is there; a page whose script was stopped counts as incomplete."""
-    async with visit(tooth) as visited:
+    monkeypatch.setattr(visit_module, "_BLOCKED_AFTER_S", 1.5)
+    limits = replace(tools[1], settle_timeout_s=2.0)
+    async with visit(tooth, limits) as visited:
         assert FACT in (await visited.state()).text
         if tooth == "busy":
             assert not visited.is_complete

@@ -1,24 +1,29 @@
-"""The cost limit of a run: a request's price is reserved before it is sent, and settled with its reply.
+"""Limits that a judge's requests enter: permits, the circuit breaker, and the cost limit of a run.
 
-A request that exceeds the remaining budget waits while others are in flight, since they may cost less than
-reserved; it is refused once the dollars spent leave no room for it. The budget is exceeded at most by the
-amount that requests in flight cost above their estimates.
+Cost: a request's price is reserved before it is sent, and settled with its reply. A request that exceeds the
+remaining budget waits while others are in flight, since they may cost less than reserved; it is refused once
+the dollars spent leave no room for it. The budget is exceeded at most by the amount that requests in flight
+cost above their estimates.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
-from mind2web2.errors import BudgetReachedError, UsageError
+from mind2web2.errors import BudgetReachedError, JudgeAccessError, UsageError
 from mind2web2.llm_client.chat import ChatRequest, Limit, Usage, image_size_px
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.prices import image_tokens, price_usd
+from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.text import dollars, dollars_as_given
+
+log = logging.getLogger(__name__)
 
 # English text; other scripts have fewer characters a token, but more bytes a character.
 BYTES_A_TOKEN = 4
@@ -259,3 +264,186 @@ class _Expectation:
 def _may_be_billed(error: BaseException | None) -> bool:
     """Tell whether a provider may charge for a request: not if it replied with an error."""
     return not isinstance(error, RequestFailedError) or isinstance(error.__cause__, TimeoutError)
+
+
+# Seconds between checks for free requests, and for a new answer to send its first ones.
+_CHECK_EVERY_S = 0.05
+_STEP_S = 0.03
+
+
+@script_api
+class DualSemaphore:
+    """The limits that a script receives.
+
+    ``async with`` on the pair itself holds neither permit: every request inside enters its own limit.
+    """
+
+    def __init__(self, webpage_semaphore: Any, llm_semaphore: Any) -> None:
+        self.webpage = webpage_semaphore
+        self.llm = llm_semaphore
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+
+class HeldLimit:
+    """A limit for one question's requests in turn; its place is kept after a reply, until this is closed.
+
+    It is closed when the reply is stored: a process that dies loses no more replies than requests may be in
+    flight.
+    """
+
+    def __init__(self, limit: AbstractAsyncContextManager[Any]) -> None:
+        self._limit = limit
+        self._held = AsyncExitStack()
+
+    async def __aenter__(self) -> None:
+        await self.aclose()
+        await self._limit.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._held.push_async_exit(self._limit)
+        else:
+            await self._limit.__aexit__(kind, error, trace)
+
+    async def aclose(self) -> None:
+        """Leave the limit."""
+        await self._held.aclose()
+
+
+class Admission:
+    """Entered by each answer: more answers start while fewer judge requests are in flight than allowed.
+
+    Args:
+        most: answers that may run at once at most, as each takes a process and memory.
+    """
+
+    def __init__(self, requests: asyncio.Semaphore, least: int, most: int) -> None:
+        self._requests = requests
+        self._least = least
+        self._most = max(least, most)
+        self._running = 0
+        self._turn = asyncio.Lock()
+        self._ended = asyncio.Event()
+
+    async def __aenter__(self) -> None:
+        async with self._turn:
+            while self._running >= self._least and not self._has_room():
+                self._ended.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._ended.wait(), _CHECK_EVERY_S)
+            if self._running >= self._least:
+                await asyncio.sleep(_STEP_S)
+            self._running += 1
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._running -= 1
+        self._ended.set()
+
+    def _has_room(self) -> bool:
+        return self._running < self._most and not self._requests.locked()
+
+
+# A firewall may reject the text of one answer or of one task, but hardly that of so many answers in a row.
+_ENOUGH_ANSWERS = 10
+
+
+class CircuitBreaker:
+    """Stops the requests of a run once the judge rejects them all.
+
+    A rejection that concerns all requests (``is_for_all``) opens the circuit at once. Any other may be due to
+    one prompt: it opens the circuit only if many answers in a row were rejected and no request is in flight.
+    Until a reply comes, requests then go one at a time, so that a wrong model costs few of them.
+
+    Args:
+        one_by_one: ``False`` for batch jobs, as each request would wait for a job of its own.
+
+    Attributes:
+        reason: why the circuit is open, ``None`` while requests are sent.
+    """
+
+    def __init__(self, *, one_by_one: bool = True) -> None:
+        self.reason: JudgeAccessError | None = None
+        self._suspected_at = 1 if one_by_one else _ENOUGH_ANSWERS
+        self._rejected_answers: dict[tuple[str, str], JudgeAccessError] = {}
+        self._in_flight = 0
+        self._change = asyncio.Event()
+
+    def note_reply(self) -> None:
+        """Note that the judge has answered a request."""
+        self._rejected_answers.clear()
+        self._notify()
+
+    def note_failure(self, error: BaseException, source: tuple[str, str]) -> None:
+        """Note a failed question of an answer, given as task id and answer name."""
+        if isinstance(error, JudgeAccessError):
+            self._rejected_answers[source] = error
+            if error.is_for_all:
+                self._open(error)
+
+    def enter(self) -> asyncio.Event | None:
+        """Count a request as in flight; return an event instead if it must wait for other replies.
+
+        Raises:
+            JudgeAccessError: the circuit is open.
+        """
+        rejected = len(self._rejected_answers)
+        if self.reason is None and self._in_flight and rejected >= self._suspected_at:
+            return self._change
+        if rejected >= _ENOUGH_ANSWERS:
+            self._open(list(self._rejected_answers.values())[-1])
+        if self.reason is not None:
+            raise JudgeAccessError(str(self.reason), is_for_all=self.reason.is_for_all)
+        self._in_flight += 1
+        return None
+
+    def leave(self, *, has_reply: bool) -> None:
+        """Count a request as no longer in flight."""
+        self._in_flight -= 1
+        if has_reply:
+            self.note_reply()
+        else:
+            self._notify()
+
+    def _open(self, error: JudgeAccessError) -> None:
+        if self.reason is None:
+            self.reason = error
+            log.info("no further request is sent reason=%s", error)
+            self._notify()
+
+    def _notify(self) -> None:
+        self._change.set()
+        self._change = asyncio.Event()
+
+
+class GuardedLimit:
+    """A limit whose requests pass a circuit breaker after entering it, and leave it while they must wait."""
+
+    def __init__(self, breaker: CircuitBreaker, limit: Limit) -> None:
+        self._breaker, self._limit = breaker, limit
+
+    async def __aenter__(self) -> None:
+        while True:
+            async with AsyncExitStack() as entered:
+                await entered.enter_async_context(self._limit)
+                change = self._breaker.enter()
+                if change is None:
+                    entered.pop_all()
+                    return
+            await change.wait()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._breaker.leave(has_reply=error is None)
+        await self._limit.__aexit__(kind, error, trace)

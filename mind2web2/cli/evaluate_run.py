@@ -9,7 +9,7 @@ import os
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -153,13 +153,27 @@ def _note_shard(options: argparse.Namespace, folders: RunFolders, state: ShardSt
 
 
 async def _stored_evaluation(run: _Run) -> int:
-    with _opened_store(run.options, run.folders) as store:
-        outcomes = await _evaluate(run, _judge_settings(run.options, run.folders, store), store)
+    # First: a cluster that does not answer leaves no folder behind.
+    async with _ray(run.options) as ray:
+        with _opened_store(run.options, run.folders) as store:
+            settings = _judge_settings(run.options, run.folders, store)
+            outcomes = await _evaluate(run, settings, store, ray)
     is_complete = all(outcome.result is not None for outcome in outcomes) and not run.progress.problems
     return 0 if is_complete else 1
 
 
-async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) -> list[AnswerOutcome]:
+def _ray(options: argparse.Namespace) -> AbstractAsyncContextManager[Any]:
+    """Return the connection to the run's Ray cluster, of a run on this machine nothing."""
+    if options.engine != RAY:
+        return nullcontext()
+    from mind2web2.cluster.engine import ray_connected
+
+    return ray_connected(options.ray_address)
+
+
+async def _evaluate(
+    run: _Run, settings: JudgeSettings, store: JudgmentStore, ray: Any
+) -> list[AnswerOutcome]:
     options, console = run.options, run.console
     batches = _open_batches(run, settings.model, store)
     with loading():
@@ -181,7 +195,10 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         with _logging(console, run.folders):
             await _print_beforehand(run, store, captures)
             here = _this_machine(options, parts, batches) if options.engine != RAY else None
-            async with here or _cluster(run, judge, judge_check, store) as (runner, concurrency), display:
+            async with (
+                here or _cluster(run, ray, judge, judge_check, store) as (runner, concurrency),
+                display,
+            ):
                 outcomes = await evaluate_work(
                     run.work, run.folders, runner, concurrency, run.progress, dump_cache=options.dump_cache
                 )
@@ -230,10 +247,10 @@ async def _this_machine(
 
 @asynccontextmanager
 async def _cluster(
-    run: _Run, judge: RecordedJudge, judge_check: CheckRecord | None, store: JudgmentStore
+    run: _Run, ray: Any, judge: RecordedJudge, judge_check: CheckRecord | None, store: JudgmentStore
 ) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
     """Open a Ray cluster, whose nodes evaluate the answers."""
-    from mind2web2.cluster.engine import RayEngine, ray_connected
+    from mind2web2.cluster.engine import RayEngine
     from mind2web2.cluster.node import BudgetTerms, NodeSetup
     from mind2web2.judge.shared_store import SharedJudgmentStore
 
@@ -249,12 +266,11 @@ async def _cluster(
         variables=_variables(options),
         prices=own_prices(),
     )
-    async with ray_connected(options.ray_address) as ray:
-        answers = sum(len(task.answers) for task in run.work)
-        engine = RayEngine(ray, setup, answers, judge.usage, store, judge.endpoint, judge.budget)
-        async with engine.opened():
-            at_once = options.max_concurrent_tasks or _ALL, options.max_concurrent_answers or _ALL
-            yield engine, Concurrency(*at_once, engine)
+    answers = sum(len(task.answers) for task in run.work)
+    engine = RayEngine(ray, setup, answers, judge.usage, store, judge.endpoint, judge.budget)
+    async with engine.opened():
+        at_once = options.max_concurrent_tasks or _ALL, options.max_concurrent_answers or _ALL
+        yield engine, Concurrency(*at_once, engine)
 
 
 def _for_other_machines(options: argparse.Namespace) -> argparse.Namespace:

@@ -102,6 +102,20 @@ def open_for_replay(path: Path) -> JudgmentStore:
         raise UsageError(str(error)) from error
 
 
+def copied_store(path: Path, copy: Path) -> Path:
+    """Copy a store of judgments, which may be in use, and return the copy; an exported file stays in place.
+
+    Raises:
+        JudgmentStoreError: the file is damaged or no store.
+    """
+    if path.suffix == EXPORT_SUFFIX:
+        return path
+    with reading(path, NAMED_FILE) as source, closing(sqlite3.connect(copy)) as target:
+        source.execute("SELECT count(key || text) FROM judgments")
+        source.backup(target)
+    return copy
+
+
 _SERVED = """
     SELECT served_model FROM judgments
     WHERE purpose <> 'gate' AND served_model IS NOT NULL

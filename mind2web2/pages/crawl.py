@@ -163,7 +163,7 @@ class PageCapturer(Protocol):
     """Captures pages; a browser does."""
 
     async def capture(self, url: str, logger: logging.Logger | None = None) -> CapturedPage:
-        """Return what the page yielded; the record says what failed; ``MachineError`` for no browser."""
+        """Return the page; the record names a failure; ``MachineError`` for no browser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class PageOutcome:
 
     Args:
         record: of the capture; ``None`` for a page that an older tool stored for another task.
-        is_copied: another task already had it.
+        is_copied: from another task, which has it already.
         is_kept: the page stored before is better and stays.
     """
 

@@ -43,7 +43,7 @@ class PageRenderer(Protocol):
     """Renders pages without a network; ``BatchBrowserManager`` does."""
 
     async def render(self, url: str, stored: StoredResponses) -> CapturedPage:
-        """Return what the page shows; the record says what failed."""
+        """Return the rendered page; the record names a failure."""
 
 
 RendererOpener = Callable[[], AbstractAsyncContextManager[PageRenderer]]
@@ -51,7 +51,7 @@ RendererOpener = Callable[[], AbstractAsyncContextManager[PageRenderer]]
 
 @dataclass(slots=True)
 class ImportOutcome:
-    """What came of an import; with faults, nothing was stored.
+    """The outcome of an import; with faults, nothing was stored.
 
     Args:
         stored: index keys of stored pages, by task.
@@ -134,7 +134,7 @@ def _task_folders(source: Path, task_ids: Sequence[str]) -> dict[str, Path]:
 def _wanted(
     tasks: Sequence[TaskCitations], task_ids: Sequence[str]
 ) -> dict[str | None, list[tuple[str, str]]]:
-    """Return which tasks cite a page, each with its spelling, by what the page's spellings share."""
+    """Return which tasks cite a page, each with its spelling, by lookup key."""
     wanted: dict[str | None, list[tuple[str, str]]] = {}
     for task in tasks:
         if not task_ids or task.task_id in task_ids:
@@ -147,7 +147,7 @@ Found = Callable[[], Iterator[FoundPage | Fault]]
 
 
 def _faults(found: Found) -> list[Fault]:
-    """Return what is wrong with a file, twice the same page included."""
+    """Return the faults of a file, twice the same page included."""
     faults = []
     places: dict[str | None, str] = {}
     for page in found():
@@ -201,7 +201,7 @@ class _Staging:
             self.places[page.url] = list(tasks.items())
 
     async def _captured(self, found: FoundPage) -> CapturedPage:
-        """Return a page as the file has it, completed with what it shows when rendered."""
+        """Return a page as the file has it, completed by rendering it."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         rendered = CapturedPage(
             CaptureRecord(requested_url=found.url, final_url=found.url, kind="web", captured_at=now)

@@ -524,13 +524,13 @@ class AnswerCache:
         return self.task_cache.digest(str(url)) if self._sees(url) else None
 
     def put_web(self, url: str, text: str, screenshot: bytes | str | None) -> None:
-        """Store a web page, and drop what was prepared of an earlier one."""
+        """Store a web page, and drop the prepared form of an earlier one."""
         self.task_cache.put_web(str(url), text, screenshot)
         self.page_library.forget(self.task_cache)
         self.note_captured(str(url))
 
     def put_pdf(self, url: str, pdf_bytes: bytes) -> None:
-        """Store a PDF, and drop what was prepared of an earlier page."""
+        """Store a PDF, and drop the prepared form of an earlier page."""
         self.task_cache.put_pdf(str(url), pdf_bytes)
         self.page_library.forget(self.task_cache)
         self.note_captured(str(url))

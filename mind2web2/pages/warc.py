@@ -48,7 +48,7 @@ class FoundPage:
         place: where in the file, such as ``line 3``.
         text: as the agent saw it; without, that of the rendered page.
         screenshot: JPEG; without, that of the rendered page.
-        stored: what to render the page from.
+        stored: responses to render the page from.
         fetched_at: UTC, ISO 8601.
     """
 
@@ -197,7 +197,7 @@ def _check_end(path: Path) -> None:
 
 
 def _recorded(metadata: bytes, status: int | None, date: str | None) -> tuple[int | None, str | None]:
-    """Return what the record of a capture says about status and time, if it is one."""
+    """Return status and time by the record of a capture, if it is one."""
     try:
         record = json.loads(metadata)
     except ValueError:
@@ -218,7 +218,7 @@ def _in_utc(date: str | None) -> str | None:
 
 
 def export_warc(caches: Iterable[CacheFileSys], path: Path) -> int:
-    """Write what the caches hold to a WARC file, each page once, and return the number of pages.
+    """Write the pages of the caches to a WARC file, each page once, and return the number of pages.
 
     A PDF is a resource under its URL; of a web page there are its text and screenshot, named as Browsertrix
     names them. The record of the capture is a metadata record beside them.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 from mind2web2.errors import UsageError
 from mind2web2.judge.store import FILE_NAME as STORE_NAME
 from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.transfer import copied_store
 from mind2web2.runs.answers import SHARDS_NAME, shard_states, shards_text
 from mind2web2.runs.provenance import provenance_in
 from mind2web2.runs.reader import result_facts
@@ -136,11 +136,7 @@ def _merge_judgments(places: _Places, report: MergeReport) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="mind2web2-") as scratch, JudgmentStore(into) as ours:
         # SQLite writes beside a store that it reads.
-        copy = Path(shutil.copyfile(source, Path(scratch) / STORE_NAME))
-        log = source.with_name(f"{STORE_NAME}-wal")
-        if log.is_file():
-            shutil.copyfile(log, copy.with_name(log.name))
-        with JudgmentStore(copy) as theirs:
+        with JudgmentStore(copied_store(source, Path(scratch) / STORE_NAME)) as theirs:
             judgments = theirs.all()
         known = {(each.key, each.endpoint): (each.outcome, each.text) for each in ours.all()}
         report.judgments[places.agent] += ours.add(judgments)

@@ -18,7 +18,6 @@ NO_RUNS = "no answer at all"
 NO_RESULT = "no result"
 
 UNKNOWN_JUDGE = "unknown"
-_TASKS_SHOWN = 3
 _MAX_KINDS_SHOWN = 6
 
 
@@ -191,16 +190,10 @@ def _missing_warnings(missing: Iterable[MissingAnswer], treatment: str, tasks: i
             )
     names = [f"{task} {run}" for run, lacking in absent.items() for task in lacking]
     if names:
-        warnings.append(f"missing answers: {len(names)} ({_few(names)}), {treatment}")
+        warnings.append(f"missing answers: {len(names)} ({name_list(names)}), {treatment}")
     if unanswered:
-        warnings.append(f"tasks without any answer: {len(unanswered)} ({_few(unanswered)}), {treatment}")
+        warnings.append(f"tasks without any answer: {len(unanswered)} ({name_list(unanswered)}), {treatment}")
     return warnings
-
-
-def _few(tasks: Iterable[str]) -> str:
-    ordered = _ordered(tasks)
-    more = len(ordered) - _TASKS_SHOWN
-    return ", ".join(ordered[:_TASKS_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _ordered(names: Iterable[str]) -> list[str]:

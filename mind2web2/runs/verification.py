@@ -9,19 +9,17 @@ import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from sqlite3 import connect
 from typing import Any, Literal, NamedTuple
 
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.caching import REPLAY_ENDPOINT, JudgeSettings, RecordedJudge
 from mind2web2.judge.limits import DualSemaphore
-from mind2web2.judge.store import FILE_NAME, NAMED_FILE, JudgmentStore
-from mind2web2.judge.transfer import EXPORT_SUFFIX, open_for_replay, reading, source_of
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.transfer import copied_store, open_for_replay, source_of
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts, ScriptTime, evaluated
@@ -242,7 +240,7 @@ async def _compare_replays(
                 text = f"its judgments give another result: {'; '.join(differences[:_MAX_NAMED])}{more}"
                 check.findings.insert(0, Finding("wrong", text, "overwrite"))
 
-        with open_for_replay(_copied(judgments, root / FILE_NAME)) as store:
+        with open_for_replay(copied_store(judgments, root / FILE_NAME)) as store:
             await all_or_first_error(compare(check, store) for check in checks)
 
 
@@ -253,16 +251,6 @@ def _linked_pages(pages: Path, folder: Path) -> CacheFileSys:
         if path.is_file():
             (folder / path.name).symlink_to(path.absolute())
     return CacheFileSys(folder)
-
-
-def _copied(judgments: Path, copy: Path) -> Path:
-    """Copy a store of judgments, which may be in use; an exported file is only read."""
-    if judgments.suffix == EXPORT_SUFFIX:
-        return judgments
-    with reading(judgments, NAMED_FILE) as source, closing(connect(copy)) as target:
-        source.execute("SELECT count(key || text) FROM judgments")
-        source.backup(target)
-    return copy
 
 
 def _parts(

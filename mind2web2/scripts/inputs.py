@@ -225,7 +225,7 @@ def _nodes(source: bytes) -> Iterator[ast.AST]:
 MAX_FILES = 1_000
 MAX_FILE_BYTES = 64 * 1024**2
 _WRITING = os.O_WRONLY | os.O_RDWR
-# Audit events of what another attempt of the script, or a verification, may find changed.
+# Audit events of changes that another attempt of the script, or a verification, may find.
 _LASTING = frozenset(
     {
         *("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate"),
@@ -374,7 +374,7 @@ class InputRecorder:
 
 # Helper modules that this process has read; Python reads each of them once.
 _known_modules: dict[str, str | None] = {}
-_recorder: ContextVar[InputRecorder | None] = ContextVar("recorder of what a script reads", default=None)
+_recorder: ContextVar[InputRecorder | None] = ContextVar("recorder of a script's inputs", default=None)
 _only_recorder: list[InputRecorder] = []
 _state = threading.local()
 _is_installed: list[bool] = []

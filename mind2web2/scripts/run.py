@@ -194,7 +194,7 @@ async def script_result(
 
     Raises:
         EvalScriptError: the script failed, or was changed just now.
-        Mind2Web2Error: what the judge's first failure was, whatever the script made of it.
+        Mind2Web2Error: the judge's first failure, even if the script caught it.
     """
     try:
         ignore = partial(judge.note, "ignored_arguments")
@@ -365,5 +365,5 @@ def _where_and_what(error: BaseException, path: Path) -> str:
         frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
     ]
     where = f" (line {lines[-1]})" if lines else ""
-    what = " ".join(str(error).split())
-    return f"{type(error).__name__}: {what}{where}" if what else f"{type(error).__name__}{where}"
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _URL = re.compile(r"(?P<scheme>s3|gs|az)://[^/?#]+(/[^?#]*)?")
-# obstore retries 5xx, dropped connections and, for reads, timeouts. What remains is tried again here, where
+# obstore retries 5xx, dropped connections and, for reads, timeouts. Other failures are retried here, where
 # a write finds out whether the one before was done after all.
 _REQUEST_TIMEOUT = timedelta(seconds=30)
 _CONNECT_TIMEOUT = timedelta(seconds=5)

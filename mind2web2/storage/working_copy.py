@@ -5,7 +5,7 @@ Answers, scripts, results and indexes are pulled; files of pages are fetched whe
 used longest ago are removed here when they take more than a limit. A file is published when it is whole:
 
 - pages: their files first, the first machine's capture stays; then ``index.json``, merged and replaced by
-  compare-and-swap, so that what it lists is there
+  compare-and-swap, so that the pages that it lists are there
 - result files: once, under a name that is free
 - summaries: replaced by compare-and-swap; who comes second sums up again
 - other files: replaced
@@ -180,7 +180,7 @@ class WorkingCopy(Mirror):
     # Publishing
 
     def push(self, path: Path, *, is_locked: bool = False) -> None:
-        """Publish what has changed in a file or folder; in the whole root, what was pulled."""
+        """Publish the changes in a file or folder; in the whole root, those in folders that were pulled."""
         names = [self._name(path)] if path != self.folder else sorted(self._pulled)
         changed = sorted({each for name in names for each in self._changed(name)})
         page_folders = {_parent(each) for each in changed if _is_page_file(each) or _is_index(each)}
@@ -400,7 +400,7 @@ class WorkingCopy(Mirror):
         finally:
             lock.give_back()
 
-    # What is known of both sides
+    # Editions of both sides
 
     def _is_listed(self, name: str) -> bool:
         return self._listed_etag(name) is not None

@@ -101,7 +101,7 @@ _GLUED = re.compile(
     r"|(?<=[A-Za-z0-9])[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff]"
 )
 _FILE_SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}\Z")
-# The finder's time grows with the square of what stands together without a space. No host is as long as this,
+# The finder's time grows with the square of a text without spaces. No host is as long as this,
 # and where an address ends is found out in the whole text.
 _LONG_RUN = re.compile(r"\S{2000}(?=\S)")
 
@@ -208,8 +208,8 @@ def _linkifier() -> LinkifyIt:
     return LinkifyIt().tlds([r"[^\W\d_]{2,24}"])
 
 
-# The parser's time may grow with the square of what it parses at once, so long texts are parsed in parts. It
-# may also take twenty microseconds a character: what goes beyond any answer's length is only searched.
+# The parser's time may grow with the square of the text's length, so long texts are parsed in parts. It may
+# also take twenty microseconds a character: text beyond any answer's length is only searched.
 _MAX_PART_CHARS = 50_000
 _MAX_PARSED_CHARS = 100_000
 

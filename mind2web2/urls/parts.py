@@ -32,7 +32,7 @@ def _escapes_of(characters: str) -> dict[int, str]:
     return {ord(character): quote(character, safe="") for character in characters}
 
 
-# What decoding with "surrogateescape" leaves of bytes that are not UTF-8 goes back to %XX.
+# Bytes that are not UTF-8, decoded with "surrogateescape", go back to %XX.
 _UNDECODABLE = {0xDC00 + byte: f"%{byte:02X}" for byte in range(0x80, 0x100)}
 # A bare "%" that starts no escape means itself, and a bare backslash would read as a markdown escape.
 _BARE_IN_STORAGE = _escapes_of("%\\")
@@ -186,8 +186,8 @@ _WEB_SCHEMES = (None, "http", "https")
 def storage_key(url: str) -> str:
     """Return the index key of a page (file-layouts.md): no fragment, percent-decoded, no trailing slash.
 
-    The key means the same page as the URL (``lookup_key`` agrees): what would read as something else once
-    decoded stays encoded, which besides reserved characters is a backslash and white space at the end.
+    The key means the same page as the URL (``lookup_key`` agrees): characters that would read as others once
+    decoded stay encoded, which besides reserved characters is a backslash and white space at the end.
     """
     text = clean_url(url)
     route = split_url(text).route
@@ -257,8 +257,8 @@ def normalize_url_simple(url: str) -> str:
     """Return a readable form that opens the same page and is equal for URLs that differ in spelling only.
 
     Scheme and host in lower case (``http`` where it is missing), no default port, tracking parameters,
-    trailing slash or fragment (a client-side route stays), percent-decoded where that is safe. What is no
-    URL is returned without white space around it and otherwise as it is.
+    trailing slash or fragment (a client-side route stays), percent-decoded where that is safe. Other
+    text is returned without white space around it and otherwise as it is.
     """
     text = clean_url(url)
     parts = split_url(remove_utm_parameters(text))
@@ -275,7 +275,7 @@ def normalize_url_simple(url: str) -> str:
 def normalize_url_for_browser(url: str) -> str:
     """Return the URL as a browser can open it: absolute, ASCII only, nothing left out.
 
-    What is no URL of a host (``about:blank``, ``data:``, plain words) is returned without white space
+    Text that is no URL of a host (``about:blank``, ``data:``, plain words) is returned without white space
     around it and otherwise as it is.
     """
     target = ANGLE_BRACKETS.fullmatch(url.strip())

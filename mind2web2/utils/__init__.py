@@ -1,1 +1,1 @@
-"""Files, URLs, pages and logs: what the rest of the package stands on."""
+"""Files, text, event loops, worker processes, images and logs: the base of the package."""

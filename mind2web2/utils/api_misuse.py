@@ -33,7 +33,7 @@ from typing import Any, Literal, NoReturn, TypeVar, cast
 from mind2web2.errors import EvalScriptError
 
 _PACKAGE_FOLDER = str(Path(__file__).parents[1])
-# Tools that scripts call: what they read, the script reads.
+# Tools that scripts call: they read for the script.
 _TOOLS = os.path.join(_PACKAGE_FOLDER, "api_tools")  # noqa: PTH118 (compared as text, thousands of times)
 _SYSTEM = (
     *("/dev", "/proc", "/sys", "/etc", "/run", "/lib", "/lib64"),
@@ -98,7 +98,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = "mind2web2"
 _USES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "IMPORT_FROM", "IMPORT_NAME"})
-# What follows a call whose coroutine is not awaited at once: it may be awaited later by its name.
+# Follows a call whose coroutine is not awaited at once: it may be awaited later by its name.
 _NO_AWAIT = frozenset(
     {
         *("POP_TOP", "STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF", "UNARY_NOT"),
@@ -107,7 +107,7 @@ _NO_AWAIT = frozenset(
     }
 )
 _UNKNOWN_KEYWORD = re.compile(r"unexpected keyword argument '(\w+)'")
-# A script below it on the stack runs the event loop: it has not called what the loop's task does.
+# A script below it on the stack runs the event loop: it has not called the code of the loop's task.
 _EVENT_LOOP = asyncio.events.__file__
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 
@@ -311,12 +311,12 @@ def _in_line(frame: FrameType | None) -> str:
     return "" if frame is None else f" in line {frame.f_lineno}"
 
 
-# Which code is a script's, and what it does
+# Code of a script, and its operations
 
 
 def _script_frame(frame: FrameType | None) -> FrameType | None:
     while frame is not None and not _is_script(frame):
-        # What started the event loop is no script.
+        # Code that started the event loop is no script.
         frame = None if frame.f_code.co_filename == _EVENT_LOOP else frame.f_back
     return frame
 

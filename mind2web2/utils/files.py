@@ -251,7 +251,7 @@ _mirrors: dict[Path, Mirror] = {}
 
 
 def mirror(path: Path) -> Mirror:
-    """Return what keeps a path equal to its object store."""
+    """Return the mirror that keeps a path equal to its object store."""
     return next((used for root, used in _mirrors.items() if path.is_relative_to(root)), _LOCAL)
 
 
@@ -261,7 +261,7 @@ def use_mirror(root: Path, used: Mirror) -> None:
 
 
 def push_all() -> None:
-    """Publish what has changed in all roots that this process uses."""
+    """Publish the changes in all roots that this process uses."""
     for root, used in _mirrors.items():
         used.push(root)
 

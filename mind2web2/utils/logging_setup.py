@@ -15,7 +15,7 @@ from typing import Any
 from mind2web2.errors import ResultWriteError
 from mind2web2.utils.text import made_visible, stamp_now
 
-# What every record has; anything else was given with ``extra=``.
+# Fields that every record has; any other was given with ``extra=``.
 # Ray gives its field to the records of all loggers.
 _RECORD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {
     "message",

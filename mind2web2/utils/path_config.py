@@ -44,7 +44,7 @@ class PathConfig:
         cache_root: str | Path | None = None,
         eval_version: str | None = None,
     ) -> Self:
-        """Replace what is given, relative folders being relative to the working directory.
+        """Replace the given settings, relative folders being relative to the working directory.
 
         Raises:
             UsageError: ``eval_version`` is not the plain name of a folder.

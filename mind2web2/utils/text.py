@@ -180,7 +180,7 @@ _FLAGS = "".join(
     for code in ("gbeng", "gbsct", "gbwls")
 )
 _IDEOGRAPHS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-# What each has its use in ones and twos: joiners, breaks, marks of direction, fillers, selectors of a form.
+# Characters that are used in ones and twos: joiners, breaks, marks of direction, fillers, selectors.
 _ZERO_WIDTH = "\u200b-\u200d\u2060-\u2064\ufeff"
 _SELDOM_SEEN = (
     f"{_ZERO_WIDTH}\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200e\u200f\u202a-\u202e\u2065-\u206f"
@@ -201,7 +201,7 @@ _JOINED = (
     "\u1cd0-\u1cff\u2d30-\u2d7f\u3130-\u318f\ua840-\uabff\ud7b0-\ud7ff\uffa0-\uffdc"
     "\U00010a00-\U00011fff\U00013000-\U0001345f\U0001bc00-\U0001bcaf\U0001d100-\U0001d1ff"
 )
-# What can be an emoji, and what makes it one or joins it to the next.
+# Characters that can be an emoji, and those that make it one or join it to the next.
 _SYMBOLS = "\u00a9\u00ae\u203c\u2049\u2100-\u214f\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 _EMOJI = f"[{_SYMBOLS}][\ufe0e\ufe0f]?+\u200d?+"
 # So many letters, each with something unseen behind it, are no accident of typesetting.
@@ -229,7 +229,7 @@ _SPREAD = re.compile(
 )
 # Soft hyphens apart: a text may have one between any two syllables.
 _STRAY = f"(?!{_SOFT_HYPHEN})[{_SELDOM_SEEN}]"
-# Emoji and keycaps with what belongs to them, or any other character.
+# Emoji and keycaps with their selectors and joiners, or any other character.
 _SEEN = f"(?>{_EMOJI}|[0-9#*]\ufe0f\u20e3|{_SOFT_HYPHEN}|[^{_SELDOM_SEEN}{_JOINED}{_SYMBOLS}])"
 _STREWN = re.compile(
     f"(?<![{_SYMBOLS}{_SELDOM_SEEN}{_JOINED}])(?!\ufe0f\u20e3)(?:{_STRAY})++"

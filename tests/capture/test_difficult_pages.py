@@ -86,6 +86,7 @@ async def test_a_page_with_a_consent_banner_is_not_suspect(manager, site):
 
 
 STARTS = {
+    "a script while the page is parsed": "<script>location.href = '/tides.zip'</script>",
     "a script": "<script>onload = () => { location.href = '/tides.zip' }</script>",
     "a refresh": "<meta http-equiv=refresh content='0;url=/tides.zip'>",
     "a refresh to a PDF": "<meta http-equiv=refresh content='0;url=/tides.pdf'>",

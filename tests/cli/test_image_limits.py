@@ -60,8 +60,8 @@ def verdict(body):
 
 
 def evaluate(*options):
-    """Evaluate the project's answers in this process, and their scripts as well."""
-    return call(evaluate_main, "--agent_name", "bot", "--judge_model", "judge-1", "--no_isolate", *options)
+    """Evaluate the project's answers in this process."""
+    return call(evaluate_main, "--agent_name", "bot", "--judge_model", "judge-1", *options)
 
 
 def leaves(project, stem):
@@ -105,7 +105,7 @@ SIDE = "images have at most 1000 pixels a side, as this judge takes them"
 def test_all_is_scored_with_the_images_that_a_judge_takes(project, refuses, options, page_a, most_refused):
     """A limit is found by few requests a run, stands in the evidence, and a replay shows just as much."""
     with JudgeServer(verdict, faults=refuses) as server:
-        run = evaluate("--judge_base_url", server.base_url, *options)
+        run = evaluate("--judge_base_url", server.base_url, "--no_isolate", *options)
     assert run.returncode == 0, run.stdout
     refused = [body for body in server.requests if refuses(body) is not None]
     assert min(most_refused, 1) <= len(refused) <= most_refused

@@ -14,7 +14,7 @@ COUNT = 40
 # gpt-4o: 2,000 tokens in at $2.50 and 500 out at $10 a million.
 PRICE_USD = 0.01
 MODEL = ("--judge_model", "gpt-4o")
-OPTIONS = ("--agent_name", "bot", "--no_capture", "--no_isolate")
+OPTIONS = ("--agent_name", "bot", "--no_capture")
 # Every answer is under way at once.
 AT_ONCE = ("--max_llm_requests", "200", "--max_concurrent_answers", str(COUNT))
 
@@ -44,10 +44,10 @@ def server():
         yield server
 
 
-def evaluate(server, *more):
-    """Evaluate with this judge."""
+def evaluate(server, *more, place="--no_isolate"):
+    """Evaluate with this judge, scripts in this process."""
     words = overridden((*MODEL, *AT_ONCE, "--judge_base_url", server.base_url), more)
-    return call(evaluate_main, *OPTIONS, *words)
+    return call(evaluate_main, *OPTIONS, place, *words)
 
 
 def test_a_run_stops_at_its_budget_and_goes_on(project, server):
@@ -55,7 +55,7 @@ def test_a_run_stops_at_its_budget_and_goes_on(project, server):
     scored = []
     for limit_usd in ("0.30", "0.30", "5"):
         before = len(server.calls)
-        run = evaluate(server, "--max_cost", limit_usd)
+        run = evaluate(server, "--max_cost", limit_usd, place="--isolate")
         assert (len(server.calls) - before) * PRICE_USD <= float(limit_usd) + PRICE_USD
         summary = project.task_summary()
         assert {entry["score"] for entry in summary.values()} <= {1.0, None}
@@ -95,10 +95,9 @@ def test_a_budget_is_a_positive_amount(amount):
     assert "is not a positive number of dollars" in run.stderr
 
 
-@pytest.mark.usefixtures("project")
-def test_a_budget_below_a_single_request_says_so(server):
+def test_a_budget_below_a_single_request_says_so(hill, server):
     """The same command would not get any further."""
-    run = evaluate(server, "--max_cost", "0.000001")
+    run = evaluate(server, "--max_cost", "0.000001", *hill[1], place="--isolate")
     assert (run.returncode, server.calls) == (1, [])
     assert "more than all of max_cost 0.000001: give a higher one" in run.stdout
 
@@ -169,7 +168,8 @@ def test_a_stopped_run_keeps_its_usage(project):
         return {"reasoning": "read", "result": True}
 
     with JudgeServer(reply) as server:
-        options = [*OPTIONS, *MODEL, "--judge_base_url", server.base_url, "--max_concurrent_answers", "1"]
+        options = [*OPTIONS, *MODEL, "--no_isolate", "--judge_base_url", server.base_url]
+        options += ["--max_concurrent_answers", "1"]
         with start_command(*options, cwd=project.root) as process:
             assert arrived.wait(60)
             process.send_signal(signal.SIGINT)

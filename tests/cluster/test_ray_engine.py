@@ -295,7 +295,7 @@ async def test_the_end_of_a_run_loses_no_report(tmp_path, monkeypatch):
 
 
 def test_a_cluster_that_does_not_answer_is_named(database, project):
-    """Exit status 2 and one line."""
+    """Exit status 2 and one line; no folder of results is left behind."""
     with socket.socket() as unused, JudgeServer() as judge:
         unused.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{unused.getsockname()[1]}"
@@ -305,6 +305,7 @@ def test_a_cluster_that_does_not_answer_is_named(database, project):
             run = evaluate(project.root, judge, *engine, "--ray_address", given)
             assert (run.returncode, run.stderr.count("\n")) == (2, 1)
             assert reason in run.stderr
+            assert not (project.root / "eval_results").exists()
 
 
 async def test_actors_that_end_are_replaced(cluster):

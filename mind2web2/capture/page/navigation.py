@@ -113,11 +113,13 @@ class Navigation:
         self._guard = guard
         self._stored = stored
         self._has_content = has_content
-        self._page: MainDocument | None = None
         self._frame_depths = {main_frame_id: 0}
         self._tasks: set[asyncio.Task[None]] = set()
         self.is_locked = False
         self.document = MainDocument()
+        self.page: MainDocument | None = None
+        """The document that the browser shows."""
+        self._is_choosing = False
         self.started = 0
         self.arrived = 0
         self.held_back: list[str] = []
@@ -137,7 +139,7 @@ class Navigation:
     @property
     def is_under_way(self) -> bool:
         """Tell whether the main frame has asked for a document that has not answered yet."""
-        return self.arrived < self.started
+        return self.arrived < self.started or self._is_choosing
 
     async def close(self) -> None:
         """Stop watching; a document still being fetched is given up."""
@@ -246,18 +248,24 @@ class Navigation:
 
     async def _keeps_page(self, file: MainDocument) -> bool:
         """Tell whether a file came by itself from a page with content, which is then the page to read."""
-        if self._page is None or self._has_content is None:
+        if self.page is None or self._has_content is None:
             return False
-        if not await self._has_content(is_attachment(file.disposition)):
-            return False
-        self.document = self._page
+        self._is_choosing = True
+        try:
+            # May load the page once more.
+            if not await self._has_content(is_attachment(file.disposition)):
+                self.document = file
+                return False
+        finally:
+            self._is_choosing = False
+        self.document = self.page
         self.held_back.append(file.url)
         return True
 
     async def _hand_over(self, event: dict[str, Any], stored: StoredResponse | None) -> None:
         document = self.document
         if document.is_page or document.status in _NO_CONTENT:
-            self._page = document
+            self.page = document
             await self._pass_on(event, stored)
             return
         body, is_cut = await self._body(event) if stored is None else (stored.body, False)
@@ -273,12 +281,12 @@ class Navigation:
         if kind == "html":
             await self._show_as_html(event, file)
             return
-        if self._page is not None:
+        if self.page is not None:
             # The browser evaluates nothing in the page that is shown until the request is over.
             await self._fail(event)
             if await self._keeps_page(document):
                 return
-            self._page = None
+            self.page = None
             if kind == "office":
                 await send(self._session, "Page.navigate", url=document.url)
             else:

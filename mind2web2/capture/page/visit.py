@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mind2web2.capture.models import CaptureSettings
 from mind2web2.capture.page.isolated_world import (
+    WORLD_NAME,
     FrameWorld,
     ScriptError,
     frame_painted,
@@ -55,6 +56,8 @@ _AFTER_STOP_PAGE_TIME_S = 1.0
 _STOP_LIMIT_S = 1.0
 _POLL_S = 0.1
 _PARSE_LIMIT_S = 3.0
+# Cancels every navigation that the document starts.
+_STAY = "navigation.addEventListener('navigate', (event) => event.hashChange || event.preventDefault())"
 _DROPPED = "the server dropped the connection within the page"
 _DECODING_FAILED = "the server's compression of the page is broken"
 
@@ -106,6 +109,7 @@ class Visit:
         self._torn = asyncio.Event()
         self._torn_because = ""
         self._scripts_stopped = False
+        self._is_held = False
         self._size = PageSize(session, settings, self._lose)
 
     async def __aenter__(self) -> Self:
@@ -317,6 +321,21 @@ class Visit:
                 await self.page.wait_for_load_state("domcontentloaded", timeout=0)
 
     async def _has_content(self, is_offered_for_saving: bool) -> bool:
+        if await self._shows_content(is_offered_for_saving):
+            return True
+        # The browser stops parsing a document that asks for another one, even if that is a download.
+        if self._is_held or self.navigation.page is None:
+            return False
+        self._is_held = True
+        await self._try_to_send("Page.addScriptToEvaluateOnNewDocument", source=_STAY, worldName=WORLD_NAME)
+        await self._try_to_send("Page.navigate", url=self.navigation.page.url)
+        await self.rest(SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s)
+        if not await self._shows_content(is_offered_for_saving):
+            return False
+        self.notes.append("the page was loaded again, since a download stopped its parsing")
+        return True
+
+    async def _shows_content(self, is_offered_for_saving: bool) -> bool:
         try:
             state = await self.within(_PARSE_LIMIT_S, self._parsed_state())
         except (ScriptError, TimeoutError):

@@ -28,16 +28,14 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, RootModel
 
-from mind2web2 import errors
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.pages.captures import DoubtfulPageError
 from mind2web2.prompts import HashedText
 
 # Thirty screenshots, or a tree of a hundred thousand nodes.
 MAX_MESSAGE_BYTES = 64 * 1024**2
 # Of an error's text, and of a validation error in a judge's reply.
 MAX_REASON_CHARS = 20_000
-# What ``Connection.send_bytes`` puts before each message.
+# The length that ``Connection.send_bytes`` puts before each message.
 _LENGTH = struct.Struct("!i")
 # Modules that both processes have.
 _SHARED = sys.stdlib_module_names | {"mind2web2"}
@@ -87,7 +85,10 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         """Return how to make the value in the other process."""
         if isinstance(value, BaseException):
-            return error_from, (type(value).__name__, str(value)[:MAX_REASON_CHARS])
+            text, is_ours = str(value)[:MAX_REASON_CHARS], isinstance(value, Mind2Web2Error)
+            if is_ours and _is_shared(type(value)):
+                return type(value), (text,)
+            return _error_named, (type(value).__name__, text)
         if _is_shared(type(value)):
             return NotImplemented
         if isinstance(value, BaseModel):
@@ -126,13 +127,10 @@ class _Unpickler(pickle.Unpickler):
         return self._text(*reference)
 
 
-def error_from(name: str, text: str) -> Exception:
-    """Return the error that was sent: one of ours by its class, another as an exception of that name."""
-    ours = DoubtfulPageError if name == DoubtfulPageError.__name__ else getattr(errors, name, None)
-    if isinstance(ours, type) and issubclass(ours, Mind2Web2Error):
-        return ours(text)
-    foreign: Callable[[str], Exception] = type(name, (Exception,), {})
-    return foreign(text)
+def _error_named(name: str, text: str) -> Exception:
+    """Return an exception of a class that only the other process has."""
+    kind: Callable[[str], Exception] = type(name, (Exception,), {})
+    return kind(text)
 
 
 class _SchemaProxy(RootModel[Any]):

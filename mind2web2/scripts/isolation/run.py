@@ -75,7 +75,7 @@ class Isolation:
 
     Args:
         limits: of each.
-        network: what a script may download from.
+        network: for a script's downloads.
         server: starts the processes.
         variables: of the environment that are passed on, beside those that any program needs.
     """

@@ -45,7 +45,7 @@ from mind2web2.utils.files import Mirror, use_mirror
 from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
 from mind2web2.verification.claims import BinaryEvalResult
 
-# What scripts import (eval-scripts.md), and modules that others import late: loaded once for all scripts.
+# Modules that scripts import (eval-scripts.md) or that others import late: loaded once for all scripts.
 _PRELOADED = (
     "mind2web2.evaluator",
     "mind2web2.eval_runner",
@@ -329,7 +329,7 @@ class RunPages(PageLibrary):
 
 
 def captured_by_run() -> SharedCaptures:
-    """Return what stands for the run's captures."""
+    """Return the stand-in for the run's captures."""
 
     def open_browser() -> AbstractAsyncContextManager[PageCapture]:
         raise MachineError("pages of a run are captured in its own process")

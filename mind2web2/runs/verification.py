@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import logging
 import os
@@ -41,7 +42,7 @@ from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import mirror, read_regular_file, text_sha256
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import mapping, mappings, natural_key
+from mind2web2.utils.text import items, mapping, mappings, natural_key
 
 Kind = Literal["wrong", "stale", "missing"]
 # The remedy: evaluate; evaluate although the result looks valid; name the file of judgments; look at the
@@ -291,6 +292,7 @@ def _setting(paths: PathConfig, agent_name: str, check: Check, pages: CacheFileS
 
 def _differences(stored: Mapping[str, Any], replayed: Mapping[str, Any]) -> Iterator[str]:
     """Yield the differences of a result and its replay; details only where the verdicts are the same."""
+    stored, replayed = _without_failure_reasons(stored), _without_failure_reasons(replayed)
     was, now = ({str(leaf.get("id")): leaf for leaf in leaves_of(result)} for result in (stored, replayed))
     for name in sorted(was.keys() ^ now.keys()):
         yield f"leaf {name!r} is {'not there' if name in was else 'missing'}"
@@ -306,6 +308,16 @@ def _differences(stored: Mapping[str, Any], replayed: Mapping[str, Any]) -> Iter
     for key in sorted(replayed.keys() - _NOT_COMPARED - known):
         if json.dumps(stored.get(key), sort_keys=True) != json.dumps(replayed[key], sort_keys=True):
             yield f"its {key} differs"
+
+
+def _without_failure_reasons(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a result without the reasons why pages were unavailable: a later attempt may fail otherwise."""
+    result = copy.deepcopy(result)
+    for leaf in leaves_of(result):
+        for check in items(mapping(leaf.get("evidence")).get("pages")):
+            if mapping(check).get("outcome") == "unavailable":
+                check.pop("reason", None)
+    return result
 
 
 def _verdict(leaf: Mapping[str, Any]) -> str:

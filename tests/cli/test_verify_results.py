@@ -257,6 +257,15 @@ def test_a_judgment_that_was_changed_shows(example):
     assert len({name for _, name, _ in found}) > 5
 
 
+def test_why_a_page_is_unavailable_decides_nothing(example):
+    """A later attempt to capture it may fail for another reason; results stay correct and up to date."""
+    for path in (example / "cache").rglob("*.capture.json"):
+        record = read_json(path)
+        if record["failure"]:
+            path.write_text(json.dumps(record | {"failure": "connection refused"}), encoding="utf-8")
+    assert verify()[:2] == (0, [])
+
+
 def test_a_replay_is_verified_against_the_file_that_it_was_made_from(tmp_path, monkeypatch):
     """Results record it, relative to the working directory; a changed or missing file is a finding."""
     monkeypatch.chdir(tmp_path)
@@ -279,9 +288,12 @@ def test_a_replay_is_verified_against_the_file_that_it_was_made_from(tmp_path, m
     [(kind, _, text)] = verify(*words)[1]
     assert (kind, text) == ("stale", "judgments: shared/judgments.jsonl has changed since it was replayed")
     file.unlink()
-    assert [(kind, text) for kind, _, text in verify(*words)[1]] == [
+    _, found, output = verify(*words)
+    assert [(kind, text) for kind, _, text in found] == [
         ("missing", "the file with its judgments of the replay is missing: shared/judgments.jsonl")
     ]
+    suggested = output.partition("or ask again: ")[2].split()
+    assert suggested[:5] == ["mind2web2", "evaluate", "example", "--overwrite", "--judge_model"]
     assert verify(*words, "--judgments", RECORDED)[:2] == (0, [])
 
 

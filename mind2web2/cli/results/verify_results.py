@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mind2web2.cli.options import (
+    REPLAY,
     Subcommands,
     add_folder_options,
     add_task_option,
@@ -18,7 +19,7 @@ from mind2web2.cli.options import (
 from mind2web2.cli.results.metrics import check_record
 from mind2web2.cli.settings import extra_body, suggested_evaluation
 from mind2web2.errors import UsageError
-from mind2web2.utils.text import check_name, name_list, natural_key
+from mind2web2.utils.text import check_name, mapping, name_list, natural_key
 
 if TYPE_CHECKING:
     from mind2web2.runs.verification import Check, Cure, Finding
@@ -187,10 +188,21 @@ def _suggestion(
     words += ["--overwrite"] if cure in ("overwrite", "judgments") else []
     # An answer without a result of its own is judged as the others were.
     like = next((check.content for check in (*some, *answers) if check.content.get("provenance")), None)
+    if "--overwrite" in words:
+        like = _asked_by_a_judge(like)
     evaluate = suggested_evaluation(options, options.agent, like, *words)
     if cure == "judgments":
         return f"name their file with --judgments FILE, or ask again: {evaluate}"
     return f"{evaluate} (asks all its judgments again)" if cure == "overwrite" else evaluate
+
+
+def _asked_by_a_judge(result: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return a result, if it was replayed, as one of the default provider: a replay asks nothing."""
+    made_from = mapping(None if result is None else result.get("provenance"))
+    judge = mapping(made_from.get("judge"))
+    if judge.get("provider") != REPLAY:
+        return result
+    return {"provenance": {**made_from, "judge": {**judge, "provider": "openai"}, "replayed_from": None}}
 
 
 def _print_json(answers: Sequence[Check], summaries: Sequence[Check]) -> None:

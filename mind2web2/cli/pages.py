@@ -287,8 +287,12 @@ def run_export(options: argparse.Namespace) -> int:
     caches = [cache.of(name) for name in names if (cache.folder / name / "index.json").exists()]
     if not caches:
         raise UsageError(f"no stored pages under {cache.folder}: run mind2web2 cache {options.agent} first")
-    options.warc.parent.mkdir(parents=True, exist_ok=True)
-    print(f"Wrote {counted(export_warc(caches, options.warc), 'page')} to {options.warc}.")  # noqa: T201
+    try:
+        options.warc.parent.mkdir(parents=True, exist_ok=True)
+        pages = counted(export_warc(caches, options.warc), "page")
+    except OSError as error:
+        raise UsageError(f"cannot write {options.warc}: {error.strerror}") from error
+    print(f"Wrote {pages} to {options.warc}.")  # noqa: T201
     return 0
 
 

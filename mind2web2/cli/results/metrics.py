@@ -161,7 +161,10 @@ def _write_junit(path: Path, agents: Sequence[_Agent]) -> None:
     suites = [
         junit_suite(agent.summary, agent.answers, agent.results, agent.now.unevaluated) for agent in agents
     ]
-    write_whole(path, junit_xml(suites))
+    try:
+        write_whole(path, junit_xml(suites))
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _summed_up(

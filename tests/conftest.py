@@ -6,7 +6,14 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from key_variables import KEY_VARIABLES
+
+# How fast the machine is decides no test.
+settings.register_profile(
+    "any speed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any speed")
 
 
 @pytest.fixture(autouse=True)

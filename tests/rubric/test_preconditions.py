@@ -4,7 +4,7 @@ import sys
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rubrics import (
     BLOCKING,
@@ -59,7 +59,6 @@ def check_agreement(asked, extra=()):
 
 
 @given(EDITS)
-@settings(deadline=None)
 def test_blocking_agrees_with_the_letter_after_any_change(edits):
     """Whatever was added, decided, decided again, marked critical or read early, the answer is the rule's."""
     root = Shadow(VerificationNode(id="root", desc="root"))
@@ -70,7 +69,6 @@ def test_blocking_agrees_with_the_letter_after_any_change(edits):
 
 
 @given(EDITS, st.data())
-@settings(deadline=None)
 def test_extra_prerequisites_agree_with_the_letter(edits, data):
     """Any other nodes may be named: above, below or beside."""
     root = Shadow(VerificationNode(id="root", desc="root"))

@@ -1,7 +1,7 @@
 """Outcomes of nodes, majorities of votes, evidence and its contradictions, on plain values."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mind2web2.rubric.node import VerificationNode
@@ -68,7 +68,6 @@ def test_critical_children_gate_and_the_others_are_averaged(children, critical, 
 
 
 @given(OUTCOMES, st.data())
-@settings(deadline=None)
 def test_a_better_child_never_lowers_the_score(children, data):
     """Raising one child to passed raises the parent's score or leaves it, under both strategies."""
     critical = data.draw(st.lists(st.booleans(), min_size=len(children), max_size=len(children)))

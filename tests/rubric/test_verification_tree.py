@@ -5,7 +5,7 @@ import json
 import pickle
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 from rubrics import EDITS, Shadow, apply_edit, built_by_hand, outcomes, vectors
@@ -342,7 +342,6 @@ def test_decide_writes_score_status_and_evidence():
 
 
 @given(EDITS)
-@settings(deadline=None)
 def test_scores_are_right_after_any_change(edits):
     """Additions, verdicts, flags, strategies and early readings in any order leave nothing stale."""
     root = Shadow(VerificationNode(id="root", desc="root"))
@@ -354,7 +353,6 @@ def test_scores_are_right_after_any_change(edits):
 
 
 @given(EDITS)
-@settings(deadline=None)
 def test_written_scores_and_statuses_agree(edits):
     """Of inner nodes passed is 1, partial strictly between, failed and skipped 0 (scoring.md)."""
     root = Shadow(VerificationNode(id="root", desc="root"))

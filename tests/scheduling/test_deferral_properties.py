@@ -14,7 +14,7 @@ from mind2web2.scheduling import ExecutionOptions
 SEEDS = st.integers(0, 10**9)
 # make fuzz tries more.
 EXAMPLES = int(os.environ.get("EXAMPLES", "40"))
-THOROUGH = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+THOROUGH = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 # Pages are files, and files take their time.
 WITH_PAGES = settings(THOROUGH, max_examples=EXAMPLES // 2)
 

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rubrics import EDITS, Shadow, apply_edit, blocking_leaf
 
@@ -205,7 +205,6 @@ def decided_at_last(pending, statuses):
 
 
 @given(EDITS, st.data())
-@settings(deadline=None)
 def test_in_the_end_the_reason_is_the_one_of_program_order(edits, data):
     """Whatever is pending when prerequisites are recorded: once decided, the tree names the same leaf."""
     root = Shadow(VerificationNode(id="root", desc="root"))

@@ -135,7 +135,7 @@ async def test_nothing_is_captured_before_it_is_needed(names, tmp_path):
     assert camera.names == []
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     supporting=st.sets(st.sampled_from("abcde")),
     cached=st.sets(st.sampled_from("abcde"), min_size=1),

@@ -60,8 +60,7 @@ _NOT_COMPARED = frozenset({"provenance", "run", "doubts", "time_seconds", "judge
 log = logging.getLogger(__name__)
 # The evaluation has logged the same about its answers.
 _unread_log = logging.getLogger(f"{__name__}.replay")
-_unread_log.addHandler(logging.NullHandler())
-_unread_log.propagate = False
+_unread_log.setLevel(logging.CRITICAL)
 
 
 class Finding(NamedTuple):

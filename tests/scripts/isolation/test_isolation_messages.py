@@ -22,7 +22,9 @@ from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.store import ServiceAnswer, judgment_key
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.structured_output import schema_of
+from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import DoubtfulPageError, PageSettings
+from mind2web2.pages.library import AnswerCache, PageLibrary
 from mind2web2.prompts import HashedText
 from mind2web2.scripts.inputs import ClockReading, ScriptInputs
 from mind2web2.scripts.isolation.rpc import (
@@ -327,6 +329,20 @@ async def test_a_message_that_breaks_off_is_no_message(script):
     theirs.sendall(struct.pack("!i", 100) + b"half")
     theirs.shutdown(socket.SHUT_RDWR)
     assert await serving is None
+
+
+async def test_a_pages_texts_are_kept_until_they_are_released(tmp_path):
+    """A page that is requested twice has its texts in memory once."""
+    cache = AnswerCache(CacheFileSys(tmp_path), PageLibrary())
+    cache.put_web("https://a.example", "deep", None)
+    service = RunService(None, ("task", "answer"), cache, None, logging.getLogger("tests.pages"), None)
+    given = [await service.page("https://a.example", PageSettings(), False, False, True) for _ in range(2)]
+    [(first, sha256), (second, _)] = [(blob, digests[0]) for _, blob, _, digests in given]
+    assert service.text(first, sha256) is service.text(second, sha256)
+    service.release(first)
+    assert service.text(second, sha256) == given[1][2]
+    with pytest.raises(KeyError):
+        service.text(first, sha256)
 
 
 def test_a_record_is_logged_as_it_was(caplog):

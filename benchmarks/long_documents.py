@@ -26,6 +26,7 @@ from site_server import Reply, Request, SiteServer
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CaptureRecord, CaptureSettings, NetworkSettings
+from mind2web2.errors import CaptureError
 
 DELAY_S = 0.2
 ROUNDS = {1: 1, 5: 2, 10: 2}
@@ -71,18 +72,25 @@ async def capture(manager: BatchBrowserManager, url: str) -> CaptureRecord:
     """Capture a page that has to be whole."""
     page = await manager.capture(url)
     if page.record.failure or page.record.troubles or not page.screenshot:
-        raise SystemExit(f"{url} was not captured as it should be: {page.record}")
+        raise CaptureError(f"{url} was not captured as it should be: {page.record}")
     return page.record
+
+
+async def capture_all(manager: BatchBrowserManager, urls: list[str]) -> list[CaptureRecord]:
+    """Capture the pages at once; the first that fails cancels the others."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(capture(manager, url)) for url in urls]
+    return [task.result() for task in tasks]
 
 
 async def measure(server: DocumentServer, urls: list[str], at_once: int) -> None:
     """Capture the pages with a warm browser and print how it went."""
     urls = urls * ROUNDS[at_once]
     async with BatchBrowserManager(max_concurrent_pages=at_once, settings=server.settings()) as manager:
-        await asyncio.gather(*(capture(manager, url) for url in urls[:at_once]))
+        await capture_all(manager, urls[:at_once])
         with PeakMemory(every_s=3.0) as memory:
             started, used_s = time.perf_counter(), processor_s()
-            records = await asyncio.gather(*(capture(manager, url) for url in urls))
+            records = await capture_all(manager, urls)
             took_s, used_s = time.perf_counter() - started, processor_s() - used_s
     title(
         f"  {at_once:>2} at once: {len(urls) / took_s * 60:4.0f} pages a minute"
@@ -109,8 +117,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         urls = link_packages(docs.resolve(), Path(folder))
         with DocumentServer(Path(folder)) as server:
-            for at_once in ROUNDS:
-                asyncio.run(measure(server, urls, at_once))
+            try:
+                for at_once in ROUNDS:
+                    asyncio.run(measure(server, urls, at_once))
+            except* CaptureError as errors:
+                raise SystemExit(str(errors.exceptions[0])) from None
 
 
 if __name__ == "__main__":

@@ -208,7 +208,8 @@ class RecordedJudge:
                 raise JudgmentMissingError(_missing(subject, source))
             await self._write_unwritten()
             await self.check_reachable()
-            async with self._store.claimed(key, self.endpoint) as theirs, aclosing(HeldLimit(limit)) as held:
+            held = HeldLimit(GuardedLimit(self._breaker, limit))
+            async with self._store.claimed(key, self.endpoint) as theirs, aclosing(held):
                 if theirs is not None and not self._overwrite and await _fits(theirs, request):
                     return self._reused(theirs, source)
                 asked = replace(request, name=key, extra={**extra, **self._extra})
@@ -298,7 +299,6 @@ class RecordedJudge:
     ) -> Judgment:
         started = time.monotonic()
         outcome: Literal["reply", "declined", "too_long", "fewer_images"]
-        limit = GuardedLimit(self._breaker, limit)
         exchange = None if self.budget is None else self.budget.exchange(request, limit)
         with counted_requests() as sent:
             try:

@@ -93,6 +93,8 @@ class Budget:
         self._expectation = _Expectation()
         self._in_flight = 0
         self._prompt_tokens_in_flight = 0
+        # Questions whose latest request is in flight, or has a reply that is not read yet.
+        self._unread: set[Exchange] = set()
         self._refusal: str | None = None
         self._changed = asyncio.Event()
         if price_usd(Usage(input_tokens=1), model) is None:
@@ -151,6 +153,21 @@ class Budget:
         self.spent_usd += spent_usd
         self._wake()
 
+    def note_sent(self, exchange: Exchange) -> None:
+        """Note that a question's request is in flight."""
+        self._unread.add(exchange)
+
+    def note_read(self, exchange: Exchange) -> None:
+        """Note that a question has no request in flight, and no reply that is not read."""
+        if exchange in self._unread:
+            self._unread.remove(exchange)
+            self._wake()
+
+    async def all_read(self) -> None:
+        """Wait until no request is in flight, and the replies are read."""
+        while self._unread:
+            await self._changed.wait()
+
     def learn(self, prompt_tokens: int, usage: Usage) -> None:
         """Expect the next replies to be like this one."""
         self._expectation.learn(prompt_tokens, usage)
@@ -205,10 +222,17 @@ class Exchange:
         self._assumed_usd = 0.0
 
     async def __aenter__(self) -> None:
-        async with AsyncExitStack() as entered:
-            await entered.enter_async_context(self._limit)
-            await self._budget.enter(self._prompt_tokens)
-            entered.pop_all()
+        self._budget.note_read(self)
+        try:
+            async with AsyncExitStack() as entered:
+                await entered.enter_async_context(self._limit)
+                await self._budget.enter(self._prompt_tokens)
+                entered.pop_all()
+        except BudgetReachedError:
+            # It cancels the other questions of its answer, and their replies in flight are paid for.
+            await self._budget.all_read()
+            raise
+        self._budget.note_sent(self)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -217,10 +241,13 @@ class Exchange:
         assumed_usd = self._budget.leave(self._prompt_tokens, may_be_billed=_may_be_billed(error))
         if error is None:
             self._assumed_usd += assumed_usd
+        else:
+            self._budget.note_read(self)
         await self._limit.__aexit__(kind, error, trace)
 
     def settle(self, usages: Sequence[Usage]) -> None:
         """Replace the estimates by the cost of each reply."""
+        self._budget.note_read(self)
         # Replies without token counts are not free of charge.
         if not usages or not all(usage.input_tokens or usage.output_tokens for usage in usages):
             return

@@ -102,7 +102,7 @@ def open_for_replay(path: Path) -> JudgmentStore:
         raise UsageError(str(error)) from error
 
 
-def copied_store(path: Path, copy: Path) -> Path:
+def copied_store(path: Path, copy: Path, damage_cure: str = NAMED_FILE) -> Path:
     """Copy a store of judgments, which may be in use, and return the copy; an exported file stays in place.
 
     Raises:
@@ -110,7 +110,7 @@ def copied_store(path: Path, copy: Path) -> Path:
     """
     if path.suffix == EXPORT_SUFFIX:
         return path
-    with reading(path, NAMED_FILE) as source, closing(sqlite3.connect(copy)) as target:
+    with reading(path, damage_cure) as source, closing(sqlite3.connect(copy)) as target:
         source.execute("SELECT count(key || text) FROM judgments")
         source.backup(target)
     return copy

@@ -11,7 +11,7 @@ from typing import Any
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.store import FILE_NAME as STORE_NAME
-from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.store import OWN_STORE, JudgmentStore
 from mind2web2.judge.transfer import copied_store
 from mind2web2.runs.answers import SHARDS_NAME, shard_states, shards_text
 from mind2web2.runs.provenance import provenance_in
@@ -136,7 +136,7 @@ def _merge_judgments(places: _Places, report: MergeReport) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="mind2web2-") as scratch, JudgmentStore(into) as ours:
         # SQLite writes beside a store that it reads.
-        with JudgmentStore(copied_store(source, Path(scratch) / STORE_NAME)) as theirs:
+        with JudgmentStore(copied_store(source, Path(scratch) / STORE_NAME, OWN_STORE)) as theirs:
             judgments = theirs.all()
         known = {(each.key, each.endpoint): (each.outcome, each.text) for each in ours.all()}
         report.judgments[places.agent] += ours.add(judgments)

@@ -23,6 +23,7 @@ from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay, source_of
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
+from mind2web2.rubric.verdicts import is_score
 from mind2web2.runs.answer import RunParts, ScriptTime, evaluated
 from mind2web2.runs.answers import AnswerSetting, answer_files, read_answer
 from mind2web2.runs.freshness import PresentReader
@@ -46,8 +47,8 @@ from mind2web2.utils.text import items, mapping, mappings, natural_key
 
 Kind = Literal["wrong", "stale", "missing"]
 # The remedy: evaluate; evaluate although the result looks valid; name the file of judgments; look at the
-# script; put the answer back.
-Cure = Literal["evaluate", "overwrite", "judgments", "script", "answer"]
+# script; put the answer back; write the summaries again.
+Cure = Literal["evaluate", "overwrite", "judgments", "script", "answer", "summaries"]
 
 # From the gravest on.
 KINDS: tuple[Kind, ...] = ("wrong", "stale", "missing")
@@ -58,6 +59,9 @@ _ANSWER_TIMEOUT_S = 3600.0
 _NOT_COMPARED = frozenset({"provenance", "run", "doubts", "time_seconds", "judge_usage", "barred"})
 
 log = logging.getLogger(__name__)
+# The evaluation has logged the same about its answers.
+_unread_log = logging.getLogger(f"{__name__}.replay")
+_unread_log.setLevel(logging.CRITICAL)
 
 
 class Finding(NamedTuple):
@@ -92,6 +96,18 @@ class Check:
     def content(self) -> Mapping[str, Any]:
         """Return the content of the result."""
         return {} if self.found is None else self.found.content
+
+    @property
+    def score(self) -> float | None:
+        """Return the score of the result."""
+        score = self.content.get("final_score")
+        return float(score) if is_score(score) else None
+
+    @property
+    def needs_replay(self) -> bool:
+        """Tell whether a replay can add something: the result is not known to be wrong or stale."""
+        settled = [found for found in self.findings if found.kind != "missing" or found.cure == "answer"]
+        return all(found.cure == "script" for found in settled)
 
     @property
     def gravest(self) -> Finding | None:
@@ -136,8 +152,7 @@ def verified(
             else:
                 check.add("missing", reason or "no result", "evaluate")
             made_from = provenance_in(check.content)
-            # A replay adds nothing where the result is known to be wrong or stale.
-            if made_from is None or any(finding.cure != "script" for finding in check.findings):
+            if made_from is None or not check.needs_replay:
                 continue
             if path := judgments or _judgments_of(check, made_from, own):
                 replays[path].append(check)
@@ -231,9 +246,15 @@ async def _compare_replays(
                 try:
                     setting = _setting(paths, agent_name, check, pages_of(str(check.task_id)))
                     text = read_answer(setting.answer.path)
-                    replayed = await evaluated(setting, parts, text, log, ScriptTime.recorded(made_from))
+                    time = ScriptTime.recorded(made_from)
+                    replayed = await evaluated(setting, parts, text, _unread_log, time)
                 except (Mind2Web2Error, OSError) as error:
                     reason = " ".join(str(error).split())
+                    check.add("missing", f"it cannot be replayed: {reason}", "judgments")
+                    return
+                except Exception as error:
+                    log.exception("replay failed answer=%s", check.place)
+                    reason = f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
                     check.add("missing", f"it cannot be replayed: {reason}", "judgments")
                     return
             if differences := list(_differences(check.content, replayed)):
@@ -356,10 +377,10 @@ def _compare_summary(
     check: Check, path: Path, stored: Mapping[Any, Any], derived: Mapping[str, Any], sources: Iterable[Path]
 ) -> None:
     if not path.exists():
-        check.add("missing", f"there is no {path.name}", "evaluate")
+        check.add("missing", f"there is no {path.name}", "summaries")
         return
     if _read(path) is None:
-        check.add("wrong", f"{path.name} is damaged", "evaluate")
+        check.add("wrong", f"{path.name} is damaged", "summaries")
         return
     differing = [
         f"{key} {_short(stored.get(key))} (by the results {_short(value)})"
@@ -371,7 +392,7 @@ def _compare_summary(
         written_ns = path.stat().st_mtime_ns
         is_older = any(source.stat().st_mtime_ns > written_ns for source in sources)
         text = f"{path.name} differs from the results: {', '.join(differing)}"
-        check.add("stale" if is_older else "wrong", text, "evaluate")
+        check.add("stale" if is_older else "wrong", text, "summaries")
 
 
 def _read(path: Path) -> Any:

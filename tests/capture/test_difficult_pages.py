@@ -106,12 +106,38 @@ async def test_a_page_that_starts_a_download_keeps_its_text(manager, site, name)
     assert "open from May" in page.text
 
 
-async def test_a_step_on_the_way_to_a_file_yields_the_file(manager, site):
-    """A page that says nothing but that it redirects gives way."""
+async def test_a_page_cut_off_by_its_download_is_read_whole(manager, site):
+    """It is loaded once more: frames go where they lead, addresses change, and no file is asked for again."""
+    site.replies["/cut.zip"] = Reply(b"PK\x03\x04" + bytes(100), "application/zip", headers=DOWNLOAD)
+    site.replies["/hop"] = Reply(b"<script>location.replace('/end')</script>")
+    site.replies["/end"] = Reply(b"<p>The frame's last document.</p>")
+    push = "onload = () => { history.pushState(0, '', '/cut/view'); at.innerText = location.pathname }"
+    html = (
+        f"<title>Tides</title><p>{PROSE}</p><script>location.href = '/cut.zip'</script>"
+        f"<p>After the script.</p><p id=at></p><iframe src=/hop></iframe><script>{push}</script>"
+    )
+    page = await captured(manager, site, "/cut", html)
+    assert (page.record.kind, page.record.failure) == ("web", None)
+    for part in ("After the script.", "/cut/view", "The frame's last document."):
+        assert part in page.text
+    assert (site.hits("/cut"), site.hits("/cut.zip")) == (2, 1)
+
+
+STEPS = {
+    "a script while the page is parsed": "<script>location.href = '/tides.txt'</script>",
+    "a script": "<script>onload = () => { location.href = '/tides.txt' }</script>",
+    "a refresh": "<meta http-equiv=refresh content='0;url=/tides.txt'>",
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+async def test_a_step_on_the_way_to_a_file_yields_the_file(manager, site, name):
+    """A page that says nothing but that it redirects gives way; it is loaded again only where it was cut."""
     site.replies["/tides.txt"] = Reply(b"High tide at 7", "text/plain")
-    html = "<script>location.href = '/tides.txt'</script><p>Redirecting...</p>"
-    page = await captured(manager, site, "/step", html)
+    path = f"/step/{list(STEPS).index(name)}"
+    page = await captured(manager, site, path, f"{STEPS[name]}<p>Redirecting...</p>")
     assert page.text == "High tide at 7"
+    assert site.hits(path) == (2 if "parsed" in name else 1)
 
 
 def _frame_in_itself(_site, request):

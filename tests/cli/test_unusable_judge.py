@@ -1,5 +1,6 @@
 """A judge that cannot be used ends the run with one line, before answers are worked through."""
 
+import logging
 import socket
 import threading
 import time
@@ -39,12 +40,11 @@ def free_port():
 @pytest.mark.parametrize(
     ("host", "reason"), [("127.0.0.1", "connection refused"), ("no-such-host.invalid", "host name not found")]
 )
-def test_an_unreachable_judge_ends_the_run(host, reason):
+def test_an_unreachable_judge_ends_the_run(host, reason, caplog):
     """One line names address and reason; no answer is worked through."""
     address = f"http://{host}:{free_port()}/v1"
-    started_s = time.monotonic()
     run = evaluated(address)
-    assert time.monotonic() - started_s < 60
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
     assert run.returncode == 2
     line = f"cannot connect to the judge at {address}: {reason}. Is the server running?"
     assert run.stderr.splitlines() == [f"run_eval.py: {line}"]

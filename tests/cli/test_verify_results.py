@@ -73,8 +73,8 @@ def change(path, edit, *, seal=False):
     path.write_text(json.dumps(with_checksum(content) if seal else content), encoding="utf-8")
 
 
-def test_results_of_a_run_are_correct_and_up_to_date(example, monkeypatch):
-    """Nine answers, each score again from its tree; nothing is written, not even beside the store."""
+def test_results_of_a_run_are_correct_and_up_to_date(example, monkeypatch, caplog):
+    """Nine answers, each score again from its tree; nothing is logged, or written even beside the store."""
     monkeypatch.setattr(verification, "IS_POSSIBLE", True)
     before = {path: path.stat().st_mtime_ns for path in example.rglob("*")}
     exit_status, found, output = verify()
@@ -82,6 +82,7 @@ def test_results_of_a_run_are_correct_and_up_to_date(example, monkeypatch):
     assert output.splitlines()[-1] == "Answers: 9; correct and up to date: 9"
     assert sum(line.count("ok") for line in output.splitlines()) == 9
     assert {path: path.stat().st_mtime_ns for path in example.rglob("*")} == before
+    assert caplog.text == ""
 
 
 def test_a_task_without_any_score_makes_no_summary_wrong(example):
@@ -167,6 +168,43 @@ def test_each_kind_of_change_is_found(example, what):
     exit_status, found, _ = verify("--task_id", TASK)
     assert exit_status in (1, 3)
     assert any(name == NAME and text in words for _, name, words in found)
+
+
+@pytest.mark.parametrize(
+    ("edit", "text"),
+    [
+        (EDITS["a leaf"][0], "is passed (1.0) instead of failed (0.0)"),
+        (lambda result: result.update(final_score="high"), "its final_score differs"),
+    ],
+)
+@pytest.mark.parametrize("is_copied", [True, False])
+def test_a_missing_part_hides_no_wrong_result(example, edit, text, is_copied):
+    """A result without its copy of the answer, or without a score that counts, is replayed as well."""
+    change(result_path(example), edit, seal=True)
+    if not is_copied:
+        (result_path(example).parent.parent / f"{STEM}.md").unlink()
+    exit_status, found, _ = verify("--task_id", TASK)
+    assert exit_status == 1
+    assert any(kind == "wrong" and text in words for kind, _, words in found)
+    assert any("the copy of the judged answer, is missing" in words for _, _, words in found) is not is_copied
+
+
+@pytest.mark.usefixtures("example")
+def test_a_bug_in_one_replay_is_named_and_the_others_go_on(monkeypatch):
+    """Its answer is missing, with the error; the log has the traceback."""
+
+    async def evaluated(setting, *more):
+        if (setting.task_id, setting.answer.stem) == (TASK, STEM):
+            raise KeyError("a bug")
+        return await real_evaluated(setting, *more)
+
+    real_evaluated = verification.evaluated
+    monkeypatch.setattr(verification, "evaluated", evaluated)
+    exit_status, found, output = verify()
+    assert exit_status == 3
+    text = "it cannot be replayed: internal error: KeyError: 'a bug'"
+    assert found == [("missing", NAME, text)]
+    assert "Answers: 9; correct and up to date: 8; 1 missing" in output
 
 
 def test_a_result_that_was_changed_is_not_reused(example, monkeypatch):
@@ -355,6 +393,10 @@ def test_findings_are_available_as_json(example):
     assert [finding["kind"] for finding in wrong["findings"]] == ["wrong", "wrong"]
     assert wrong["findings"][1]["text"] == "its score is 1, but its rubric tree gives 0.444444"
     assert [finding["kind"] for finding in content["summaries"][TASK]] == ["stale"]
+    assert [finding["cure"] for finding in content["summaries"][TASK]] == ["summaries"]
+    change(result_path(example), lambda result: result.update(final_score="high"), seal=True)
+    scores = [answer["score"] for answer in json.loads(verify("--json", "--task_id", TASK)[2])["answers"]]
+    assert None in scores and "high" not in scores
 
 
 @pytest.mark.parametrize(

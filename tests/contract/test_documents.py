@@ -192,6 +192,15 @@ def test_the_readme_is_short():
     assert len(text.split()) <= README_WORDS
 
 
+def test_the_readme_has_the_test_command_of_continuous_integration():
+    """So does the Makefile: one number of processes is measured and kept."""
+    named = {
+        re.search(r"pytest -n .*?--dist \w+", (REPOSITORY / name).read_text(encoding="utf-8"))[0]
+        for name in ("README.md", "Makefile", ".ci/run")
+    }
+    assert len(named) == 1, named
+
+
 def test_no_module_cites_a_document_that_is_not_there():
     """By the name of a file."""
     documents = {path.name for path in Path(REPOSITORY).rglob("*.md") if ".venv" not in path.parts}

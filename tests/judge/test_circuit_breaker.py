@@ -192,6 +192,7 @@ async def test_after_rejections_of_many_answers_the_requests_in_flight_decide():
             other = asyncio.create_task(failure_of(run, 99, limit=limit))
             await limit.is_entered.wait()
             assert len(server.requests) == 1 + ENOUGH
+            assert not limit.locked()
             slow.may_come.set()
             assert await asyncio.gather(early, other) == [None, None]
 

@@ -108,6 +108,35 @@ async def test_a_request_is_refused_once_the_dollars_spent_leave_no_room():
         await reserved(budget)
 
 
+async def test_a_refusal_waits_until_the_replies_in_flight_are_read():
+    """It cancels the other questions of its answer, and the next run would pay again for their replies."""
+    budget = taught(2.4 * PRICE_USD)
+    slow, dear = [await reserved(budget) for _ in range(2)]
+    limit = asyncio.Semaphore(1)
+    [refused] = await started(reserved(budget, limit))
+    await ended(dear, usage=USAGE + USAGE)
+    await started()
+    assert (budget.is_reached, refused.done(), limit.locked()) == (True, False, False)
+    await slow.__aexit__(None, None, None)
+    await started()
+    assert not refused.done()
+    slow.settle([USAGE])
+    with pytest.raises(BudgetReachedError):
+        await refused
+
+
+async def test_refused_repairs_do_not_wait_for_each_other():
+    """Their replies are of no use."""
+    budget = taught(2.4 * PRICE_USD)
+    repaired = [await reserved(budget) for _ in range(2)]
+    for exchange in repaired:
+        await exchange.__aexit__(None, None, None)
+    async with asyncio.timeout(20):
+        entering = (exchange.__aenter__() for exchange in repaired)
+        errors = await asyncio.gather(*entering, return_exceptions=True)
+    assert [type(error) for error in errors] == [BudgetReachedError] * 2
+
+
 async def test_a_first_request_that_exceeds_the_whole_budget_is_refused_with_another_cure():
     """The same command would never get any further."""
     with pytest.raises(BudgetReachedError, match=r"more than all of max_cost 0\.001: give a higher one"):

@@ -128,18 +128,39 @@ async def test_a_slow_server_does_not_slow_the_others(start, client_of):
 
 async def test_a_server_that_dies_and_comes_back_loses_nothing(start, client_of, caplog):
     """Its requests go to the others at once, it is used again, and the log says which server is left out."""
-    mortal, other = start("yes"), start("yes")
+    may_answer = threading.Event()
+    may_answer.set()
+
+    def reply(_):
+        may_answer.wait(30)
+        return "yes"
+
+    mortal, other = start("yes"), start(reply)
     port = int(mortal.url.rpartition(":")[2])
     client = client_of(mortal, other)
     await asked(client, 10)
+
+    async def asked_until(is_done):
+        # While the other server does not answer, the pool prefers this one, however fast each was before.
+        may_answer.clear()
+        asking = []
+        async with asyncio.timeout(30):
+            while not is_done():
+                asking.append(asyncio.ensure_future(client.chat(REQUEST)))
+                await asyncio.wait(asking, timeout=0.02)
+            may_answer.set()
+            return [reply.text for reply in await asyncio.gather(*asking)]
+
+    def warnings():
+        return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
     start.stop(mortal)
+    assert set(await asked_until(warnings)) == {"yes"}
     assert await asked(client, 40) == ["yes"] * 40
-    [left_out] = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    [left_out] = warnings()
     assert left_out.startswith(f"Judge server {mortal.base_url} unavailable, it is left out: ")
     again = start("yes", port=port)
-    async with asyncio.timeout(30):
-        while used(again) < 5:
-            await asked(client, 4)
+    assert set(await asked_until(lambda: used(again) >= 5)) == {"yes"}
 
 
 @pytest.mark.parametrize(

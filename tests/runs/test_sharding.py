@@ -215,6 +215,15 @@ def test_a_killed_merge_continues(machines):
     assert len(stored("all")) == len(set(stored("all"))) == len(stored("w/eval_results"))
 
 
+def test_a_damaged_store_of_a_machine_is_named(machines):
+    """By its own path, with the remedy of a store: no other file can be given."""
+    (machines / "2" / "eval_results" / "bot" / FILE_NAME).write_bytes(b"damaged" * 1000)
+    run = merge("1", "2")
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+    assert f"2/eval_results/bot/{FILE_NAME} cannot be used" in run.stderr
+    assert "with --judgments" not in run.stderr and "move the file away" in run.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [

@@ -268,6 +268,11 @@ class Navigation:
             self.page = document
             await self._pass_on(event, stored)
             return
+        if self._is_choosing:
+            # The choice is between the page and the first file.
+            self.held_back.append(document.url)
+            await self._fail(event)
+            return
         body, is_cut = await self._body(event) if stored is None else (stored.body, False)
         file = FetchedDocument(
             document.url,

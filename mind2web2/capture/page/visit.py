@@ -56,8 +56,11 @@ _AFTER_STOP_PAGE_TIME_S = 1.0
 _STOP_LIMIT_S = 1.0
 _POLL_S = 0.1
 _PARSE_LIMIT_S = 3.0
-# Cancels every navigation that the document starts.
-_STAY = "navigation.addEventListener('navigate', (event) => event.hashChange || event.preventDefault())"
+# Cancels the navigations of the main frame that lead to another document.
+_STAY = (
+    "if (self === top) navigation.addEventListener('navigate', (event) =>"
+    " event.destination.sameDocument || event.preventDefault())"
+)
 _DROPPED = "the server dropped the connection within the page"
 _DECODING_FAILED = "the server's compression of the page is broken"
 
@@ -72,6 +75,8 @@ class PageState:
     marks: tuple[str, ...]
     url: str
     is_parsed: bool
+    is_cut_off: bool
+    """Its parsing was stopped before the end."""
 
     @property
     def has_content(self) -> bool:
@@ -110,6 +115,8 @@ class Visit:
         self._torn_because = ""
         self._scripts_stopped = False
         self._is_held = False
+        # A reload within ``_has_content`` and the waiting in ``_settle`` take turns: there is one clock.
+        self._turn = asyncio.Lock()
         self._size = PageSize(session, settings, self._lose)
 
     async def __aenter__(self) -> Self:
@@ -230,6 +237,7 @@ class Visit:
             marks=tuple(seen["marks"]),
             url=seen["url"],
             is_parsed=seen["isParsed"],
+            is_cut_off=seen["isCutOff"],
         )
 
     async def rest(self, page_time_s: float, limit_s: float) -> bool:
@@ -257,11 +265,12 @@ class Visit:
 
     async def _settle(self) -> None:
         for _ in range(_MAX_HOPS):
-            await self._parsed()
-            await self._stay_if_this_is_it()
-            hops = self.navigation.started
-            rested = await self.rest(SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s)
-            await self._stay_if_this_is_it()
+            async with self._turn:
+                await self._parsed()
+                await self._stay_if_this_is_it()
+                hops = self.navigation.started
+                rested = await self.rest(SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s)
+                await self._stay_if_this_is_it()
             if self.navigation.started == hops and not self.navigation.is_under_way:
                 break
         self.navigation.is_locked = True
@@ -321,26 +330,33 @@ class Visit:
                 await self.page.wait_for_load_state("domcontentloaded", timeout=0)
 
     async def _has_content(self, is_offered_for_saving: bool) -> bool:
-        if await self._shows_content(is_offered_for_saving):
-            return True
+        state = await self._shown()
+        if state is None:
+            return False
         # The browser stops parsing a document that asks for another one, even if that is a download.
-        if self._is_held or self.navigation.page is None:
-            return False
-        self._is_held = True
-        await self._try_to_send("Page.addScriptToEvaluateOnNewDocument", source=_STAY, worldName=WORLD_NAME)
-        await self._try_to_send("Page.navigate", url=self.navigation.page.url)
-        await self.rest(SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s)
-        if not await self._shows_content(is_offered_for_saving):
-            return False
-        self.notes.append("the page was loaded again, since a download stopped its parsing")
-        return True
-
-    async def _shows_content(self, is_offered_for_saving: bool) -> bool:
-        try:
-            state = await self.within(_PARSE_LIMIT_S, self._parsed_state())
-        except (ScriptError, TimeoutError):
+        page = self.navigation.page
+        if state.is_cut_off and not self._is_held and page is not None:
+            self._is_held = True
+            async with self._turn:
+                await self._load_and_stay(page.url)
+                state = await self._shown()
+            if state is not None and not state.is_cut_off:
+                self.notes.append("the page was loaded again, since a download stopped its parsing")
+        if state is None:
             return False
         return state.has_content or (is_offered_for_saving and len(state.text) >= _CONTENT_CHARS)
+
+    async def _load_and_stay(self, url: str) -> None:
+        await self._try_to_send("Page.addScriptToEvaluateOnNewDocument", source=_STAY, worldName=WORLD_NAME)
+        await self._try_to_send("Page.navigate", url=url)
+        if not await self.rest(SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s):
+            await self._try_to_send("Page.stopLoading")
+
+    async def _shown(self) -> PageState | None:
+        try:
+            return await self.within(_PARSE_LIMIT_S, self._parsed_state())
+        except (ScriptError, TimeoutError):
+            return None
 
     async def _shows_text(self) -> bool:
         try:

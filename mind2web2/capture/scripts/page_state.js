@@ -2,7 +2,9 @@
 (withText) => {
   const root = document.documentElement;
   const body = document.body;
-  const text = !withText ? "" : body instanceof HTMLElement ? body.innerText.slice(0, 20000) : (root?.textContent ?? "").slice(0, 20000);
+  // Scripts in a head without a body are no text; documents of other kinds have no body.
+  const whole = () => (body instanceof HTMLElement ? body.innerText : root instanceof HTMLElement ? "" : root?.textContent ?? "");
+  const text = withText ? whole().slice(0, 20000) : "";
   const refresh = [...document.querySelectorAll("meta[http-equiv]")].find(
     (meta) => meta.getAttribute("http-equiv").trim().toLowerCase() === "refresh",
   );
@@ -22,5 +24,6 @@
     marks: [...marks],
     url: document.URL,
     isParsed: document.readyState !== "loading",
+    isCutOff: document.readyState === "complete" && performance.timing.domInteractive === 0,
   };
 }

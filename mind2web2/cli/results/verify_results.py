@@ -152,7 +152,7 @@ def _print(options: argparse.Namespace, answers: Sequence[Check], summaries: Seq
             by_finding.setdefault(finding, []).append(check.place)
     for check in answers:
         task_id, _, stem = check.place.removesuffix(".md").rpartition("/")
-        numbers = (number(check.content.get("final_score")), number(score_by_tree(check.content)))
+        numbers = (number(check.score), number(score_by_tree(check.content)))
         table.add_row(task_id, stem, *numbers, _state(check))
     console.print(table)
     for finding, places in sorted(by_finding.items(), key=lambda item: KINDS.index(item[0].kind)):
@@ -215,7 +215,7 @@ def _print_json(answers: Sequence[Check], summaries: Sequence[Check]) -> None:
                 "task_id": check.task_id,
                 "answer_name": check.answer_name,
                 "path": None if check.found is None else str(check.found.path),
-                "score": check.content.get("final_score"),
+                "score": check.score,
                 "score_by_tree": score_by_tree(check.content),
                 "record": _state(check),
                 "findings": [finding._asdict() for finding in check.findings],

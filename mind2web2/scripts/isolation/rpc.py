@@ -1,7 +1,7 @@
 """Both ends of the connection between a run and the process of a script.
 
-Messages are pickled, with the framing of ``multiprocessing``. The run unpickles those of a script's process:
-isolation guards against mistakes and is no sandbox (eval-scripts.md).
+Messages are pickled, with the framing of ``multiprocessing``. The run makes only plain values and
+validated message objects of the bytes that it receives: a script's process cannot name functions to call.
 """
 
 from __future__ import annotations
@@ -14,22 +14,28 @@ import os
 import pickle
 import signal
 import struct
-import sys
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache, partial
 from io import BytesIO
 from multiprocessing.connection import Connection
 from typing import Any, ClassVar, Literal, Protocol
 
-from pydantic import BaseModel, RootModel
+from pydantic import BaseModel, InstanceOf, RootModel, TypeAdapter
 
+from mind2web2 import errors
 from mind2web2.errors import Mind2Web2Error
+from mind2web2.judge.protocol import JudgeLedger, Rejection, Subject
+from mind2web2.judge.services import ServiceRequest
+from mind2web2.judge.store import ServiceAnswer
+from mind2web2.llm_client.chat import Usage
+from mind2web2.pages.captures import DoubtfulPageError, PageSettings
 from mind2web2.prompts import HashedText
+from mind2web2.scripts.inputs import ClockReading, ScriptInputs
 
 # Thirty screenshots, or a tree of a hundred thousand nodes.
 MAX_MESSAGE_BYTES = 64 * 1024**2
@@ -37,8 +43,6 @@ MAX_MESSAGE_BYTES = 64 * 1024**2
 MAX_REASON_CHARS = 20_000
 # The length that ``Connection.send_bytes`` puts before each message.
 _LENGTH = struct.Struct("!i")
-# Modules that both processes have.
-_SHARED = sys.stdlib_module_names | {"mind2web2"}
 # How an object that extends a plain value becomes that value.
 _PLAIN: dict[type, Callable[[Any], Any]] = {
     str: str.__str__,
@@ -68,6 +72,36 @@ class Message:
     number: int = 0
 
 
+@dataclass
+class Done:
+    """The content of a process's last message.
+
+    Args:
+        error: why there is no result.
+        looked_up: pages that the script looked for in the cache.
+        captured: pages that it captured itself.
+        is_listed: it read the list of stored pages.
+        inputs: the other inputs that it read.
+    """
+
+    result: Any = None
+    error: InstanceOf[Exception] | None = None
+    ledger: JudgeLedger = field(default_factory=JudgeLedger)
+    looked_up: set[str] = field(default_factory=set)
+    captured: list[str] = field(default_factory=list)
+    is_listed: bool = False
+    inputs: ScriptInputs = field(default_factory=ScriptInputs)
+
+
+_RECEIVED = {
+    kind.__name__: TypeAdapter[Any](kind)
+    for kind in (
+        *(Message, Done, JudgeLedger, Rejection, Usage, ServiceAnswer, ScriptInputs, ClockReading),
+        *(Subject, PageSettings, ServiceRequest),
+    )
+}
+
+
 class PageText(HashedText):
     """A page's text, or a name for an image of it; messages to the run contain its reference in the run."""
 
@@ -75,46 +109,37 @@ class PageText(HashedText):
     owner: object
 
 
-class _Pickler(pickle.Pickler):
-    """Pickles objects of a script's own classes, which the run lacks, as plain values that they extend."""
+class _RunPickler(pickle.Pickler):
+    def reducer_override(self, value: Any) -> Any:
+        """Return how to make a value that the other process has no class for, or one without its digest."""
+        if isinstance(value, Mind2Web2Error):
+            return type(value), (str(value)[:MAX_REASON_CHARS],)
+        if isinstance(value, BaseException):
+            return _error_of, (type(value).__name__, str(value)[:MAX_REASON_CHARS])
+        return (str, (str(value),)) if type(value) is HashedText else NotImplemented
 
+
+class _ScriptPickler(pickle.Pickler):
     def persistent_id(self, value: Any) -> Any:
         """Return the reference that stands for a text of the run."""
         return value.reference if isinstance(value, PageText) else None
 
     def reducer_override(self, value: Any) -> Any:
-        """Return how to make the value in the other process."""
-        if isinstance(value, BaseException):
-            text, is_ours = str(value)[:MAX_REASON_CHARS], isinstance(value, Mind2Web2Error)
-            if is_ours and _is_shared(type(value)):
-                return type(value), (text,)
-            return _error_named, (type(value).__name__, text)
-        if _is_shared(type(value)):
+        """Return how the run makes the value, as a plain value where it extends one. Raises TypeError."""
+        kind = type(value)
+        if any(value is called for called in _CALLED.values()):
             return NotImplemented
+        if isinstance(value, BaseException):
+            return _error_of, (kind.__name__, str(value)[:MAX_REASON_CHARS])
+        if kind.__name__ in _RECEIVED and kind.__module__.startswith("mind2web2."):
+            names = [each.name for each in fields(value)] if is_dataclass(value) else value.model_fields_set
+            return _made, (kind.__name__, {name: getattr(value, name) for name in names})
         if isinstance(value, BaseModel):
             return dict, (value.model_dump(mode="json", by_alias=True, exclude_unset=True),)
-        made = ((kind, (plain(value),)) for kind, plain in _PLAIN.items() if isinstance(value, kind))
-        return next(made, NotImplemented)
-
-
-def _is_shared(kind: type) -> bool:
-    """Tell whether both processes have a class; a text with its digest is sent without."""
-    return kind is not HashedText and kind.__module__.partition(".")[0] in _SHARED
-
-
-def encoded(message: Message) -> bytes:
-    """Return a pickled message.
-
-    Raises:
-        ValueError: it is too long.
-        Exception: it holds values that cannot be pickled.
-    """
-    buffer = BytesIO()
-    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(message)
-    if buffer.tell() > MAX_MESSAGE_BYTES:
-        limit_mb = MAX_MESSAGE_BYTES // 1024**2
-        raise ValueError(f"a message of {buffer.tell()} bytes; the limit is {limit_mb} MB")
-    return buffer.getvalue()
+        for plain, made in _PLAIN.items():
+            if isinstance(value, plain):
+                return plain, (made(value),)
+        raise TypeError(f"a {kind.__name__} cannot be sent to the run")
 
 
 class _Unpickler(pickle.Unpickler):
@@ -122,15 +147,73 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(BytesIO(content))
         self._text = text
 
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a function that may be called to make a received value. Raises UnpicklingError."""
+        if (module, name) not in _CALLED:
+            raise pickle.UnpicklingError(f"{module}.{name} is no part of a message")
+        found = _CALLED[module, name]
+        # A message may change the attributes of an object in it, but not those of a builtin class.
+        return found if isinstance(found, type) else partial(found)
+
     def persistent_load(self, reference: tuple[int, str]) -> HashedText:
         """Return the run's text."""
         return self._text(*reference)
 
 
-def _error_named(name: str, text: str) -> Exception:
-    """Return an exception of a class that only the other process has."""
-    kind: Callable[[str], Exception] = type(name, (Exception,), {})
-    return kind(text)
+def encoded(message: Message, pickler: type[pickle.Pickler] = _RunPickler) -> bytes:
+    """Return a pickled message.
+
+    Raises:
+        ValueError: it is too long.
+        Exception: it holds values that cannot be pickled.
+    """
+    buffer = BytesIO()
+    pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(message)
+    if buffer.tell() > MAX_MESSAGE_BYTES:
+        limit_mb = MAX_MESSAGE_BYTES // 1024**2
+        raise ValueError(f"a message of {buffer.tell()} bytes; the limit is {limit_mb} MB")
+    return buffer.getvalue()
+
+
+def encoded_by_script(message: Message) -> bytes:
+    """Return a message for the run. Raises what ``encoded`` raises."""
+    return encoded(message, _ScriptPickler)
+
+
+def decoded_by_run(content: bytes, text: Callable[[int, str], HashedText]) -> Message:
+    """Return a message of a script's process; ``text`` returns the run's text for a reference.
+
+    Raises:
+        Exception: it is invalid.
+    """
+    message = _Unpickler(content, text).load()
+    if not isinstance(message, Message) or message.name.startswith("_"):
+        raise pickle.UnpicklingError("no message")
+    if message.kind == "done" and not isinstance(message.content, Done):
+        raise pickle.UnpicklingError("no result message")
+    return message
+
+
+def _made(name: str, values: dict[str, Any]) -> Any:
+    """Return a validated object of a message. Raises KeyError, ValueError."""
+    return _RECEIVED[name].validate_python(values)
+
+
+def _error_of(name: str, text: str) -> Exception:
+    """Return one of our errors by the name of its class, another as an exception of that name."""
+    ours = DoubtfulPageError if name == DoubtfulPageError.__name__ else getattr(errors, name, None)
+    if isinstance(ours, type) and issubclass(ours, Mind2Web2Error):
+        return ours(text)
+    foreign: Callable[[str], Exception] = type(name if name.isidentifier() else "Exception", (Exception,), {})
+    return foreign(text)
+
+
+# Functions that a message of a script's process may name.
+_CALLED: dict[tuple[str, str], Callable[..., Any]] = {
+    **{("builtins", plain.__name__): plain for plain in _PLAIN},
+    (__name__, _made.__name__): _made,
+    (__name__, _error_of.__name__): _error_of,
+}
 
 
 class _SchemaProxy(RootModel[Any]):
@@ -147,11 +230,11 @@ class _SchemaProxy(RootModel[Any]):
 
 def schema_proxy(name: str, schema: object) -> type[BaseModel]:
     """Return a class with the name and schema of a script's class, the same for the same arguments."""
-    return _made(name, json.dumps(schema))
+    return _proxy(name, json.dumps(schema))
 
 
 @lru_cache(maxsize=256)
-def _made(name: str, schema_text: str) -> type[BaseModel]:
+def _proxy(name: str, schema_text: str) -> type[BaseModel]:
     return type(name, (_SchemaProxy,), {"schema_text": schema_text, "__module__": __name__})
 
 
@@ -270,12 +353,12 @@ class RpcClient(_End):
 
     def send(self, message: Message) -> None:
         """Send a message, and those that were kept for it."""
-        content = encoded(message)
+        content = encoded_by_script(message)
         with self._sending, _not_interrupted():
             if self._connection.closed:
                 return
             while self._later:
-                self._connection.send_bytes(encoded(self._later.popleft()))
+                self._connection.send_bytes(encoded_by_script(self._later.popleft()))
             self._connection.send_bytes(content)
 
     def _close_in_fork(self) -> None:
@@ -316,8 +399,8 @@ class RpcConnection(_End):
         content = encoded(message)
         self._writer.write(_LENGTH.pack(len(content)) + content)
 
-    async def served(self, service: Service) -> Any:
-        """Serve until the process sends its last message, and return it; ``None`` where it ends without one.
+    async def served(self, service: Service) -> Done | None:
+        """Serve until the process sends its result; return that, or ``None`` where it ends without one.
 
         Raises:
             Exception: it sent an invalid message.
@@ -325,13 +408,16 @@ class RpcConnection(_End):
         while True:
             try:
                 [length] = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
+                if length > MAX_MESSAGE_BYTES:
+                    raise ValueError(f"a message of {length} bytes")
                 content = await self._reader.readexactly(length)
             except (asyncio.IncompleteReadError, ConnectionError):
                 return None
-            message: Message = _Unpickler(content, service.text).load()
+            message = decoded_by_run(content, service.text)
             match message.kind:
                 case "done":
-                    return message.content
+                    done: Done = message.content
+                    return done
                 case "reply":
                     self.take_reply(message)
                 case "cancel":

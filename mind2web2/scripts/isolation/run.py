@@ -52,8 +52,8 @@ from mind2web2.scripts.isolation.processes import (
     fork_server,
     script_process,
 )
-from mind2web2.scripts.isolation.rpc import MAX_REASON_CHARS, Message, RpcConnection, schema_proxy
-from mind2web2.scripts.isolation.worker import PACKAGE, Done, ScriptJob, TemplateName
+from mind2web2.scripts.isolation.rpc import MAX_REASON_CHARS, Done, Message, RpcConnection, schema_proxy
+from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob, TemplateName
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
 from mind2web2.utils.files import mirror
 from mind2web2.verification.claims import BinaryEvalResult
@@ -184,7 +184,7 @@ async def _served(
                 f"script {path.name}: its process sent an invalid message ({type(failure).__name__}); "
                 "does it change modules that the evaluation uses?"
             ) from failure
-        done: Done | None = serving.result()
+        done = serving.result()
         if done is None:
             await process.end(_EXIT_GRACE_S)
             raise _exit_reason(process, path, limits)

@@ -14,7 +14,7 @@ import sys
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from importlib import import_module
@@ -26,7 +26,7 @@ from pydantic import BaseModel
 from mind2web2.capture.models import NetworkSettings, downloads_from, refused_downloads_reported
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings
-from mind2web2.judge.protocol import JudgeLedger, Subject
+from mind2web2.judge.protocol import Subject
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.store import Judgment
 from mind2web2.llm_client.chat import ChatRequest, Completion, Limit, Usage
@@ -37,9 +37,9 @@ from mind2web2.pages.captures import PageCapture, PreparedPage, SharedCaptures
 from mind2web2.pages.library import AnswerCache, PageCache, PageLibrary, PageRequest
 from mind2web2.prompts import address_flags
 from mind2web2.scheduling import ExecutionOptions, execution_options
-from mind2web2.scripts.inputs import InputRecorder, ScriptClock, ScriptInputs, inputs_recorded
+from mind2web2.scripts.inputs import InputRecorder, ScriptClock, inputs_recorded
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
-from mind2web2.scripts.isolation.rpc import Message, PageText, RpcClient
+from mind2web2.scripts.isolation.rpc import Done, Message, PageText, RpcClient
 from mind2web2.scripts.run import LoopGuard, ScriptCall, log_unseen_errors, script_result
 from mind2web2.utils.files import Mirror, use_mirror
 from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
@@ -99,27 +99,6 @@ class ScriptJob:
     network: NetworkSettings
     as_of: datetime | None = None
     zone: str | None = None
-
-
-@dataclass
-class Done:
-    """The last message of a script's process.
-
-    Args:
-        error: why there is no result.
-        looked_up: pages that the script looked for in the cache.
-        captured: pages that it captured itself.
-        is_listed: it read the list of stored pages.
-        inputs: the other inputs that it read.
-    """
-
-    result: Any = None
-    error: Exception | None = None
-    ledger: JudgeLedger = field(default_factory=JudgeLedger)
-    looked_up: set[str] = field(default_factory=set)
-    captured: list[str] = field(default_factory=list)
-    is_listed: bool = False
-    inputs: ScriptInputs = field(default_factory=ScriptInputs)
 
 
 # Number, name and schema of a template of the script's; without a number, of a verification.

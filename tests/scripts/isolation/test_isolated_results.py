@@ -180,6 +180,52 @@ async def test_made_up_scripts_come_to_the_same(tmp_path):
     assert cents[0] == cents[1]
 
 
+ODD_RESULTS = """
+import collections, datetime, enum
+from pydantic import BaseModel
+Depth = enum.IntEnum("Depth", {"DEEP": 80})
+Shade = enum.Enum("Shade", {"BLUE": 1})
+class Name(str): pass
+class Share(float): pass
+class Names(dict): pass
+Size = collections.namedtuple("Size", "width")
+class Lake(BaseModel):
+    name: str
+odd = {
+    "plain": {1: (2, 3), None: True},
+    "extended": Names({Name("a"): [Depth.DEEP, Share(0.5), Size(1)]}),
+    "counted": [collections.defaultdict(lambda: 0, {"a": 1}), collections.Counter("aab"), {Depth.DEEP: 1}],
+    "surrogate": "half a character \\ud83d",
+    "enum": Shade.BLUE,
+    "model": Lake(name="Como"),
+    "date": datetime.date(2025, 1, 1),
+    "bytes": b"deep",
+    "class": Lake,
+    "function": lambda: 1,
+    "generator": (each for each in ()),
+    "infinite": float("inf"),
+}
+odd["recursive"] = odd
+summary = {"final_score": Share(1.0), "odd": odd[answer]}
+return Names(summary) if answer == "extended" else summary
+"""
+
+
+async def test_results_of_any_type_are_the_same(tmp_path):
+    """A script's own objects are plain values in the result, or the reason is the same line."""
+    kinds = [*re.findall(r'^ {4}"(\w+)":', ODD_RESULTS, re.MULTILINE), "recursive"]
+    seen = []
+    for name, isolation in (("here", None), ("isolated", Isolation())):
+        project = Project(tmp_path / name)
+        for number, kind in enumerate(kinds, start=1):
+            project.add_answer(f"answer_{number}", kind)
+        project.add_script_body(ODD_RESULTS)
+        results, _ = await results_of(project, SeededJudge(7), isolation)
+        seen.append(results)
+    assert seen[1] == seen[0]
+    assert sum(isinstance(result, dict) for result in seen[0].values()) == 4, seen[0]
+
+
 @pytest.mark.parametrize("captured", [False, True])
 async def test_all_that_scripts_ask_for_comes_to_the_same(tmp_path, captured):
     """Pages with images and without, captures, templates with checks, questions and pages of their own."""

@@ -82,6 +82,16 @@ def log_of(project, stem="answer_1"):
             r"its process was ended by SIGTERM, not by the evaluation",
         ),
         ("summary['more'] = {1, 2}", r"returned what is not JSON: .*set"),
+        (
+            "import gc, os, pickle\n"
+            "from multiprocessing.connection import Connection\n"
+            "class Call:\n"
+            "    def __reduce__(self): return os.abort, ()\n"
+            "[connection] = [each for each in gc.get_objects() if type(each) is Connection]\n"
+            "connection.send_bytes(pickle.dumps(Call()))\n"
+            "await asyncio.sleep(1000)",
+            r"its process sent an invalid message \(UnpicklingError\)",
+        ),
     ],
 )
 async def test_a_script_that_misbehaves_costs_its_own_answer_only(project, body, reason):

@@ -6,25 +6,36 @@ import logging
 import os
 import pickle
 import socket
-from collections import Counter
+import struct
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
 from enum import Enum
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import pytest
 from pydantic import BaseModel, Field
 
 from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
-from mind2web2.judge.store import judgment_key
-from mind2web2.llm_client.chat import ChatRequest
+from mind2web2.judge.protocol import JudgeLedger, Rejection, Subject
+from mind2web2.judge.services import ServiceRequest
+from mind2web2.judge.store import ServiceAnswer, judgment_key
+from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.structured_output import schema_of
-from mind2web2.pages.captures import DoubtfulPageError
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.captures import DoubtfulPageError, PageSettings
+from mind2web2.pages.library import AnswerCache, PageLibrary
 from mind2web2.prompts import HashedText
+from mind2web2.scripts.inputs import ClockReading, ScriptInputs
 from mind2web2.scripts.isolation.rpc import (
     MAX_MESSAGE_BYTES,
+    Done,
     Message,
     PageText,
     RpcConnection,
+    decoded_by_run,
     encoded,
+    encoded_by_script,
     schema_proxy,
 )
 from mind2web2.scripts.isolation.run import RunService
@@ -49,17 +60,42 @@ class Depth(int):
     """A script's own number."""
 
 
+@dataclass
+class Message2:
+    """A script's own class, which the run cannot import."""
+
+    kind: str
+
+
+class Call:
+    """Calls a function in the process that unpickles it."""
+
+    def __init__(self, *call):
+        """Call the first with the others."""
+        self.call = call
+
+    def __reduce__(self):
+        """Return the call."""
+        return self.call[0], self.call[1:]
+
+
+def refuse(blob, sha256):
+    """Have no text."""
+    raise KeyError((blob, sha256))
+
+
 def sent(content):
-    """Return what the other process receives."""
-    return pickle.loads(encoded(Message("note", content))).content
+    """Return what the run receives."""
+    return decoded_by_run(encoded_by_script(Message("note", content)), refuse).content
 
 
 @pytest.mark.parametrize(
     "error", [CaptureError("gone"), DoubtfulPageError("for now"), JudgeUnavailableError("out"), KeyError("x")]
 )
 def test_errors_are_what_they_were(error):
-    """Ours keep their class, others its name."""
+    """Ours keep their class, others its name, in both directions."""
     received = sent(error)
+    assert repr(pickle.loads(encoded(Message("note", error))).content) == repr(received)
     assert (type(received).__name__, str(received)) == (type(error).__name__, str(error))
     assert isinstance(received, type(error)) == (not isinstance(error, KeyError))
 
@@ -72,7 +108,7 @@ def test_errors_are_what_they_were(error):
         ({"lakes": [Depth(3), (Shade.DEEP,)]}, {"lakes": [3, ("deep",)]}),
         (Lake(name="Como"), {"name": "Como"}),
         (HashedText("deep"), "deep"),
-        (Counter({("m", None): 2}), Counter({("m", None): 2})),
+        (defaultdict(lambda: 0, {"lakes": 2}), {"lakes": 2}),
         ("half a character \ud83d", "half a character \ud83d"),
     ],
 )
@@ -83,10 +119,61 @@ def test_a_scripts_own_objects_are_sent_as_plain_values(value, plain):
     assert type(received) is type(plain)
 
 
+LEDGER = JudgeLedger(
+    served=Counter({("m", None): 2, (None, "f"): 1}),
+    first_created="a",
+    last_created="b",
+    usage=Usage(1, 2, 3, 4, 5, 6, 7, 0.5),
+    rejections=[Rejection("node", None, "no \ud83d")],
+    doubts=["one"],
+    services=[ServiceAnswer(request="r", key="k", sha256="s")],
+)
+INPUTS = ScriptInputs(files={"a": None}, clock=ClockReading(moment="now", zone="UTC", is_read=True))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        Done({"final_score": 1.0}, None, LEDGER, {"https://a.example/\ud83d"}, ["b"], is_listed=True),
+        Done(inputs=INPUTS),
+        Subject("verify", "leaf", "a claim \ud83d", None, 2),
+        PageSettings(max_text_chars=1),
+        ServiceRequest("google_maps", "geocode", ["Como"], {"language": "it"}),
+    ],
+)
+def test_objects_of_messages_come_back(content):
+    """With every field."""
+    assert sent(content) == content
+
+
+@pytest.mark.parametrize("content", [Message2("note"), Message2, sent, {"day": [Path()]}, Call(os.getpid)])
+def test_objects_that_the_run_does_not_make_are_refused_where_they_are_sent(content):
+    """The script gets the error."""
+    with pytest.raises(TypeError, match="cannot be sent to the run"):
+        sent(content)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        Done(ledger=3),
+        Done(error="no error"),
+        Done(looked_up=[[]]),
+        Done(ledger=replace(LEDGER, usage="x")),
+        Done(inputs=INPUTS.model_copy(update={"files": 3})),
+        Subject("verify", trial="many"),
+    ],
+)
+def test_objects_with_wrong_fields_are_refused(content):
+    """The run does not work with them."""
+    with pytest.raises(ValueError, match="validation error"):
+        sent(content)
+
+
 def test_a_message_that_is_too_long_is_refused():
     """It is refused before it is sent."""
     with pytest.raises(ValueError, match="the limit is 64 MB"):
-        encoded(Message("note", "x" * (MAX_MESSAGE_BYTES + 1)))
+        encoded_by_script(Message("note", "x" * (MAX_MESSAGE_BYTES + 1)))
 
 
 def test_a_schema_proxy_asks_the_same_question():
@@ -146,7 +233,7 @@ class Script:
 
     def send(self, message):
         """Send a message."""
-        self._connection.send_bytes(encoded(message))
+        self._connection.send_bytes(encoded_by_script(message))
 
     async def reply(self):
         """Return the next message."""
@@ -181,8 +268,8 @@ async def test_questions_are_answered_side_by_side(script):
     end.send(Message("note", {"note": "x"}, "keep"))
     error = (await end.reply()).content
     assert (type(error), str(error)) == (JudgeError, "it failed")
-    end.send(Message("done", 1))
-    assert await serving == 1
+    end.send(Message("done", Done(1)))
+    assert await serving == Done(1)
     assert server.notes == ["x"]
 
 
@@ -204,13 +291,58 @@ async def test_a_text_of_the_run_is_sent_as_its_reference(script):
     assert await end.reply() == Message("reply", ["page"], number=1)
 
 
-@pytest.mark.parametrize("invalid", [b"no pickle", pickle.dumps(1), encoded(Message("note", {}, "unknown"))])
+@pytest.mark.parametrize(
+    "invalid",
+    [
+        b"no pickle",
+        encoded_by_script(Message("note", {}, "unknown"))[:-9] + b".",
+        pickle.dumps(1),
+        pickle.dumps(Message("note", {}, "keep")),
+        pickle.dumps(Call(os.abort)),
+        pickle.dumps(Call(getattr, Message, "__init__")),
+        encoded_by_script(Message("done", 1)),
+        encoded_by_script(Message("note", {"_": 1}, "__init__")),
+        encoded_by_script(Message("note", {}, "unknown")),
+        encoded_by_script(Message("note", {"other": 1}, "keep")),
+        encoded_by_script(Message("note", 1, "keep")),
+    ],
+)
 async def test_an_invalid_message_ends_the_service(script, invalid):
-    """The run then has no result of that answer."""
+    """The run then has no result of that answer, and has run no code of the script."""
     _, _, serving, theirs = script
     Connection(os.dup(theirs.fileno())).send_bytes(invalid)
-    with pytest.raises((pickle.UnpicklingError, AttributeError)):
+    with pytest.raises((pickle.UnpicklingError, AttributeError, TypeError)):
         await serving
+
+
+async def test_a_message_that_is_announced_as_too_long_is_not_read(script):
+    """The run would keep all of it in memory."""
+    _, _, serving, theirs = script
+    theirs.sendall(struct.pack("!i", MAX_MESSAGE_BYTES + 1))
+    with pytest.raises(ValueError, match="bytes"):
+        await serving
+
+
+async def test_a_message_that_breaks_off_is_no_message(script):
+    """The process was killed while it sent it."""
+    _, _, serving, theirs = script
+    theirs.sendall(struct.pack("!i", 100) + b"half")
+    theirs.shutdown(socket.SHUT_RDWR)
+    assert await serving is None
+
+
+async def test_a_pages_texts_are_kept_until_they_are_released(tmp_path):
+    """A page that is requested twice has its texts in memory once."""
+    cache = AnswerCache(CacheFileSys(tmp_path), PageLibrary())
+    cache.put_web("https://a.example", "deep", None)
+    service = RunService(None, ("task", "answer"), cache, None, logging.getLogger("tests.pages"), None)
+    given = [await service.page("https://a.example", PageSettings(), False, False, True) for _ in range(2)]
+    [(first, sha256), (second, _)] = [(blob, digests[0]) for _, blob, _, digests in given]
+    assert service.text(first, sha256) is service.text(second, sha256)
+    service.release(first)
+    assert service.text(second, sha256) == given[1][2]
+    with pytest.raises(KeyError):
+        service.text(first, sha256)
 
 
 def test_a_record_is_logged_as_it_was(caplog):

@@ -212,9 +212,11 @@ async def test_a_list_whose_first_rows_fill_a_common_window(page, delay_ms):
     usual = page.viewport_size
     await page.set_viewport_size({"width": 1100, "height": CaptureSettings().viewport_height_px})
     script = f"<script>onscroll = () => {{ if ({NEAR_THE_END}) grow({delay_ms}, 200) }}</script>"
-    loaded, result = await scrolled(page, ROWS_OF_70_PX + script)
-    seen = await loaded.seen()
-    await page.set_viewport_size(usual)
+    try:
+        loaded, result = await scrolled(page, ROWS_OF_70_PX + script)
+        seen = await loaded.seen()
+    finally:
+        await page.set_viewport_size(usual)
     assert [n for n in range(200) if f"Row {n}." not in seen] == []
     assert not result.is_endless
 

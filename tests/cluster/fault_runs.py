@@ -36,6 +36,7 @@ from servers.postgres_server import PostgresServer
 from servers.ray_cluster import RayCluster
 
 from mind2web2.judge.shared_store import JudgmentDatabase
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import judgments_named
 from mind2web2.runs.results import latest_results, same_but_run
 
@@ -156,6 +157,10 @@ def compared(project: Project, plain: Project, database: PostgresServer) -> tupl
     )
     with closing(JudgmentDatabase(database.url)) as shared:
         stored = {judgment.key for judgment in shared.all()}
+    # Results in an object store are here without the agent's own judgments.
+    if (project.results / FILE_NAME).exists():
+        with JudgmentStore(project.results / FILE_NAME) as own:
+            stored &= {judgment.key for judgment in own.all()}
     lost = judgments_named([found.content for *_, found in results[1]]) - stored
     return wrong, len(lost)
 

@@ -4,7 +4,6 @@ import inspect
 
 import pytest
 import pytest_asyncio
-from capture.loaded import unload
 from patchright.async_api import async_playwright
 from servers.toothed_site import certificate
 
@@ -36,16 +35,9 @@ async def chromium():
         await browser.close()
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def tab(chromium):
-    """A tab as wide as captures are: to open one takes longer than most tests of our scripts."""
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(chromium):
+    """A page in a context of its own, as wide as captures are."""
     context = await chromium.new_context(viewport={"width": 1100, "height": 1400})
     yield await context.new_page()
     await context.close()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(tab):
-    """The tab with a document of its own: another one has other scripts and prototypes."""
-    yield tab
-    await unload(tab)

@@ -1,17 +1,14 @@
 """A page loaded for a test of our scripts, with the worlds and the clock that captures have."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from patchright.async_api import Error
 
 from mind2web2.capture.page.isolated_world import FrameWorld, open_worlds, script
 from mind2web2.capture.page.visit import PageClock
 
-_sessions = []
 FOLDER = Path(__file__).parent
 _SEEN = f"() => {{ ({script('page_tools')})(); return [...pageTools.look().texts().values()].join(' | '); }}"
 
@@ -41,7 +38,6 @@ class Loaded:
 async def load(page, html="", url=None):
     """Show HTML, or what a URL answers, and let a second of its time pass."""
     session = await page.context.new_cdp_session(page)
-    _sessions.append(session)
     clock = PageClock(session)
     if url is None:
         await page.set_content(html)
@@ -49,14 +45,6 @@ async def load(page, html="", url=None):
         await page.goto(url)
     await clock.advance(1.0, 10)
     return Loaded(page, session, clock, await open_worlds(page, session))
-
-
-async def unload(page):
-    """Leave the document, and end the sessions that stopped its clock or changed its size."""
-    while _sessions:
-        with suppress(Error):  # the page of a test may be closed
-            await _sessions.pop().detach()
-    await page.goto("about:blank")
 
 
 def lines(name):

@@ -3,7 +3,6 @@
 from io import BytesIO
 
 import pytest
-import pytest_asyncio
 from capture.loaded import load, named_cases
 from PIL import Image
 
@@ -12,14 +11,6 @@ from mind2web2.capture.page.screenshot import take_screenshot
 
 SETTINGS = CaptureSettings()
 RED, GREEN, BLUE = (255, 0, 0), (0, 128, 0), (0, 0, 255)
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(chromium):
-    """A tab of its own: screenshots leave the window in another size, and the clock stopped."""
-    context = await chromium.new_context(viewport={"width": 1100, "height": 1400})
-    yield await context.new_page()
-    await context.close()
 
 
 async def shot(page, html, settings=SETTINGS):

@@ -209,14 +209,10 @@ NEAR_THE_END = "scrollY + innerHeight > document.documentElement.scrollHeight - 
 @pytest.mark.parametrize("delay_ms", [0, 1000])
 async def test_a_list_whose_first_rows_fill_a_common_window(page, delay_ms):
     """Twenty rows that fit 1,400 px are more than a window of 900 px shows, so the list gets its events."""
-    usual = page.viewport_size
     await page.set_viewport_size({"width": 1100, "height": CaptureSettings().viewport_height_px})
     script = f"<script>onscroll = () => {{ if ({NEAR_THE_END}) grow({delay_ms}, 200) }}</script>"
-    try:
-        loaded, result = await scrolled(page, ROWS_OF_70_PX + script)
-        seen = await loaded.seen()
-    finally:
-        await page.set_viewport_size(usual)
+    loaded, result = await scrolled(page, ROWS_OF_70_PX + script)
+    seen = await loaded.seen()
     assert [n for n in range(200) if f"Row {n}." not in seen] == []
     assert not result.is_endless
 

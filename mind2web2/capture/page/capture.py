@@ -22,7 +22,7 @@ from mind2web2.capture.page.hidden_content import (
     scroll_through,
     unfold,
 )
-from mind2web2.capture.page.isolated_world import FrameWorld, ScriptError, worlds_with_more
+from mind2web2.capture.page.isolated_world import WORLD_NAME, FrameWorld, ScriptError, worlds_with_more
 from mind2web2.capture.page.navigation import Guard, MainDocument
 from mind2web2.capture.page.screenshot import set_window, take_screenshot
 from mind2web2.capture.page.text import PageText, read_text
@@ -217,8 +217,7 @@ class _PageReader:
             if worlds is None:
                 worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._visit.worlds())
             if worlds is not None:
-                reading = read_text(worlds, self._settings.max_text_chars)
-                text = await self._stage("reading its text", _READ_LIMIT_S, reading)
+                text = await self._stage("reading its text", _READ_LIMIT_S, self._text(worlds))
             state = await self._stage("looking at it", _READ_LIMIT_S, self._visit.state(with_text=False))
         with _timed(timings_s, "picture"):
             noted = len(self._seen.notes)
@@ -228,6 +227,19 @@ class _PageReader:
             if screenshot is None and len(self._seen.notes) == noted:
                 self._seen.notes.append("no screenshot: the browser gave none, or one of a single colour")
         return _Reading(text, state, screenshot, tuple(frame.url for frame in self._visit.page.frames[1:]))
+
+    async def _text(self, worlds: list[FrameWorld]) -> PageText:
+        """Read the text; where that fails, once more in new worlds.
+
+        Chromium 156 may give a world the element object of another world, which every method then rejects
+        ("Illegal invocation"): with ten long pages at once in up to one of twelve.
+        """
+        most_chars = self._settings.max_text_chars
+        try:
+            return await read_text(worlds, most_chars)
+        except ScriptError as error:
+            log.info("text is read again in new worlds url=%s reason=%s", self._visit.page.url, error)
+            return await read_text(await self._visit.worlds(f"{WORLD_NAME} again"), most_chars)
 
     async def _scroll(self, worlds: list[FrameWorld]) -> Scrolled | None:
         limit_s = self._limit_s(_SCROLL_LIMIT_S)

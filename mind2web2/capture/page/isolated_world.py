@@ -115,8 +115,10 @@ async def open_main_world(session: CDPSession) -> FrameWorld:
     return await _world_of(session, frame, None)
 
 
-async def open_worlds(page: Page, session: CDPSession) -> list[FrameWorld]:
+async def open_worlds(page: Page, session: CDPSession, name: str = WORLD_NAME) -> list[FrameWorld]:
     """Open a world in every frame of a page, the main frame first and parents before their children.
+
+    A world of the same name in the same document is the same one.
 
     In the parent's world ``globalThis.frameIds`` maps each frame's element to the frame's id, and
     ``globalThis.closedRoots`` maps hosts to the shadow roots that only the page itself could open. The worlds
@@ -126,7 +128,7 @@ async def open_worlds(page: Page, session: CDPSession) -> list[FrameWorld]:
         ScriptError: the main frame cannot be entered. Other frames that cannot be are left out.
     """
     tree = (await send(session, "Page.getFrameTree"))["frameTree"]
-    worlds = await _worlds_of_tree(session, tree)
+    worlds = await _worlds_of_tree(session, tree, name)
     known = len(worlds)
     # A frame of another site runs in a process of its own, with a session of its own.
     if len(page.frames) > known:
@@ -134,7 +136,7 @@ async def open_worlds(page: Page, session: CDPSession) -> list[FrameWorld]:
         for own in await asyncio.gather(*(_own_session(page, frame) for frame in frames)):
             if own is not None:
                 own_tree = (await send(own, "Page.getFrameTree"))["frameTree"]
-                worlds += await _worlds_of_tree(own, own_tree)
+                worlds += await _worlds_of_tree(own, own_tree, name)
     worlds = worlds[:_MAX_FRAMES]
     await asyncio.gather(*map(_mark_closed_roots, worlds))
     parents = {world.parent_id for world in worlds}
@@ -157,7 +159,7 @@ async def _may_have_more(world: FrameWorld) -> bool:
         return False
 
 
-async def _worlds_of_tree(session: CDPSession, tree: dict[str, Any]) -> list[FrameWorld]:
+async def _worlds_of_tree(session: CDPSession, tree: dict[str, Any], name: str) -> list[FrameWorld]:
     frames = [tree["frame"]]
     waiting = [tree]
     while waiting:
@@ -165,9 +167,9 @@ async def _worlds_of_tree(session: CDPSession, tree: dict[str, Any]) -> list[Fra
         frames += [child["frame"] for child in children]
         waiting += children
     main, *others = frames[:_MAX_FRAMES]
-    worlds = [await _world_of(session, main, main.get("parentId"))]
+    worlds = [await _world_of(session, main, main.get("parentId"), name)]
     opened = await asyncio.gather(
-        *(_world_of(session, frame, frame.get("parentId")) for frame in others), return_exceptions=True
+        *(_world_of(session, frame, frame.get("parentId"), name) for frame in others), return_exceptions=True
     )
     for world in opened:
         if isinstance(world, FrameWorld):
@@ -177,8 +179,10 @@ async def _worlds_of_tree(session: CDPSession, tree: dict[str, Any]) -> list[Fra
     return worlds
 
 
-async def _world_of(session: CDPSession, frame: dict[str, Any], parent_id: str | None) -> FrameWorld:
-    reply = await send(session, "Page.createIsolatedWorld", frameId=frame["id"], worldName=WORLD_NAME)
+async def _world_of(
+    session: CDPSession, frame: dict[str, Any], parent_id: str | None, name: str = WORLD_NAME
+) -> FrameWorld:
+    reply = await send(session, "Page.createIsolatedWorld", frameId=frame["id"], worldName=name)
     return FrameWorld(session, frame["id"], parent_id, frame.get("url", ""), reply["executionContextId"])
 
 

@@ -219,9 +219,9 @@ class Visit:
             return False
         return True
 
-    async def worlds(self) -> list[FrameWorld]:
+    async def worlds(self, name: str = WORLD_NAME) -> list[FrameWorld]:
         """Return our worlds in all frames as they are now."""
-        return await open_worlds(self.page, self.session)
+        return await open_worlds(self.page, self.session, name)
 
     async def state(self, *, with_text: bool = True) -> PageState:
         """Return the marks of the page as they are now, and its text, which takes longest.

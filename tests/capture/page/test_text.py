@@ -225,3 +225,16 @@ async def test_a_main_frame_that_is_gone_is_an_error(page):
     await page.goto("data:text/html,elsewhere")
     with pytest.raises(ScriptError):
         await read_text(worlds, LIMIT)
+
+
+async def test_worlds_of_another_name_read_what_a_broken_world_cannot(page):
+    """Chromium may give a world an element that its methods reject; a capture then reads in new worlds."""
+    await page.set_content("<!doctype html><body><p>The weir is open.")
+    session = await page.context.new_cdp_session(page)
+    (broken,) = await open_worlds(page, session)
+    getter = "{ get() { throw TypeError('Illegal') } }"
+    await broken.evaluate(f"() => void Object.defineProperty(Node.prototype, 'nextSibling', {getter})")
+    with pytest.raises(ScriptError, match="Illegal"):
+        await read_text(await open_worlds(page, session), LIMIT)
+    assert (await read_text(await open_worlds(page, session, "another"), LIMIT)).text == "The weir is open."
+    await session.detach()

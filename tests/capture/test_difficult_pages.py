@@ -8,6 +8,7 @@ from capture.shared_browser import capturing
 from servers.toothed_site import Reply, SiteServer
 
 from mind2web2.capture.models import NetworkSettings
+from mind2web2.capture.page.text import read_text
 
 HOST = "www.difficult.example"
 PROSE = "The weir at Brim is open from May to September and closed in winter. " * 3
@@ -183,3 +184,22 @@ async def test_a_broken_compression_is_given_up_at_once(manager, site):
     page = await captured(manager, site, "/broken", reply)
     assert page.record.failure == "the server's compression of the page is broken"
     assert (page.record.tries, page.record.is_transient) == (1, False)
+
+
+async def test_a_page_is_read_again_in_new_worlds_where_reading_fails(manager, site, monkeypatch):
+    """Chromium may give a world an element that its methods reject."""
+    read_in = []
+
+    async def breaking_the_first_world(worlds, most_chars):
+        read_in.append(worlds[0].context_id)
+        if len(read_in) == 1:
+            getter = "{ get() { throw TypeError('Illegal invocation') } }"
+            await worlds[0].evaluate(
+                f"() => void Object.defineProperty(Node.prototype, 'nextSibling', {getter})"
+            )
+        return await read_text(worlds, most_chars)
+
+    monkeypatch.setattr("mind2web2.capture.page.capture.read_text", breaking_the_first_world)
+    page = await captured(manager, site, "/rejected", f"<!doctype html><p>{PROSE}</p>")
+    assert PROSE.strip() in page.text
+    assert len(set(read_in)) == 2

@@ -232,7 +232,7 @@ class _PageReader:
         """Read the text; where that fails, once more in new worlds.
 
         Chromium 156 may give a world the element object of another world, which every method then rejects
-        ("Illegal invocation"): with ten long pages at once in up to one of twelve.
+        ("Illegal invocation"): with ten long pages at once in 3 of 40 captures of one page.
         """
         most_chars = self._settings.max_text_chars
         try:

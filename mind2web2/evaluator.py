@@ -204,17 +204,17 @@ class Rubric:
 
     # Looking things up
 
-    def find_node(self, id: str) -> VerificationNode | None:
+    def find_node(self, node_id: str) -> VerificationNode | None:
         """Return the node with this id, or ``None``."""
-        return None if self.root is None else self.root.find(id)
+        return None if self.root is None else self.root.find(node_id)
 
     def get_all_node_ids(self) -> list[str]:
         """Return all ids, sorted."""
         return [] if self.root is None else self.root.node_ids()
 
-    def check_id_available(self, id: str) -> bool:
+    def check_id_available(self, node_id: str) -> bool:
         """Tell whether no node has this id yet."""
-        return self.find_node(id) is None
+        return self.find_node(node_id) is None
 
     def get_node_count(self) -> int:
         """Return the number of nodes, the root included."""

@@ -81,14 +81,14 @@ class GoogleMapsTool:
             raise ToolError("google maps answered a geocoding request with something else than a list")
         return places
 
-    async def calculate_distance(self, a: str, b: str, mode: str = "driving") -> int | str:
-        """Return the metres from ``a`` to ``b``, or ``"Distance not found"`` where there is no route."""
-        metres = await self._measure_route(a, b, mode, "distance")
+    async def calculate_distance(self, address1: str, address2: str, mode: str = "driving") -> int | str:
+        """Return the metres between two addresses, or ``"Distance not found"``."""
+        metres = await self._measure_route(address1, address2, mode, "distance")
         return DISTANCE_NOT_FOUND if metres is None else metres
 
-    async def calculate_travel_time(self, a: str, b: str, mode: str = "driving") -> int | str:
-        """Return the seconds from ``a`` to ``b``, or ``"Travel time not found"`` where there is no route."""
-        seconds = await self._measure_route(a, b, mode, "duration")
+    async def calculate_travel_time(self, address1: str, address2: str, mode: str = "driving") -> int | str:
+        """Return the seconds between two addresses, or ``"Travel time not found"``."""
+        seconds = await self._measure_route(address1, address2, mode, "duration")
         return TRAVEL_TIME_NOT_FOUND if seconds is None else seconds
 
     async def _measure_route(self, a: str, b: str, mode: str, measure: str) -> int | None:

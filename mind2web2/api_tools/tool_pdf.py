@@ -65,11 +65,14 @@ class PDFParser:
 
 
 @checked_call
-async def is_pdf(url: str) -> bool:
+async def is_pdf(url: str, logger: logging.Logger | None = None) -> bool:
     """Return whether a URL serves a PDF: by a form that leaves no doubt, else by the first bytes it serves.
 
     A path that ends in ``.pdf`` may be a landing page, so it decides only where the server does not answer.
     The bytes decide rather than the content type, which error pages and downloads get wrong.
+
+    Args:
+        logger: takes the message about a kind that was guessed; the package's own logger by default.
     """
     url = url.strip()
     if id_from_pdf_link(url) is not None:
@@ -80,7 +83,7 @@ async def is_pdf(url: str) -> bool:
         start = await download(url, first_bytes=HEADER_BYTES, timeout_s=IS_PDF_TIMEOUT_S)
     except CaptureError as error:
         ends_in_pdf = _path_ends_in_pdf(url)
-        log.info("kind of page guessed from its url is_pdf=%s reason=%s", ends_in_pdf, error)
+        (logger or log).info("kind of page guessed from its url is_pdf=%s reason=%s", ends_in_pdf, error)
         return ends_in_pdf
     return looks_like_pdf(start)
 

@@ -382,31 +382,31 @@ class VerificationNode:
             yield node
             stack.extend(reversed(node._children))
 
-    def add_node(self, child: VerificationNode) -> None:
+    def add_node(self, node: VerificationNode) -> None:
         """Append a child.
 
         Raises:
             ValueError: the node itself, one of its ancestors, a child of another node, or a
                 non-critical child under a critical node (scoring.md).
         """
-        if not isinstance(child, VerificationNode):
-            raise TypeError(f"a child of '{self.id}' must be a VerificationNode, not {type(child).__name__}")
-        if child._parent is self:
+        if not isinstance(node, VerificationNode):
+            raise TypeError(f"a child of '{self.id}' must be a VerificationNode, not {type(node).__name__}")
+        if node._parent is self:
             return
-        self._check_child(child)
+        self._check_child(node)
         self._check_decided("a child of")
-        child.check_settled("a new place for")
+        node.check_settled("a new place for")
         self._note_change()
-        child._parent = self
-        child._position = len(self._children)
-        list.append(self._children, child)
-        for node in child.walk():
-            node._tree = self._tree
+        node._parent = self
+        node._position = len(self._children)
+        list.append(self._children, node)
+        for below in node.walk():
+            below._tree = self._tree
             # Versions of different trees do not compare.
-            node._remembered = None
-            self._tree.nodes.setdefault(node._id, node)
-        if child._blocks:
-            self._note_child(child)
+            below._remembered = None
+            self._tree.nodes.setdefault(below._id, below)
+        if node._blocks:
+            self._note_child(node)
         self._update_blocking()
 
     def _check_child(self, child: VerificationNode) -> None:

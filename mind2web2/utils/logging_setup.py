@@ -62,9 +62,9 @@ def create_logger(
     return logger, stamp
 
 
-def create_sub_logger(parent: logging.Logger, name: str) -> logging.Logger:
-    """Return a logger named ``<parent>.<name>`` that writes through its parent's handlers."""
-    return parent.getChild(name)
+def create_sub_logger(parent_logger: logging.Logger, sub_name: str) -> logging.Logger:
+    """Return a logger named ``<parent_logger>.<sub_name>`` that writes through its parent's handlers."""
+    return parent_logger.getChild(sub_name)
 
 
 def cleanup_logger(logger: logging.Logger) -> None:

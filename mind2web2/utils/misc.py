@@ -22,9 +22,9 @@ _TITLE = re.compile(r"""(?<!\s)\s++(?:"[^"]*"|'[^']*'|\([^()]*\))$""")
 
 
 @checked_call
-def text_dedent(text: str) -> str:
+def text_dedent(multi_line_str: str) -> str:
     """Return the text without its lines' common indentation and without blank lines around it."""
-    return textwrap.dedent(text).strip("\n").rstrip()
+    return textwrap.dedent(multi_line_str).strip("\n").rstrip()
 
 
 @checked_call
@@ -40,15 +40,15 @@ def normalize_url_markdown(url: str) -> str:
 
 
 @checked_call
-def encode_image(path: str | Path) -> str:
+def encode_image(image_path: str | Path) -> str:
     """Return an image file's bytes as base64 text."""
-    return base64.b64encode(Path(path).read_bytes()).decode()
+    return base64.b64encode(Path(image_path).read_bytes()).decode()
 
 
 @checked_call
-def encode_image_buffer(image: bytes | BytesIO | Image) -> str:
+def encode_image_buffer(buffer: bytes | BytesIO | Image) -> str:
     """Return an image as base64 text: encoded bytes as they are, a Pillow image as JPEG."""
-    return base64.b64encode(_image_bytes(image)).decode()
+    return base64.b64encode(_image_bytes(buffer)).decode()
 
 
 @checked_call

@@ -58,12 +58,12 @@ SIGNATURES = {
     "mind2web2.evaluator:Evaluator.add_custom_info": "info info_type='custom' info_name=None",
     "mind2web2.evaluator:Evaluator.score": "",
     "mind2web2.evaluator:Evaluator.get_summary": "",
-    "mind2web2.evaluator:Evaluator.find_node": "id",
+    "mind2web2.evaluator:Evaluator.find_node": "node_id",
     "mind2web2.evaluator:Evaluator.get_all_node_ids": "",
-    "mind2web2.evaluator:Evaluator.check_id_available": "id",
+    "mind2web2.evaluator:Evaluator.check_id_available": "node_id",
     "mind2web2.evaluator:Evaluator.get_node_count": "",
     "mind2web2.evaluator:Evaluator.close": "",
-    "mind2web2.verification_tree:VerificationNode.add_node": "child",
+    "mind2web2.verification_tree:VerificationNode.add_node": "node",
     "mind2web2.verification_tree:VerificationNode.compute_score": "mutate=False",
     "mind2web2.eval_toolkit:create_evaluator": "* client task_description answer global_cache "
     "global_semaphore logger default_model='o4-mini' extract_model=None verify_model=None config=None "
@@ -100,6 +100,16 @@ SIGNATURES = {
     "mind2web2.utils.load_eval_script:load_eval_script": "path",
     "mind2web2.utils.logging_setup:create_logger": "lgr_nm log_folder enable_console=True",
     "mind2web2.utils.logging_setup:cleanup_logger": "logger",
+    "mind2web2.utils.logging_setup:create_sub_logger": "parent_logger sub_name",
+    "mind2web2.utils.misc:text_dedent": "multi_line_str",
+    "mind2web2.utils.misc:normalize_url_markdown": "url",
+    "mind2web2.utils.misc:encode_image": "image_path",
+    "mind2web2.utils.misc:encode_image_buffer": "buffer",
+    "mind2web2.utils.misc:strip_extension": "filename",
+    "mind2web2.utils.url_tools:remove_utm_parameters": "url",
+    "mind2web2.utils.url_tools:normalize_url_simple": "url",
+    "mind2web2.utils.url_tools:normalize_url_for_browser": "url",
+    "mind2web2.utils.url_tools:regex_find_urls": "text",
     "mind2web2.utils.path_config:PathConfig": "project_root",
     "mind2web2.utils.path_config:PathConfig.default_script_for": "task_id",
     "mind2web2.api_tools:GoogleMapsTool": "",
@@ -110,12 +120,12 @@ SIGNATURES = {
     "mind2web2.api_tools:ArxivTool": "page_size=100",
     "mind2web2.api_tools:ArxivTool.search_arxiv_by_id": "arxiv_id",
     "mind2web2.api_tools:ArxivTool.search_arxiv_by_title": "title",
+    "mind2web2.api_tools:ArxivTool.is_arxiv_pdf_link": "link",
+    "mind2web2.api_tools:ArxivTool.get_arxiv_id_from_pdf_link": "link",
     "mind2web2.api_tools:PDFParser": "",
     "mind2web2.api_tools:PDFParser.extract": "source",
-    "mind2web2.api_tools:is_pdf": "url",
+    "mind2web2.api_tools:is_pdf": "url logger=None",
 }
-# Published without names of their own, or only by position: any name will do.
-UNNAMED = {"address1", "address2", "arxiv_id", "child", "path", "link"}
 COROUTINES = {
     "mind2web2.evaluator:Evaluator": "extract verify batch_verify close",
     "mind2web2.eval_toolkit:Extractor": "simple_extract extract_from_url get_page_info "
@@ -170,7 +180,7 @@ def test_published_signatures_are_kept(address):
         if text in ("*", "**"):
             keyword_only, further = keyword_only or text == "*", further or text == "**"
             continue
-        parameter = actual[position] if name in UNNAMED else given[name]
+        parameter = given[name]
         assert keyword_only or actual[position] is parameter
         shown = "" if parameter.default is parameter.empty else repr(_plain(parameter.default))
         assert shown == default, f"{address}: {name}"

@@ -1,4 +1,4 @@
-"""How much of the package a reader meets: modules on a claim's way, at start-up, in a folder, in a chain."""
+"""How much of the package a reader meets, and how plainly: each function's docstring says what it counts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +28,14 @@ MODULES = {
 }
 # Modules of utils/ that eval scripts import names from.
 NAMES_FOR_SCRIPTS = {"cache_filesys", "load_eval_script", "misc", "page_info_retrieval", "url_tools"}
+DICTIONARIES = {"dict", "Mapping", "MutableMapping"}
+ROOMS_THAT_READ_RESULTS = {
+    *("benchmark", "cli", "cluster", "judge_check", "runs", "scoring", "statistics", "viewer"),
+}
+NO_RESULTS = {"asked", "body", "environ", "given", "headers", "query_params", "settings"}
+JUDGES_WITH_A_STORE = ("CachingJudge", "RecordedJudge")
+MIRROR = ("mirror", "push_all")
+PROBED = ("browser", "cache", "client", "judge", "library", "provider", "semaphore")
 URL = "https://www.example.org/page"
 # Writes down which modules are loaded before it imports anything, and which run during one verification.
 SCRIPT = f"""
@@ -80,45 +90,295 @@ def one_evaluation() -> tuple[int, int, int]:
 
 
 @cache
-def imported_by(module: str) -> frozenset[str]:
+def tree_of(module: str) -> ast.Module:
+    """Return a module's syntax tree."""
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+def is_command(module: str) -> bool:
+    """Return whether a module belongs to the commands, which load what they run when they run."""
+    return module.split(".")[1:2] == ["cli"]
+
+
+def functions_of(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Return all functions of a tree, those inside of classes and of other functions as well."""
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def names_imported(node: ast.stmt) -> set[str]:
+    """Return the modules that a statement may import; ``from a import b`` may mean the module ``a.b``."""
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names}
+    if isinstance(node, ast.ImportFrom) and node.module is not None:
+        members = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
+        return members or {node.module}
+    return set()
+
+
+@cache
+def imported_at_load(module: str) -> frozenset[str]:
     """Return the package's modules that a module imports when it is loaded."""
-    found = set()
-    for node in ast.parse(MODULES[module].read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            members = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
-            found |= members or {node.module}
+    found: set[str] = set()
+    for node in tree_of(module).body:
+        found |= names_imported(node)
     return frozenset((found & MODULES.keys()) - {module})
 
 
 @cache
-def longest_chain(module: str) -> tuple[str, ...]:
-    """Return the longest chain of imports that begins with a module."""
-    return (module, *max((longest_chain(name) for name in imported_by(module)), key=len, default=()))
+def imported_anywhere(module: str) -> frozenset[str]:
+    """Return the package's modules that a module imports: at the top, for types and inside of functions."""
+    found: set[str] = set()
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.stmt):
+            found |= names_imported(node)
+    return frozenset((found & MODULES.keys()) - {module, "mind2web2"})
 
 
-def main() -> None:
-    """Print the figures."""
-    chain = max((longest_chain(module) for module in MODULES), key=len)
-    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES.values())
-    tests = sum(
-        len(path.read_text(encoding="utf-8").splitlines()) for path in (REPOSITORY / "tests").rglob("*.py")
+@cache
+def longest_chain(module: str, imported_by: Callable[[str], frozenset[str]]) -> tuple[str, ...]:
+    """Return the longest chain of imports that begins with a module: its length is the number of levels."""
+    chains = (longest_chain(name, imported_by) for name in imported_by(module))
+    return (module, *max(chains, key=len, default=()))
+
+
+def longest_of_all(imported_by: Callable[[str], frozenset[str]]) -> tuple[str, ...]:
+    """Return the longest chain of imports of the package."""
+    return max((longest_chain(module, imported_by) for module in MODULES), key=len)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the package that counts."""
+
+    module: str
+    line: int
+
+
+def imports_in_functions() -> tuple[list[Place], list[Place]]:
+    """Return the imports inside of functions: all of them, and those of own modules outside of commands.
+
+    Counted are statements. Imports for types only (``if TYPE_CHECKING``) stand outside of functions.
+    """
+    every, own = [], []
+    for module in MODULES:
+        inside = {node for function in functions_of(tree_of(module)) for node in ast.walk(function)}
+        for node in inside:
+            if not isinstance(node, ast.Import | ast.ImportFrom):
+                continue
+            place = Place(module, node.lineno)
+            every.append(place)
+            is_own = any(name.split(".")[0] == "mind2web2" for name in names_imported(node))
+            if is_own and not is_command(module):
+                own.append(place)
+    return every, own
+
+
+def lines_with(word: str) -> list[Place]:
+    """Return the lines that contain a word, comments and docstrings as well."""
+    found = []
+    for module, path in MODULES.items():
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            if word in line:
+                found.append(Place(module, number))
+    return found
+
+
+def annotations_of(tree: ast.AST) -> list[ast.expr]:
+    """Return the annotations of parameters, results, variables and fields."""
+    found: list[ast.expr | None] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg | ast.AnnAssign):
+            found.append(node.annotation)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.append(node.returns)
+    return [annotation for annotation in found if annotation is not None]
+
+
+def untyped_dicts() -> list[Place]:
+    """Return the annotations' dictionaries that say nothing of their content.
+
+    That is ``dict``, ``Mapping`` or ``MutableMapping`` bare or with values of type ``Any`` or ``object``;
+    each counts, also two in one annotation. Aliases and casts are no annotations.
+    """
+    found = []
+    for module in MODULES:
+        for annotation in annotations_of(tree_of(module)):
+            nodes = list(ast.walk(annotation))
+            typed = {
+                id(node.value)
+                for node in nodes
+                if isinstance(node, ast.Subscript)
+                and isinstance(node.slice, ast.Tuple)
+                and ast.unparse(node.slice.elts[-1]) not in {"Any", "object"}
+            }
+            for node in nodes:
+                if isinstance(node, ast.Name) and node.id in DICTIONARIES and id(node) not in typed:
+                    found.append(Place(module, node.lineno))
+    return found
+
+
+def gets_on_results() -> list[Place]:
+    """Return the reads by ``.get("field"`` in the rooms that read results.
+
+    Counted is every such call with a literal text, whatever it is called on, but for dictionaries that are
+    no results: ``NO_RESULTS`` names the variables that hold headers, environment, options and requests.
+    """
+    found = []
+    for module in MODULES:
+        if module.split(".")[1:2] == [] or module.split(".")[1] not in ROOMS_THAT_READ_RESULTS:
+            continue
+        for call in calls_of(tree_of(module)):
+            if not isinstance(call.func, ast.Attribute) or call.func.attr != "get" or not call.args:
+                continue
+            key, owner = call.args[0], last_name(call.func.value)
+            is_text = isinstance(key, ast.Constant) and isinstance(key.value, str)
+            if is_text and owner not in NO_RESULTS:
+                found.append(Place(module, call.lineno))
+    return found
+
+
+def calls_of(tree: ast.AST) -> list[ast.Call]:
+    """Return all calls of a tree."""
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+
+
+def last_name(node: ast.expr) -> str:
+    """Return the last name of an expression: ``environ`` of ``os.environ``."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def calls_to(*names: str) -> list[Place]:
+    """Return the calls of functions or classes with one of the names."""
+    found = []
+    for module in MODULES:
+        for call in calls_of(tree_of(module)):
+            if last_name(call.func) in names:
+                found.append(Place(module, call.lineno))
+    return found
+
+
+def assembling_modules() -> set[str]:
+    """Return the modules that assemble a run: those that make a judge with a store."""
+    return {place.module for place in calls_to(*JUDGES_WITH_A_STORE)}
+
+
+def probes() -> list[Place]:
+    """Return the probes of caches, clients, judges, browsers, libraries and semaphores by ``getattr``.
+
+    Such an object is known by the name of the variable or attribute that holds it. Counted is ``getattr``
+    with a literal name and ``hasattr``: a loop over the names of fields asks for what it knows to be there.
+    """
+    found = []
+    for module in MODULES:
+        for call in calls_of(tree_of(module)):
+            if not isinstance(call.func, ast.Name) or call.func.id not in {"getattr", "hasattr"}:
+                continue
+            is_literal = isinstance(call.args[1], ast.Constant)
+            if is_literal and any(word in last_name(call.args[0]) for word in PROBED):
+                found.append(Place(module, call.lineno))
+    return found
+
+
+def lines_of_code(module: str) -> int:
+    """Return the number of lines that hold code: no blank lines, comments or docstrings."""
+    documented: set[int] = set()
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if ast.get_docstring(node, clean=False) else None
+            if first is not None:
+                documented |= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    count = 0
+    for number, line in enumerate(MODULES[module].read_text(encoding="utf-8").splitlines(), start=1):
+        text = line.strip()
+        if text and not text.startswith("#") and number not in documented:
+            count += 1
+    return count
+
+
+def nodes_of(module: str) -> int:
+    """Return the number of syntax-tree nodes of a module."""
+    return sum(1 for _ in ast.walk(tree_of(module)))
+
+
+def where(places: Iterable[Place]) -> None:
+    """Print how many places each module has, most first."""
+    counts = Counter(place.module.removeprefix("mind2web2.") for place in places)
+    title(f"    {', '.join(f'{module} {count}' for module, count in counts.most_common())}")
+
+
+def print_way() -> None:
+    """Print how many modules a claim meets."""
+    on_the_way, before, reads = one_evaluation()
+    title(f"modules that one verify on a cached page runs through: {on_the_way}")
+    title(f"modules loaded before the first script starts: {before}")
+    title(f"files read to judge a second claim on a cached page: {reads}")
+
+
+def print_imports() -> None:
+    """Print how deep the imports are, and which are inside of functions."""
+    for what, imported_by in (("when loaded", imported_at_load), ("all imports", imported_anywhere)):
+        chain = longest_of_all(imported_by)
+        names = " > ".join(name.removeprefix("mind2web2.") for name in chain)
+        title(f"import levels, {what}: {len(chain)} ({names})")
+    every, own = imports_in_functions()
+    title(
+        f"imports inside of functions: {len(every)}, of own modules outside of commands: {len(own)} (aim 0)"
     )
+    where(own)
+
+
+def print_types() -> None:
+    """Print where settings and results are untyped."""
+    for what, places, aim in (
+        ("lines with Namespace", lines_with("Namespace"), 40),
+        ("dictionaries without types in annotations", untyped_dicts(), 120),
+        (".get on results", gets_on_results(), 0),
+        ("probes of caches and clients by getattr", probes(), 5),
+        ("context variables", calls_to("ContextVar"), 5),
+        ("calls to the mirror of an object store", calls_to(*MIRROR), 8),
+    ):
+        title(f"{what}: {len(places)} (aim {aim})")
+        where(places)
+    outside = {place.module for place in lines_with("Namespace") if not is_command(place.module)}
+    title(f"modules with Namespace that are no commands: {len(outside)} (aim 0)")
+    assembling = assembling_modules()
+    names = ", ".join(sorted(assembling))
+    title(f"modules that assemble a run: {len(assembling)} (aim 1): {names}")
+
+
+def print_size() -> None:
+    """Print how much code there is, and how dense its lines are."""
     folders = Counter(
         path.parent
         for path in MODULES.values()
         if path.name != "__init__.py" and path.stem not in NAMES_FOR_SCRIPTS
     )
-    on_the_way, before, reads = one_evaluation()
-    title(f"modules that one verify on a cached page runs through: {on_the_way}")
-    title(f"modules loaded before the first script starts: {before}")
-    title(f"files read to judge a second claim on a cached page: {reads}")
-    title(f"most modules in one folder, names for scripts aside: {max(folders.values())}")
-    names = " > ".join(name.removeprefix("mind2web2.") for name in chain)
-    title(f"longest import chain: {len(chain)} ({names})")
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES.values())
+    tests = sum(
+        len(path.read_text(encoding="utf-8").splitlines()) for path in (REPOSITORY / "tests").rglob("*.py")
+    )
+    code = {module: lines_of_code(module) for module in MODULES}
+    nodes = {module: nodes_of(module) for module in MODULES}
+    density = sum(nodes.values()) / sum(code.values())
+    title(f"syntax-tree nodes: {sum(nodes.values()):,} (aim 323,000)")
+    title(f"nodes per line of code: {density:.2f} (aim 7.5)")
+    # The modules that would gain most if their lines were as plain as the aim.
+    surplus = {module: nodes[module] / 7.5 - code[module] for module in MODULES}
+    dense = sorted(MODULES, key=lambda module: surplus[module], reverse=True)[:12]
+    names = ", ".join(f"{module.removeprefix('mind2web2.')} {surplus[module]:.0f}" for module in dense)
+    title(f"    lines too few: {names}")
     title(f"Python lines of the package / of tests: {lines:,} / {tests:,}")
-    title(f"modules: {len(MODULES)}")
+    title(f"modules: {len(MODULES)}; most in one folder, names for scripts aside: {max(folders.values())}")
+
+
+def main() -> None:
+    """Print the figures."""
+    print_way()
+    print_imports()
+    print_types()
+    print_size()
 
 
 if __name__ == "__main__":

@@ -17,10 +17,11 @@ from mind2web2.errors import AnswerError, UsageError
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import export_judgments
 from mind2web2.pages.citations import cited_urls
-from mind2web2.runs.answers import is_expected, read_answer, read_run_record, run_record_path, shard_caution
+from mind2web2.runs.answers import is_expected, read_answer, read_run_record, run_record_path
 from mind2web2.runs.freshness import results_now
 from mind2web2.runs.results import latest_results
 from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS, is_time_s
+from mind2web2.runs.shards import shard_caution
 from mind2web2.runs.summaries import agent_answers, stored_metrics
 from mind2web2.utils.files import is_leftover, read_regular_file, staged_file
 from mind2web2.utils.path_config import PathConfig

@@ -31,7 +31,7 @@ from mind2web2.cli.settings import add_judge_server_options, apply_settings_file
 from mind2web2.errors import UsageError
 
 if TYPE_CHECKING:
-    from mind2web2.runs.answers import Shard
+    from mind2web2.runs.shards import Shard
 
 _DESCRIPTION = """\
 Judge an agent's answers: run each task's eval script, check every claim against the cited pages, score
@@ -315,7 +315,7 @@ def _add_script_options(group: argparse._ArgumentGroup) -> None:
 
 
 def _shard(text: str) -> Shard:
-    from mind2web2.runs.answers import Shard
+    from mind2web2.runs.shards import Shard
 
     try:
         return Shard.parsed(text)

@@ -49,7 +49,7 @@ from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.citations import default_barred
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, AnswerOutcome, RunParts
-from mind2web2.runs.answers import SHARDS_NAME, RunFolders, ShardState, TaskWork, shard_states, shards_text
+from mind2web2.runs.answers import RunFolders, TaskWork
 from mind2web2.runs.freshness import changed_scripts
 from mind2web2.runs.results import PROGRESS_NAME, published, write_file, write_usage
 from mind2web2.runs.run import (
@@ -63,6 +63,7 @@ from mind2web2.runs.run import (
     merge_all_results,
     uncached_pages,
 )
+from mind2web2.runs.shards import SHARDS_NAME, ShardState, shard_states, shards_text
 from mind2web2.scheduling import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.aio import loaded_for_good, loading

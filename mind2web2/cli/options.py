@@ -221,7 +221,7 @@ def byte_count(text: str) -> int:
 
 def as_of(text: str) -> datetime | Literal["answer"]:
     """Return the moment that a script's clock shows, or ``"answer"`` for that of each answer."""
-    from mind2web2.scripts.inputs import parsed_moment
+    from mind2web2.utils.moments import parsed_moment
 
     if text == "answer":
         return "answer"

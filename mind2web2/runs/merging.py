@@ -13,11 +13,11 @@ from mind2web2.errors import UsageError
 from mind2web2.judge.store import FILE_NAME as STORE_NAME
 from mind2web2.judge.store import OWN_STORE, JudgmentStore
 from mind2web2.judge.transfer import copied_store
-from mind2web2.runs.answers import SHARDS_NAME, shard_states, shards_text
 from mind2web2.runs.provenance import provenance_in
 from mind2web2.runs.reader import result_facts
 from mind2web2.runs.results import latest_result, merge_usage, newest_result_name, same_but_run
 from mind2web2.runs.score_matrix import judges_of, script_warnings
+from mind2web2.runs.shards import SHARDS_NAME, shard_states, shards_text
 from mind2web2.runs.summaries import (
     SUMMARY_NAME,
     failed_in,

@@ -12,7 +12,6 @@ from typing import Any
 
 from mind2web2.errors import ResultWriteError, StorageError
 from mind2web2.rubric.verdicts import is_score
-from mind2web2.runs.answers import shard_caution
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.reader import NO_FACTS, result_facts
 from mind2web2.runs.results import (
@@ -25,6 +24,7 @@ from mind2web2.runs.results import (
     writing_in,
 )
 from mind2web2.runs.score_matrix import NO_RESULT, ScoredAnswer, is_time_s
+from mind2web2.runs.shards import shard_caution
 from mind2web2.utils.files import mirror, read_regular_file, write_whole
 from mind2web2.utils.text import is_file_name, natural_key
 

@@ -18,7 +18,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from datetime import time as time_of_day
 from functools import wraps
 from importlib.util import source_from_cache
 from pathlib import Path
@@ -31,6 +30,7 @@ from mind2web2.errors import AnswerError
 from mind2web2.judge.store import ServiceAnswer
 from mind2web2.scheduling import check_lasting_effect, current_deferral
 from mind2web2.utils.api_misuse import caller_of, is_installed, syntax_tree
+from mind2web2.utils.moments import parsed_moment
 from mind2web2.utils.private_attributes import check_private_attributes
 
 # A moment, or the moment at which each answer was made.
@@ -136,18 +136,6 @@ def static_reading(sources: Iterable[bytes]) -> ClockReading | None:
     if not is_read and names.isdisjoint(_USES_LOCAL_TIME):
         return None
     return reading_at(datetime.now(UTC), is_read=is_read)
-
-
-def parsed_moment(text: str) -> datetime:
-    """Return the moment that a date or a date with a time names: local, and noon where no time is given.
-
-    Raises:
-        ValueError: it names none.
-    """
-    moment = datetime.fromisoformat(text.strip())
-    if "T" not in text.upper() and ":" not in text:
-        moment = datetime.combine(moment.date(), time_of_day(12))
-    return moment.astimezone()
 
 
 def answer_moment(path: Path, created: str | None) -> datetime:

@@ -286,8 +286,8 @@ def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -
     from mind2web2.cli.console import line
     from mind2web2.cli.results.tables import print_metrics, print_now, print_variation, print_verdicts
     from mind2web2.judge.store import check_text
-    from mind2web2.runs.answers import shard_test
     from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
+    from mind2web2.runs.shards import shard_test
 
     summary = agent.summary
     has_scores = summary["avg_score"] is not None
@@ -372,9 +372,9 @@ def run_compare(options: argparse.Namespace) -> int:
     """Print the comparison and return the exit status: 4 where ``--fail_if_worse`` applies."""
     from mind2web2.cli.console import plain_console
     from mind2web2.cli.results.tables import print_ranking, print_verdict
-    from mind2web2.runs.answers import shard_caution
     from mind2web2.runs.comparison import ranking
     from mind2web2.runs.judgings import Judging, leaf_flips
+    from mind2web2.runs.shards import shard_caution
 
     names = [name.rstrip("/") for name in options.agents]
     if len(set(names)) < max(2, len(names)):

@@ -1,0 +1,17 @@
+"""Moments as people write them."""
+
+from __future__ import annotations
+
+from datetime import datetime, time
+
+
+def parsed_moment(text: str) -> datetime:
+    """Return the moment that a date or a date with a time names: local, and noon where no time is given.
+
+    Raises:
+        ValueError: it names none.
+    """
+    moment = datetime.fromisoformat(text.strip())
+    if "T" not in text.upper() and ":" not in text:
+        moment = datetime.combine(moment.date(), time(12))
+    return moment.astimezone()

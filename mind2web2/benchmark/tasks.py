@@ -19,6 +19,7 @@ from urllib.parse import quote
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.llm_client.settings import check_address, check_keys
 from mind2web2.runs.provenance import DATASET_RECORD, dataset_record, git_blob_id
+from mind2web2.scripts.load import parsed_script, script_problem
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import ProcessLock, read_regular_file, write_whole
 from mind2web2.utils.path_config import PathConfig
@@ -38,6 +39,7 @@ class Task:
     Args:
         listed_in: names of the task lists that name it.
         question: the text that agents get.
+        script_problem: why its eval script cannot run, with file and line, as far as its text shows.
     """
 
     task_id: str
@@ -46,6 +48,7 @@ class Task:
     listed_in: tuple[str, ...] = ()
     script_version: str | None = None
     question: str | None = None
+    script_problem: str | None = None
 
 
 def read_task_list(path: Path) -> list[Task]:
@@ -125,7 +128,7 @@ def find_tasks(paths: PathConfig, tasks_root: Path, task_list: Path | None = Non
     """Return the tasks of the lists under ``tasks_root`` and of the eval scripts, or of one list.
 
     Raises:
-        UsageError: there is no task, or a list or script cannot be read.
+        UsageError: there is no task, or a list cannot be read.
     """
     lists = sorted(tasks_root.glob("*.csv")) if task_list is None else [task_list]
     found: dict[str, Task] = {}
@@ -148,8 +151,16 @@ def find_tasks(paths: PathConfig, tasks_root: Path, task_list: Path | None = Non
 
 
 def questions_of(tasks: Iterable[Task]) -> dict[str, str]:
-    """Return the question of each task. Raises UsageError: a task has none."""
-    questions = {task.task_id: task.question or "" for task in tasks}
+    """Return the question of each task; one whose eval script is broken may have none and is left out.
+
+    Raises:
+        UsageError: another task has none, or all scripts are broken.
+    """
+    tasks = list(tasks)
+    asked = [task for task in tasks if task.question or not task.script_problem]
+    if not asked:
+        raise UsageError("; ".join(task.script_problem or "" for task in tasks))
+    questions = {task.task_id: task.question or "" for task in asked}
     if unknown := [task_id for task_id, question in questions.items() if not question.strip()]:
         raise UsageError(
             f"no question for {name_list(unknown)}: give a task list with a column task_description, or "
@@ -170,15 +181,20 @@ def _with_script(task: Task, paths: PathConfig) -> Task:
     script = paths.find_script(task.task_id)
     if script is None:
         return task
-    return replace(task, script_version=script.version, question=task.question or _description(script.path))
+    return replace(
+        task,
+        script_version=script.version,
+        question=task.question or _description(script.path),
+        script_problem=script_problem(script.path),
+    )
 
 
 def _description(script: Path) -> str | None:
-    """Return ``TASK_DESCRIPTION`` of a script without running it."""
+    """Return ``TASK_DESCRIPTION`` of a script without running it; ``None`` where it cannot be read."""
     try:
-        tree = ast.parse(read_regular_file(script))
-    except (OSError, ValueError, SyntaxError, RecursionError) as error:
-        raise UsageError(f"cannot read {script}: {error}") from error
+        tree = parsed_script(read_regular_file(script), script)
+    except (OSError, ValueError, SyntaxError, RecursionError):
+        return None  # ``script_problem`` says so
     for statement in tree.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else []
         if any(isinstance(target, ast.Name) and target.id == "TASK_DESCRIPTION" for target in targets):

@@ -265,11 +265,15 @@ def run_tasks(options: argparse.Namespace) -> int:
         place = ", ".join(task.listed_in) or "no list"
         kind = " / ".join(filter(None, (task.domain, task.subdomain)))
         script = f"script {task.script_version}" if task.script_version else "no script"
+        script += " (broken)" if task.script_problem else ""
         fields = [task.task_id, place, kind, script]
         line(console, f"{'; '.join(filter(None, fields))}\n    {shown}")
     missing = sum(task.script_version is None for task in tasks)
     without = f", {missing} without an eval script" if missing else ""
     line(console, f"{counted(len(tasks), 'task')}{without}")
+    for task in tasks:
+        if task.script_problem:
+            line(console, f"Broken eval script: {task.script_problem}")
     return 0
 
 
@@ -287,7 +291,8 @@ def run_answer(options: argparse.Namespace) -> int:
 
     apply_settings_file(options)
     folder = paths_of(options).answers_root / check_name("agent", options.agent)
-    questions = questions_of(select_tasks(_tasks(options), options.task_ids or ()))
+    tasks = select_tasks(_tasks(options), options.task_ids or ())
+    questions = questions_of(tasks)
     plan = Plan(
         runs=options.runs,
         parallel=options.parallel,
@@ -313,7 +318,10 @@ def run_answer(options: argparse.Namespace) -> int:
         reason = f": {record.reason}" if record.reason else ""
         status = record.status.replace("_", " ")
         line(console, f"  {name} {status}{reason}")
-    return 1 if failed else 0
+    left_out = [task for task in tasks if task.task_id not in questions]
+    for task in left_out:
+        line(console, f"Not asked: {task.task_id}: {task.script_problem}")
+    return 1 if failed or left_out else 0
 
 
 def run_import(options: argparse.Namespace) -> int:

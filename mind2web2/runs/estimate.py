@@ -27,6 +27,7 @@ from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, why_judged_again
 from mind2web2.runs.results import latest_result, loaded_results
 from mind2web2.runs.run import answer_jobs
+from mind2web2.scripts.load import script_problem
 
 # How far the true amount may lie outside of earlier results, of a single one, and of a guess.
 _MANY, _ONE, _GUESS = 1.25, 2.0, 4.0
@@ -119,6 +120,9 @@ def estimate_run(run: PlannedRun) -> RunEstimate:
             jobs = answer_jobs(task, run.folders)
         except Mind2Web2Error as error:
             estimate.unscored |= {f"{task.task_id}/{answer.name}": str(error) for answer in task.answers}
+            continue
+        if problem := script_problem(jobs[0].script_path) if jobs else None:
+            estimate.unscored |= {f"{task.task_id}/{job.answer.name}": problem for job in jobs}
             continue
         for job in jobs:
             try:

@@ -24,6 +24,7 @@ from mind2web2 import scheduling
 from mind2web2.errors import EvalScriptError
 from mind2web2.scheduling import EvaluateAnswer
 from mind2web2.utils.api_misuse import syntax_tree
+from mind2web2.utils.files import read_regular_file
 
 VERIFYING = frozenset({"verify", "batch_verify", "simple_verify", "verify_by_url", "verify_by_urls"})
 
@@ -226,6 +227,7 @@ def _root_name(node: ast.expr) -> str | None:
 REQUIRED_PARAMETERS = ("client", "answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
 
 MODULE_PREFIX = "mind2web2_eval_script_"
+_ENTRY = "evaluate_answer"
 
 _load_numbers = itertools.count(1)
 
@@ -269,17 +271,51 @@ def _deferring_code(source: bytes, path: Path) -> CodeType:
     with warnings.catch_warnings():
         # Published scripts stay as they are: an odd escape in one is not the user's to mend.
         warnings.simplefilter("ignore")
-        tree = _parsed_script(source, path)
+        tree = parsed_script(source, path)
         try:
             defer_verifications(tree)
         except RecursionError:
             # A script with expressions nested so deeply runs as it is.
-            tree = _parsed_script(source, path)
+            tree = parsed_script(source, path)
         # The script's own __future__ imports count, not this module's.
         return compile(tree, str(path), "exec", dont_inherit=True)
 
 
-def _parsed_script(source: bytes, path: Path) -> ast.Module:
+def script_problem(path: Path) -> str | None:
+    """Return why a script cannot run, as far as its text shows, with file and line; ``None`` if it can."""
+    try:
+        tree = parsed_script(read_regular_file(path), path)
+    except OSError as error:
+        return f"{path} cannot be read: {error.strerror or error}"
+    except SyntaxError as error:
+        return f"{path} has a syntax error{_in_line(error)}: {error.msg}"
+    except (ValueError, RecursionError) as error:
+        return f"{path} cannot be parsed: {error}"
+    if _ENTRY not in set(_bound_names(tree)) and not any(_imports_all(node) for node in tree.body):
+        return f"{path} has no {_ENTRY}: add 'async def {_ENTRY}(...)'"
+    return None
+
+
+def _in_line(error: SyntaxError) -> str:
+    return f" in line {error.lineno}" if error.lineno else ""
+
+
+def _bound_names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name
+
+
+def _imports_all(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
+
+
+def parsed_script(source: bytes, path: Path) -> ast.Module:
+    """Return a script's syntax tree. Raises SyntaxError, or ValueError or RecursionError: it has none."""
     if b"\0" in source:
         # Python 3.11 raises a ValueError here that names no file.
         line = source[: source.index(b"\0")].count(b"\n") + 1

@@ -13,7 +13,9 @@ from servers.local_http import Answer
 
 from mind2web2.cli import main
 
-SCRIPT = 'TASK_ID = "{0}"\nTASK_DESCRIPTION = """\nWho built {0}?\n"""\n'
+SCRIPT = (
+    'TASK_ID = "{0}"\nTASK_DESCRIPTION = """\nWho built {0}?\n"""\n\n\nasync def evaluate_answer(): ...\n'
+)
 FILES = {
     "README.md": b"about",
     "dev_set.csv": b"task_id,domain,subdomain\nlake,Travel,Water\n",

@@ -1,0 +1,79 @@
+"""An eval script that cannot run costs its own task only, in every command that reads scripts."""
+
+import json
+import sys
+
+import pytest
+from projects import call, entered
+
+from mind2web2.cli import main
+
+SOUND = 'TASK_DESCRIPTION = "Where is {}?"\n\n\nasync def evaluate_answer():\n    """Ask."""\n'
+BROKEN = {
+    "open": ("x = (\n", "eval_scripts/lab/open.py has a syntax error in line 1: '(' was never closed"),
+    "null": (
+        "x = 1\n\0",
+        "eval_scripts/lab/null.py has a syntax error in line 2: source code contains a null",
+    ),
+    "bare": (
+        "TASK_DESCRIPTION = 'What?'\n",
+        "eval_scripts/lab/bare.py has no evaluate_answer: add 'async def evaluate_answer(...)'",
+    ),
+}
+
+
+@pytest.fixture(params=BROKEN)
+def broken(request, tmp_path, monkeypatch):
+    """Stand in a project with two sound scripts and a broken one; return its task and what is wrong."""
+    project = entered(tmp_path, monkeypatch)
+    for task in ("lake", "mill"):
+        project.add_raw_script(SOUND.format(task), task, "lab")
+        project.add_answer(task=task)
+    text, problem = BROKEN[request.param]
+    project.add_raw_script(text, request.param, "lab")
+    project.add_answer(task=request.param)
+    return request.param, problem
+
+
+def test_tasks_lists_the_others_and_names_it(broken):
+    """With file and line, also as JSON."""
+    task, problem = broken
+    run = call(main, "tasks")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert f"{task}; no list; script lab (broken)" in run.stdout
+    assert "mill; no list; script lab\n    Where is mill?" in run.stdout
+    assert f"3 tasks\nBroken eval script: {problem}" in run.stdout
+    listed = json.loads(call(main, "tasks", "--json").stdout)
+    assert sorted(each["task_id"] for each in listed if each["script_problem"]) == [task]
+    assert call(main, "tasks", "--task_id", "mill").returncode == 0
+
+
+def test_answer_asks_the_other_questions(broken):
+    """And says at the end which task was not asked; the exit status is 1, as a run has no answer."""
+    task, problem = broken
+    words = f"{sys.executable} -c 'import sys; print(sys.argv[1])' {{question}}"
+    run = call(main, "answer", "new", "--command", words)
+    asked = task == "bare"  # its question can be read
+    assert (run.returncode, run.stderr) == (0 if asked else 1, "")
+    assert ("3 runs: 3 answered" if asked else "2 runs: 2 answered") in run.stdout
+    assert (f"Not asked: {task}: {problem}" in run.stdout) is not asked
+    alone = call(main, "answer", "new", "--command", words, "--task_id", task)
+    assert (alone.returncode, problem in alone.stderr) == (0, False) if asked else (2, True)
+
+
+def test_answers_are_imported(broken, tmp_path):
+    """Of the broken task as well: its script may be mended later."""
+    rows = [{"task_id": task, "answer": "Here."} for task in ("lake", broken[0])]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = call(main, "answers", "import", "new", "a.jsonl")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "2 runs in a.jsonl: 2 stored" in run.stdout
+
+
+def test_the_estimate_expects_no_result(broken):
+    """It counts no requests for the task."""
+    task, problem = broken
+    told = call(main, "evaluate", "bot", "--estimate")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "Answers to evaluate: 2 of 3" in told.stdout
+    assert f"No result to be expected: {task}/answer_1.md: {problem}" in told.stdout

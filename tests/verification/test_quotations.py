@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mind2web2.rubric.verdicts import Quote
-from mind2web2.verification.claims import find_quote, looked_up
+from mind2web2.verification.quotes import find_quote, looked_up
 
 PAGE = (
     "# Our\u00a0history\n\nThe main library \u2013 a house of brick \u2013 opened its doors on "

@@ -24,8 +24,8 @@ from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.pages.captures import PreparedPage
 from mind2web2.prompts import HashedText
-from mind2web2.verification.context import verification_messages
 from mind2web2.verification.extractor import BinaryEvalResult
+from mind2web2.verification.messages import verification_messages
 
 LATENCY_S = 0.005
 SCREENSHOT_BYTES = 1_000_000

@@ -26,8 +26,8 @@ from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.pages.captures import PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.scheduling import ExecutionOptions, execution_options
-from mind2web2.verification.context import verification_messages
 from mind2web2.verification.extractor import BinaryEvalResult
+from mind2web2.verification.messages import verification_messages
 
 LATENCY_S, CAPTURE_S = 0.2, 1.0
 AT_HAND, UNCACHED = 4, 3

@@ -18,8 +18,9 @@ from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
 from mind2web2.rubric.verdicts import Evidence, Outcome, implied_verdict
 from mind2web2.scheduling import Request, deferrable, verifying
 from mind2web2.utils.api_misuse import note_ignored_argument, report_misuse, script_api
-from mind2web2.verification.context import NO_INSTRUCTION, NOT_PASSED
+from mind2web2.verification.context import NOT_PASSED
 from mind2web2.verification.extractor import EvaluatorConfig, Extractor, create_evaluator
+from mind2web2.verification.messages import NO_INSTRUCTION
 from mind2web2.verification.verifier import (
     OPTIONS,
     BatchItem,

@@ -19,7 +19,7 @@ from pydantic import BaseModel, create_model
 from mind2web2.llm_client.chat import Message
 from mind2web2.pages.captures import PreparedPage
 from mind2web2.prompts import HashedText, instructions
-from mind2web2.verification.context import extraction_messages, verification_messages
+from mind2web2.verification.messages import extraction_messages, verification_messages
 
 FOLDER = Path(__file__).parent / "fixtures" / "judge_cases"
 PROMPTS = FOLDER / "prompts.md"

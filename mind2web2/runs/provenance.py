@@ -20,12 +20,7 @@ from mind2web2.capture.models import CaptureRecord, RenderedPdf, Trouble, Troubl
 from mind2web2.judge.caching import JudgeSettings
 from mind2web2.judge.store import JudgmentSource
 from mind2web2.llm_client.chat import Completion, ImageLimit, Message
-from mind2web2.llm_client.structured_output import (
-    InvalidOutputError,
-    repair_messages,
-    schema_of,
-    schema_text,
-)
+from mind2web2.llm_client.structured_output import InvalidOutputError, repair_messages, schema_of, schema_text
 from mind2web2.pages.captures import PageSettings, PreparedPage
 from mind2web2.pages.library import NO_SCREENSHOT, page_content, pdf_notes, screenshot_note
 from mind2web2.prompts import BlockChain, HashedText
@@ -34,12 +29,8 @@ from mind2web2.scripts.inputs import InputsNow, ScriptInputs, changed_inputs
 from mind2web2.utils.files import read_regular_file, text_sha256
 from mind2web2.utils.text import name_list
 from mind2web2.verification.claims import BinaryEvalResult
-from mind2web2.verification.context import (
-    NO_INSTRUCTION,
-    EvaluatorConfig,
-    extraction_messages,
-    verification_messages,
-)
+from mind2web2.verification.context import EvaluatorConfig
+from mind2web2.verification.messages import NO_INSTRUCTION, extraction_messages, verification_messages
 
 NO_PROVENANCE = "it does not say what it was made from"
 # Libraries that send requests to judges, or render and scale the pages that judges see.

@@ -15,18 +15,12 @@ from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.judge.protocol import Subject
 from mind2web2.pages.captures import PreparedPage
 from mind2web2.prompts import flags_of
-from mind2web2.rubric.verdicts import (
-    NO_PAGE_NAMED,
-    Evidence,
-    PageCheck,
-    Vote,
-    outcome,
-    trials_needed,
-)
+from mind2web2.rubric.verdicts import NO_PAGE_NAMED, Evidence, PageCheck, Vote, outcome, trials_needed
 from mind2web2.scheduling import current_options
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.verification.context import NO_INSTRUCTION, EvaluationContext, quotable, verification_messages
+from mind2web2.verification.context import EvaluationContext
+from mind2web2.verification.messages import NO_INSTRUCTION, quotable, verification_messages
 from mind2web2.verification.quotes import looked_up
 
 

@@ -26,7 +26,8 @@ from mind2web2.scheduling import (
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.claims import BinaryEvalResult, ClaimJudging, Verification, evidence_of
-from mind2web2.verification.context import NO_INSTRUCTION, EvaluationContext, ScriptAccess
+from mind2web2.verification.context import EvaluationContext, ScriptAccess
+from mind2web2.verification.messages import NO_INSTRUCTION
 
 __all__ = ["BinaryEvalResult", "Prerequisites", "Sources", "Verifier", "urls_of"]
 

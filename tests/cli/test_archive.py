@@ -12,7 +12,7 @@ from servers.local_http import Answer, LocalHttp
 from mind2web2.cli import main
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
-from mind2web2.verification.context import verification_messages
+from mind2web2.verification.messages import verification_messages
 
 HTML = {"Content-Type": "text/html"}
 OPTIONS = ("--allow_private_network", "--max_retries", "0", "--no_llm")

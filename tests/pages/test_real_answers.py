@@ -10,7 +10,7 @@ from scripted_judge import Question, ScriptedJudge
 from mind2web2 import CacheFileSys
 from mind2web2.urls.markdown import URLs, regex_find_urls
 from mind2web2.urls.parts import lookup_key
-from mind2web2.verification.context import extraction_messages, verification_messages
+from mind2web2.verification.messages import extraction_messages, verification_messages
 
 FOLDER = Path(__file__).parents[3] / "shared/data/answers"
 ANSWERS = sorted(FOLDER.glob("*/answer_*.md"))

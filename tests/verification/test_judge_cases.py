@@ -7,7 +7,7 @@ from scripted_judge import Question
 
 from mind2web2.llm_client.chat import checked_messages
 from mind2web2.prompts import flags_of
-from mind2web2.verification.context import quotable
+from mind2web2.verification.messages import quotable
 from mind2web2.verification.quotes import find_quote
 
 CASES = load_cases()

@@ -1,0 +1,91 @@
+"""The judge's questions: whether a claim is supported, and what a page or answer says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mind2web2.llm_client.chat import Message
+from mind2web2.pages.captures import PreparedPage
+from mind2web2.prompts import BlockChain, instructions, shown_text
+from mind2web2.rubric.verdicts import QuoteSource
+
+# Scripts pass this where they have nothing to add (eval-scripts.md).
+NO_INSTRUCTION = "None"
+_ON_PAGE = "Does the page support this claim?"
+_WITHOUT_PAGE = "Is this claim correct?"
+_FROM_PAGE = "Fill the form from the page above."
+_FROM_ANSWER = "Fill the form from the answer above."
+_NO_IMAGES = "No images are shown."
+
+
+def verification_messages(
+    task: str, answer: str, page: PreparedPage | None, claim: str, additional_instruction: str | None
+) -> list[Message]:
+    """Return the question whether a page supports a claim, or without one, whether it is correct."""
+    chain = BlockChain()
+    parts = [_text([str(chain.block("task", task)), str(chain.block("answer", answer))])]
+    if page is not None:
+        parts += _page_parts(chain, page)
+    closing = [
+        str(chain.block("claim", claim)),
+        _extra_instruction(chain, additional_instruction),
+        _WITHOUT_PAGE if page is None else _ON_PAGE,
+    ]
+    return _messages("verify", [*parts, _text(closing)])
+
+
+def extraction_messages(
+    task: str, answer: str, page: PreparedPage | None, prompt: str, additional_instruction: str | None
+) -> list[Message]:
+    """Return the request to fill a form from a page, or without one, from the answer.
+
+    With a page the answer is not shown: a model that finds nothing on the page would copy from it.
+    """
+    chain = BlockChain()
+    shown = [str(chain.block("task", task))]
+    if page is None:
+        parts = [_text([*shown, str(chain.block("answer", answer))])]
+    else:
+        parts = [_text(shown), *_page_parts(chain, page)]
+    closing = [
+        str(chain.block("what to extract", prompt)),
+        _extra_instruction(chain, additional_instruction),
+        _FROM_ANSWER if page is None else _FROM_PAGE,
+    ]
+    return _messages("extract", [*parts, _text(closing)])
+
+
+def quotable(answer: str, page: PreparedPage | None) -> tuple[tuple[QuoteSource, str], ...]:
+    """Return the texts that a verdict may rest on, by name, as they were shown."""
+    if page is None:
+        return (("answer", shown_text(answer)),)
+    return (("page", page.text), ("address", shown_text(page.url)))
+
+
+def _messages(name: str, parts: list[dict[str, Any]]) -> list[Message]:
+    return [{"role": "system", "content": instructions(name)}, {"role": "user", "content": parts}]
+
+
+def _page_parts(chain: BlockChain, page: PreparedPage) -> list[dict[str, Any]]:
+    address = chain.block("page address", page.url)
+    text = chain.block("page", page.text)
+    images = f"Images of the page: {len(page.images)}." if page.images else _NO_IMAGES
+    # Square brackets, as the instructions announce; such a note is ours and stands outside the page's block.
+    images += "".join(f" [{note}]" for note in page.notes)
+    return [
+        _text([str(address), text.opening]),
+        # A part of its own: the very same text object in all requests on this page.
+        {"type": "text", "text": text.text},
+        _text([text.closing, images]),
+        *({"type": "image_url", "image_url": {"url": url, "detail": "high"}} for url in page.images),
+    ]
+
+
+def _extra_instruction(chain: BlockChain, additional_instruction: str | None) -> str:
+    if not additional_instruction or additional_instruction.strip() in ("", NO_INSTRUCTION):
+        return ""
+    return str(chain.block("extra instruction", additional_instruction))
+
+
+def _text(pieces: list[str]) -> dict[str, Any]:
+    return {"type": "text", "text": "\n".join(piece for piece in pieces if piece)}

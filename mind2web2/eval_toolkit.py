@@ -2,7 +2,7 @@
 
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.verification.claims import BinaryEvalResult
-from mind2web2.verification.context import EvaluatorConfig
+from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.extractor import Extractor, create_evaluator
 from mind2web2.verification.verifier import Verifier
 

@@ -40,7 +40,8 @@ from mind2web2.rubric.verdicts import Evidence, Vote
 from mind2web2.statistics.paired import Estimate, PairedTest, binomial_p_value, holm, paired_test, share
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.claims import BinaryEvalResult
-from mind2web2.verification.context import EvaluationContext, EvaluatorConfig
+from mind2web2.verification.config import EvaluatorConfig
+from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extractor import Extractor
 from mind2web2.verification.verifier import Verifier
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
@@ -20,17 +20,11 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.protocol import Judge, Subject
 from mind2web2.llm_client.chat import NO_LIMIT, ChatReply, ChatRequest, ImageLimit, Limit, Message
-from mind2web2.pages.captures import (
-    DoubtfulPageError,
-    PageSettings,
-    PreparedPage,
-    SharedCaptures,
-    shared_cache,
-)
+from mind2web2.pages.captures import DoubtfulPageError, PreparedPage, SharedCaptures, shared_cache
 from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED
 from mind2web2.utils.api_misuse import report_misuse, script_api
-from mind2web2.verification.messages import NO_INSTRUCTION
+from mind2web2.verification.config import EvaluatorConfig
 
 # A page too long for the judge's context is cut further, this often at most (eval-scripts.md).
 _FURTHER_CUTS = 2
@@ -45,45 +39,6 @@ class _NotPassed(str):
 
 
 NOT_PASSED = _NotPassed()
-
-
-@script_api
-@dataclass
-class EvaluatorConfig:
-    """Settings of an evaluation; the published ones, and how screenshots and PDFs are shown.
-
-    Args:
-        max_text_chars: characters of a page's text shown to the judge; the rest is cut, visibly.
-        image_max_width: pixels; wider screenshots are scaled down.
-        image_max_height: pixels of a screenshot that are shown.
-        jpeg_quality: of the screenshot's parts and of PDF pages.
-        default_num_trials: of a majority vote, odd.
-        default_majority_vote: ``False`` lets a single request decide.
-        default_use_screenshot: ``False`` shows the judge text alone.
-        default_additional_instruction: where a script gives none.
-        part_height: pixels of one part of a screenshot.
-        part_overlap: pixels that neighbouring parts share.
-        max_pdf_images: PDF pages shown as images.
-        max_pdf_text_pages: PDF pages whose text is shown.
-    """
-
-    max_text_chars: int = 400_000
-    image_max_width: int = 1100
-    image_max_height: int = 10_000
-    jpeg_quality: int = 85
-    default_num_trials: int = 3
-    default_majority_vote: bool = True
-    default_use_screenshot: bool = True
-    default_additional_instruction: str = NO_INSTRUCTION
-    part_height: int = 2000
-    part_overlap: int = 200
-    max_pdf_images: int = 50
-    max_pdf_text_pages: int = 100
-
-    def page_settings(self, max_side_px: int | None = None) -> PageSettings:
-        """Return the part that says how pages are prepared, for a judge that takes no larger images."""
-        names = {field.name for field in fields(PageSettings)} - {"max_side_px"}
-        return PageSettings(**{name: getattr(self, name) for name in names}, max_side_px=max_side_px)
 
 
 @dataclass(frozen=True)

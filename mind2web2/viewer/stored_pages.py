@@ -22,7 +22,7 @@ from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import is_file_name
 from mind2web2.verification.claims import BinaryEvalResult
-from mind2web2.verification.context import EvaluatorConfig
+from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.messages import verification_messages
 from mind2web2.viewer.catalog import AnswerKey, Catalog, Json, NoSuchResultError, tree_rows
 

@@ -1,12 +1,12 @@
-"""The parts that extractor and verifier of one answer share: messages, pages and requests to the judge."""
+"""One answer under evaluation: the pages and the judge that its extractor and verifier share."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -19,11 +19,11 @@ from mind2web2.errors import (
     Mind2Web2Error,
 )
 from mind2web2.judge.protocol import Judge, Subject
-from mind2web2.llm_client.chat import NO_LIMIT, ChatReply, ChatRequest, ImageLimit, Limit, Message
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Message
 from mind2web2.pages.captures import DoubtfulPageError, PreparedPage, SharedCaptures, shared_cache
 from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED
-from mind2web2.utils.api_misuse import report_misuse, script_api
+from mind2web2.utils.api_misuse import report_misuse
 from mind2web2.verification.config import EvaluatorConfig
 
 # A page too long for the judge's context is cut further, this often at most (eval-scripts.md).
@@ -191,51 +191,6 @@ class EvaluationContext:
         return less
 
 
-@script_api
-class ScriptAccess:
-    """Pages and model as a script may use them itself, by way of its extractor or verifier."""
-
-    def __init__(self, context: EvaluationContext) -> None:
-        self._context = context
-        self.logger = context.logger
-
-    async def get_page_info(self, url: str) -> tuple[list[str], str] | tuple[None, None]:
-        """Return a page's images as base64 JPEGs and its text, cached or captured.
-
-        ``(None, None)`` for a page that is unavailable.
-        """
-        try:
-            # All of them, whatever the judge takes: they are the script's own affair.
-            page = await self._context.page_within(str(url), with_images=True, limit=NO_LIMIT)
-        except CaptureError as error:
-            self.logger.warning("page is unavailable url=%s reason=%s", url, error)
-            return None, None
-        finally:
-            self._context.note_captured(str(url))
-        images = await self._context.library.images_of(page)
-        return [image.partition("base64,")[2] for image in images], str(page.text)
-
-    async def call_llm_with_semaphore(
-        self,
-        *,
-        model: str,
-        messages: Sequence[Message],
-        response_format: type[BaseModel] | None = None,
-        **keywords: Any,
-    ) -> Any:
-        """Send a request of the script's own to the judge, within the run's limits.
-
-        The result and further keywords are those of ``LLMClient.async_response``.
-        """
-        return await self._context.judge.async_response(
-            model=model,
-            messages=messages,
-            response_format=response_format,
-            limit=self._context.llm_limit,
-            **keywords,
-        )
-
-
 @dataclass(frozen=True)
 class Answered(Generic[Template]):
     """A reply with the page as it was shown; ``value`` is ``None`` where the judge declined."""
@@ -243,10 +198,3 @@ class Answered(Generic[Template]):
     reply: ChatReply
     value: Template | None
     page: PreparedPage | None
-
-
-def limits_of(semaphore: Any) -> tuple[Limit, Limit]:
-    """Return the limits for judge requests and captures of a ``DualSemaphore``, or of any one semaphore."""
-    if semaphore is None:
-        return nullcontext(), nullcontext()
-    return getattr(semaphore, "llm", semaphore), getattr(semaphore, "webpage", semaphore)

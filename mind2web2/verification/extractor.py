@@ -18,8 +18,9 @@ from mind2web2.prompts import encodable
 from mind2web2.rubric.verdicts import PageShown
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.verification.config import EvaluatorConfig
-from mind2web2.verification.context import EvaluationContext, ScriptAccess, limits_of
+from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.messages import NO_INSTRUCTION, extraction_messages
+from mind2web2.verification.script_access import ScriptAccess, limits_of
 from mind2web2.verification.verifier import BinaryEvalResult, Verifier
 
 __all__ = ["BinaryEvalResult", "EvaluatorConfig", "Extractor", "LLMClient", "Verifier", "create_evaluator"]

@@ -26,8 +26,9 @@ from mind2web2.scheduling import (
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.claims import BinaryEvalResult, ClaimJudging, Verification, evidence_of
-from mind2web2.verification.context import EvaluationContext, ScriptAccess
+from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.messages import NO_INSTRUCTION
+from mind2web2.verification.script_access import ScriptAccess
 
 __all__ = ["BinaryEvalResult", "Prerequisites", "Sources", "Verifier", "urls_of"]
 

@@ -8,16 +8,11 @@ from dataclasses import dataclass, field
 from mind2web2.errors import AttemptRefusedError, CaptureError, JudgeError, JudgeUnavailableError
 from mind2web2.judge.protocol import FailureLatch, JudgeLedger
 from mind2web2.llm_client.chat import ChatReply, Usage
+from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
-from mind2web2.pages.library import AnswerCache, PageLibrary
-from mind2web2.scheduling import (
-    ExecutionOptions,
-    check_asking,
-    check_look,
-    execution_options,
-    watching,
-)
+from mind2web2.pages.library import PageLibrary
+from mind2web2.scheduling import ExecutionOptions, check_asking, check_look, execution_options, watching
 from mind2web2.scripts.load import load_eval_script, unload_eval_script
 from mind2web2.verification.extractor import BinaryEvalResult
 

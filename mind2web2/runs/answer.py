@@ -28,9 +28,10 @@ from mind2web2.judge.limits import DualSemaphore
 from mind2web2.judge.protocol import JudgeLedger, rounded_usd
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.store import CheckRecord
+from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.citations import BarredList
-from mind2web2.pages.library import AnswerCache, PageLibrary
+from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts import flags_of
 from mind2web2.runs.answers import AnswerJob, AnswerSetting, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, moment_of, provenance_now

@@ -15,8 +15,8 @@ from typing import Any
 from mind2web2.errors import AnswerError, JudgmentStoreError, Mind2Web2Error, UsageError
 from mind2web2.judge.caching import REPLAY_ENDPOINT
 from mind2web2.judge.store import FILE_NAME, JudgeIdentity
+from mind2web2.pages.answer_cache import listing_sha256
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.library import listing_sha256
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.runs.answers import AnswerFile, AnswerJob, AnswerSetting, TaskWork, read_answer, select_answers
 from mind2web2.runs.provenance import (

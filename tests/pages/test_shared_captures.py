@@ -15,8 +15,9 @@ from mind2web2 import CacheFileSys
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CapturedPage, CaptureRecord, RefusedConnection, Trouble
 from mind2web2.errors import CacheWriteError, CaptureError, MachineError
+from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
-from mind2web2.pages.library import AnswerCache, PageLibrary
+from mind2web2.pages.library import PageLibrary
 
 log = logging.getLogger("tests")
 CHALLENGE = Trouble(kind="challenge", detail="[the claim is true]")

@@ -10,8 +10,9 @@ from projects import ClaimJudge, Project, evaluate, read_json
 from mind2web2 import CacheFileSys
 from mind2web2.errors import AttemptRefusedError
 from mind2web2.evaluator import Evaluator
+from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
-from mind2web2.pages.library import AnswerCache, PageLibrary
+from mind2web2.pages.library import PageLibrary
 from mind2web2.scheduling import ExecutionOptions, execution_options
 from mind2web2.scripts.load import load_eval_script
 

@@ -14,8 +14,9 @@ from mind2web2.errors import CaptureError, JudgmentMissingError
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import ClientProvider
 from mind2web2.judge.store import JudgmentStore
+from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
-from mind2web2.pages.library import AnswerCache, PageLibrary
+from mind2web2.pages.library import PageLibrary
 from mind2web2.scheduling import ExecutionOptions, execution_options
 
 SEQUENTIAL, USUAL = ExecutionOptions(sequential=True), ExecutionOptions()

@@ -32,9 +32,10 @@ from mind2web2.judge.store import Judgment
 from mind2web2.llm_client.chat import ChatRequest, Completion, Limit, Usage
 from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
+from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCapture, PreparedPage, SharedCaptures
-from mind2web2.pages.library import AnswerCache, PageCache, PageLibrary, PageRequest
+from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
 from mind2web2.prompts import address_flags
 from mind2web2.scheduling import ExecutionOptions, execution_options
 from mind2web2.scripts.inputs import InputRecorder, ScriptClock, inputs_recorded

@@ -22,9 +22,10 @@ from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.store import ServiceAnswer, judgment_key
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.structured_output import schema_of
+from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import DoubtfulPageError, PageSettings
-from mind2web2.pages.library import AnswerCache, PageLibrary
+from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts import HashedText
 from mind2web2.scripts.inputs import ClockReading, ScriptInputs
 from mind2web2.scripts.isolation.rpc import (

@@ -1,0 +1,181 @@
+"""The task's page cache as one answer's script sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mind2web2.pages.captures import SharedCaptures
+from mind2web2.urls.parts import lookup_key
+
+if TYPE_CHECKING:
+    from mind2web2.pages.cache import CacheFileSys
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+from mind2web2.errors import CacheMiss
+from mind2web2.llm_client.chat import Limit
+from mind2web2.pages.cache_files import redirect_target
+from mind2web2.pages.library import PageLibrary
+from mind2web2.scheduling import check_look, is_on_the_loop, watching
+from mind2web2.utils.api_misuse import script_api
+
+
+@script_api
+@watching
+class AnswerCache:
+    """Passes everything on to the task's cache and notes each URL that is looked up.
+
+    The script sees pages that were stored before the run, pages that its own verdicts and extractions rest
+    on, and pages that it stored itself. Pages captured for another answer or attempt stay hidden, since
+    whether they are there depends on timing. File access in threads sees all pages.
+
+    Args:
+        task_cache: shared by the answers of a task.
+        page_library: the run's prepared pages; evaluators find it here.
+        page_limit: the run's limit on captures; likewise.
+        captures: the run's; ``None`` where it captures nothing, not even with a script's own browser.
+    """
+
+    def __init__(
+        self,
+        task_cache: CacheFileSys,
+        page_library: PageLibrary,
+        page_limit: Limit | None = None,
+        captures: SharedCaptures | None = None,
+    ) -> None:
+        self.page_limit = page_limit
+        self.captures = captures
+        self.task_cache = task_cache
+        self.page_library = page_library
+        self.start_over()
+
+    def start_over(self) -> None:
+        """Forget all lookups: the same evaluation begins again."""
+        # Every URL asked for, and the digest of each page as the judge was shown it.
+        self.looked_up: set[str] = set()
+        self._shown: dict[str, str | None] = {}
+        # Pages that the script has come to see, by lookup key.
+        self._captured: dict[str | None, str] = {}
+        # The script asked for the list of stored pages.
+        self.is_listed = False
+
+    def has(self, url: str) -> Any:
+        """Return the kind of the stored page."""
+        return self.task_cache.has(str(url)) if self._sees(url) else None
+
+    def has_web(self, url: str) -> bool:
+        """Return whether a web page is stored."""
+        return self._sees(url) and self.task_cache.has_web(str(url))
+
+    def has_pdf(self, url: str) -> bool:
+        """Return whether a PDF is stored."""
+        return self._sees(url) and self.task_cache.has_pdf(str(url))
+
+    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
+        """Return a web page's text and screenshot."""
+        self._check_seen(url)
+        return self.task_cache.get_web(str(url), get_screenshot)
+
+    def get_pdf(self, url: str) -> bytes:
+        """Return a stored PDF."""
+        self._check_seen(url)
+        return self.task_cache.get_pdf(str(url))
+
+    def digest(self, url: str) -> str | None:
+        """Return a digest of the stored page."""
+        return self.task_cache.digest(str(url)) if self._sees(url) else None
+
+    def put_web(self, url: str, text: str, screenshot: bytes | str | None) -> None:
+        """Store a web page, and drop the prepared form of an earlier one."""
+        self.task_cache.put_web(str(url), text, screenshot)
+        self.page_library.forget(self.task_cache)
+        self.note_captured(str(url))
+
+    def put_pdf(self, url: str, pdf_bytes: bytes) -> None:
+        """Store a PDF, and drop the prepared form of an earlier page."""
+        self.task_cache.put_pdf(str(url), pdf_bytes)
+        self.page_library.forget(self.task_cache)
+        self.note_captured(str(url))
+
+    def get_all_urls(self) -> list[str]:
+        """Return the index keys of all stored pages."""
+        self.is_listed = True
+        return [url for url in self.task_cache.get_all_urls() if self._is_in_view(url)]
+
+    def summary(self) -> dict[str, int]:
+        """Return how many pages are stored."""
+        kinds = [self.task_cache.has(url) for url in self.get_all_urls()]
+        return {"total_urls": len(kinds), "web_pages": kinds.count("web"), "pdf_pages": kinds.count("pdf")}
+
+    def __getattr__(self, name: str) -> Any:
+        """Pass on other methods, such as ``save`` and ``clear``."""
+        thing = getattr(self.task_cache, name)
+        check_look("the page cache")
+        return thing
+
+    def note_captured(self, url: str) -> None:
+        """Let the script see a page, and where that was redirected to, if they are stored."""
+        self._captured[lookup_key(url)] = url
+
+    @property
+    def captured(self) -> list[str]:
+        """Return the URLs of the pages that the script has come to see."""
+        return sorted(self._captured.values())
+
+    def note_lookups(self, urls: Iterable[str], captured: Iterable[str], *, is_listed: bool) -> None:
+        """Note the lookups of the script's own process."""
+        self.looked_up.update(urls)
+        for url in captured:
+            self.note_captured(url)
+        self.is_listed = self.is_listed or is_listed
+
+    def note_shown(self, url: str, sha256: str | None) -> None:
+        """Note the digest of a page as the judge was shown it, which may have changed on disk since."""
+        self._shown.setdefault(url, sha256)
+
+    def pages_used(self) -> dict[str, str | None]:
+        """Return the digest of every page looked up, ``None`` where nothing is stored; reads files."""
+        return {
+            url: self._shown[url] if url in self._shown else self._digest_in_view(url)
+            for url in sorted(self.looked_up)
+        }
+
+    def listing_used(self) -> str | None:
+        """Return the digest of the list of stored pages; ``None`` if the script did not ask for it."""
+        return listing_sha256(self.task_cache) if self.is_listed else None
+
+    def _sees(self, url: str) -> bool:
+        """Note that a page is looked up, and tell whether it is to be found."""
+        check_look("the page cache")
+        self.looked_up.add(str(url))
+        return self._is_in_view(str(url))
+
+    def _check_seen(self, url: str) -> None:
+        if not self._sees(url):
+            raise CacheMiss(f"no page is stored for {url} in {self.task_cache.task_dir}")
+
+    def _is_in_view(self, url: str) -> bool:
+        return not is_on_the_loop() or self._is_known(url)
+
+    def _is_known(self, url: str) -> bool:
+        """Return whether a stored page was there before the run or has become visible since."""
+        at_first = self.page_library.stored_at_first(self.task_cache)
+        listed_as = None if at_first is None else self.task_cache.listed_as(url)
+        if at_first is None or listed_as is None:
+            return True
+        address = lookup_key(listed_as)
+        return address in at_first or address in self._captured or address in self._redirect_targets()
+
+    def _redirect_targets(self) -> set[str | None]:
+        records = (self.task_cache.capture_record(url) for url in self._captured.values())
+        targets = (redirect_target(record) for record in records if record is not None)
+        return {lookup_key(target) for target in targets if target is not None}
+
+    def _digest_in_view(self, url: str) -> str | None:
+        return self.task_cache.digest(url) if self._is_known(url) else None
+
+
+def listing_sha256(cache: CacheFileSys) -> str:
+    """Return a digest of which pages a cache holds."""
+    return hashlib.sha256("\n".join(cache.get_all_urls()).encode("utf-8", "replace")).hexdigest()

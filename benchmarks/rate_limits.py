@@ -25,9 +25,10 @@ from servers.judge_server import Body, Fault, JudgeServer, drop_before_reply, ra
 from virtual_time import run_virtually
 
 from mind2web2.llm_client import LLMClient
-from mind2web2.llm_client.chat import ChatRequest, Completion, Usage
+from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.rate_limiter import Attempts, RateLimiter, RetryPolicy
+from mind2web2.llm_client.transport import Completion
 
 AT_ONCE = 30
 LATENCY_S = 0.3

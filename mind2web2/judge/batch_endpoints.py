@@ -14,7 +14,6 @@ from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.batch_state import BatchError, BatchFolder, JobInput, JobRecord
-from mind2web2.llm_client.chat import ReplyPart
 from mind2web2.llm_client.failures import RequestFailedError, Service, one_line
 from mind2web2.llm_client.openai_protocol import (
     PoolPerLoop,
@@ -24,6 +23,7 @@ from mind2web2.llm_client.openai_protocol import (
     sdk_failures,
 )
 from mind2web2.llm_client.rate_limiter import RetryPolicy
+from mind2web2.llm_client.transport import ReplyPart
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

@@ -17,13 +17,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from mind2web2.errors import JudgeError, JudgeUnavailableError
-from mind2web2.judge.batch_endpoints import (
-    BatchEndpoints,
-    BatchPace,
-    BatchReport,
-    BatchTransfer,
-    JobProgress,
-)
+from mind2web2.judge.batch_endpoints import BatchEndpoints, BatchPace, BatchReport, BatchTransfer, JobProgress
 from mind2web2.judge.batch_state import (
     BatchFolder,
     Collector,
@@ -35,11 +29,12 @@ from mind2web2.judge.batch_state import (
     WaitingReplies,
 )
 from mind2web2.judge.protocol import unexpected
-from mind2web2.llm_client.chat import Completion, JsonBody, Limit, WireRequest
+from mind2web2.llm_client.chat import JsonBody, Limit
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
 from mind2web2.llm_client.openai_protocol import OpenAITransport, request_body
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.rate_limiter import Attempts, RetryPolicy
+from mind2web2.llm_client.transport import Completion, WireRequest
 
 log = logging.getLogger(__name__)
 

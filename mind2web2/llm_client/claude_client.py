@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgeRequestError, UsageError
-from mind2web2.llm_client.chat import Completion, OutputMode, ReplyPart, Usage, WireRequest
+from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.failures import RequestFailedError, Service, allowances_in, one_line
 from mind2web2.llm_client.openai_protocol import (
     CONNECT_TIMEOUT_S,
@@ -37,6 +37,7 @@ from mind2web2.llm_client.settings import (
     setting,
     variable,
 )
+from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic, AsyncAnthropicBedrock

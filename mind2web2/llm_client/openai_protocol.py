@@ -17,7 +17,7 @@ from urllib.request import getproxies
 from pydantic import ValidationError
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.chat import Completion, JsonBody, OutputMode, ReplyPart, Usage, WireRequest
+from mind2web2.llm_client.chat import JsonBody, Usage
 from mind2web2.llm_client.failures import (
     RequestFailedError,
     Service,
@@ -35,6 +35,7 @@ from mind2web2.llm_client.settings import (
     setting,
     variable,
 )
+from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest
 from mind2web2.utils.private_attributes import check_private_attributes
 from mind2web2.utils.text import retry_after_s
 

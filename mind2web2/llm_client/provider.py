@@ -29,14 +29,9 @@ from mind2web2.llm_client.chat import (
     AsyncCalls,
     ChatReply,
     ChatRequest,
-    Completion,
     ImageLimit,
     Limit,
-    OutputMode,
-    TemplateSchema,
-    Transport,
     Usage,
-    WireRequest,
     checked_messages,
     image_urls,
     longest_side_px,
@@ -60,6 +55,7 @@ from mind2web2.llm_client.structured_output import (
     schema_of,
     schema_text,
 )
+from mind2web2.llm_client.transport import Completion, OutputMode, TemplateSchema, Transport, WireRequest
 from mind2web2.utils.aio import loop_turn
 
 log = logging.getLogger(__name__)

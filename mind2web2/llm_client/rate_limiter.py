@@ -22,8 +22,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from mind2web2.llm_client.chat import Completion, Limit, Usage
+from mind2web2.llm_client.chat import Limit, Usage
 from mind2web2.llm_client.failures import Allowance, Allowances, RequestFailedError
+from mind2web2.llm_client.transport import Completion
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from mind2web2.llm_client.chat import Completion, JsonSchema, TemplateSchema
+from mind2web2.llm_client.transport import Completion, JsonSchema, TemplateSchema
 from mind2web2.prompts import BlockChain
 
 # Keywords of strict modes. pydantic checks the others (defaults, string lengths).

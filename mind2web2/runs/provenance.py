@@ -19,8 +19,9 @@ from mind2web2 import __version__
 from mind2web2.capture.models import CaptureRecord, RenderedPdf, Trouble, TroubleKind, notes_for_judge
 from mind2web2.judge.caching import JudgeSettings
 from mind2web2.judge.store import JudgmentSource
-from mind2web2.llm_client.chat import Completion, ImageLimit, Message
+from mind2web2.llm_client.chat import ImageLimit, Message
 from mind2web2.llm_client.structured_output import InvalidOutputError, repair_messages, schema_of, schema_text
+from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.captures import PageSettings, PreparedPage
 from mind2web2.pages.preparation import NO_SCREENSHOT, page_content, pdf_notes, screenshot_note
 from mind2web2.prompts import BlockChain, HashedText

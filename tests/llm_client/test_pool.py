@@ -12,10 +12,11 @@ from virtual_time import run_virtually
 
 from mind2web2.errors import JudgeAccessError, JudgeUnavailableError, JudgeUnusableError, UsageError
 from mind2web2.llm_client import LLMClient, pool
-from mind2web2.llm_client.chat import ChatRequest, Completion
+from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.rate_limiter import RetryPolicy
 from mind2web2.llm_client.settings import PoolSource, endpoint_of
+from mind2web2.llm_client.transport import Completion
 
 MESSAGES = [{"role": "user", "content": "Is it so?"}]
 REQUEST = ChatRequest("judge-1", MESSAGES)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 from virtual_time import run_virtually
 
-from mind2web2.llm_client.chat import Completion, Usage
+from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.failures import NOTHING_SAID, Allowance, Allowances, RequestFailedError
 from mind2web2.llm_client.rate_limiter import Attempts, RateLimiter, RetryPolicy, Slowdown
+from mind2web2.llm_client.transport import Completion
 
 LATENCY_S = 1.0
 

@@ -29,9 +29,10 @@ from mind2web2.judge.caching import AnswerJudge, JudgeSettings
 from mind2web2.judge.protocol import Subject
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.store import Judgment
-from mind2web2.llm_client.chat import ChatRequest, Completion, Limit, Usage
+from mind2web2.llm_client.chat import ChatRequest, Limit, Usage
 from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
+from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCapture, PreparedPage, SharedCaptures

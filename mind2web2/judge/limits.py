@@ -17,8 +17,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from mind2web2.errors import BudgetReachedError, JudgeAccessError, UsageError
-from mind2web2.llm_client.chat import ChatRequest, Limit, Usage, image_size_px
+from mind2web2.llm_client.chat import ChatRequest, Limit, Usage
 from mind2web2.llm_client.failures import RequestFailedError
+from mind2web2.llm_client.image_limits import image_size_px
 from mind2web2.llm_client.prices import image_tokens, price_usd
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.text import dollars, dollars_as_given

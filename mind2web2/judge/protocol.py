@@ -25,17 +25,8 @@ from mind2web2.errors import (
     Mind2Web2Error,
 )
 from mind2web2.judge.store import Judgment, ServiceAnswer
-from mind2web2.llm_client.chat import (
-    NO_LIMIT,
-    AsyncCalls,
-    ChatProvider,
-    ChatReply,
-    ChatRequest,
-    ImageLimit,
-    Limit,
-    Usage,
-    with_fewer_images,
-)
+from mind2web2.llm_client.chat import AsyncCalls, ChatProvider, ChatReply, ChatRequest, Limit, Usage
+from mind2web2.llm_client.image_limits import NO_LIMIT, ImageLimit, with_fewer_images
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.llm_client.rate_limiter import Retries, Slowdown
 from mind2web2.scheduling import STOPPED, check_look, cut_off

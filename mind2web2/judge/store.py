@@ -20,8 +20,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2 import __version__
 from mind2web2.errors import JudgmentStoreError, ResultWriteError
-from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message
+from mind2web2.llm_client.chat import ChatRequest, Message
 from mind2web2.llm_client.failures import one_line
+from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.prompts import HashedText
 from mind2web2.utils.aio import ThreadQueue
 from mind2web2.utils.files import network_file_system, read_regular_file, write_whole

@@ -14,7 +14,8 @@ from weakref import WeakValueDictionary
 
 from mind2web2.capture.models import CapturedPage, CaptureRecord, CaptureSettings
 from mind2web2.errors import CacheWriteError, CaptureError, MachineError
-from mind2web2.llm_client.chat import NO_LIMIT, ImageLimit, Limit
+from mind2web2.llm_client.chat import Limit
+from mind2web2.llm_client.image_limits import NO_LIMIT, ImageLimit
 from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.prompts import HashedText
 from mind2web2.rubric.verdicts import TO_THIS_JUDGE, Flag, PageShown

@@ -19,7 +19,8 @@ from mind2web2 import __version__
 from mind2web2.capture.models import CaptureRecord, RenderedPdf, Trouble, TroubleKind, notes_for_judge
 from mind2web2.judge.caching import JudgeSettings
 from mind2web2.judge.store import JudgmentSource
-from mind2web2.llm_client.chat import ImageLimit, Message
+from mind2web2.llm_client.chat import Message
+from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.llm_client.structured_output import InvalidOutputError, repair_messages, schema_of, schema_text
 from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.captures import PageSettings, PreparedPage

@@ -19,7 +19,8 @@ from mind2web2.errors import (
     Mind2Web2Error,
 )
 from mind2web2.judge.protocol import Judge, Subject
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Message
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message
+from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.pages.captures import DoubtfulPageError, PreparedPage, SharedCaptures, shared_cache
 from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED

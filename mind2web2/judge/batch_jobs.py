@@ -29,8 +29,9 @@ from mind2web2.judge.batch_state import (
     WaitingReplies,
 )
 from mind2web2.judge.protocol import unexpected
-from mind2web2.llm_client.chat import JsonBody, Limit
+from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
+from mind2web2.llm_client.json_body import JsonBody
 from mind2web2.llm_client.openai_protocol import OpenAITransport, request_body
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.rate_limiter import Attempts, RetryPolicy

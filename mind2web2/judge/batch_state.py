@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.llm_client.chat import JsonBody
 from mind2web2.llm_client.failures import RequestFailedError, failure_from_body, one_line
+from mind2web2.llm_client.json_body import JsonBody
 from mind2web2.llm_client.openai_protocol import read_completion
 from mind2web2.llm_client.transport import Completion, ReplyPart
 from mind2web2.utils.aio import to_the_end

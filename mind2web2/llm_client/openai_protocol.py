@@ -17,7 +17,7 @@ from urllib.request import getproxies
 from pydantic import ValidationError
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.chat import JsonBody, Usage
+from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.failures import (
     RequestFailedError,
     Service,
@@ -25,6 +25,7 @@ from mind2web2.llm_client.failures import (
     failure_from_body,
     one_line,
 )
+from mind2web2.llm_client.json_body import JsonBody
 from mind2web2.llm_client.settings import (
     ADDRESS_GIVEN,
     KEY_GIVEN,

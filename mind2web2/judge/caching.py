@@ -48,7 +48,8 @@ from mind2web2.judge.store import (
     gate_key,
     judgment_key,
 )
-from mind2web2.llm_client.chat import AsyncCalls, ChatProvider, ChatReply, ChatRequest, Limit, Usage
+from mind2web2.llm_client.async_calls import AsyncCalls
+from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Usage
 from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.llm_client.rate_limiter import Retries, SentRequests, Slowdown, counted_requests

@@ -25,7 +25,8 @@ from mind2web2.errors import (
     Mind2Web2Error,
 )
 from mind2web2.judge.store import Judgment, ServiceAnswer
-from mind2web2.llm_client.chat import AsyncCalls, ChatProvider, ChatReply, ChatRequest, Limit, Usage
+from mind2web2.llm_client.async_calls import AsyncCalls
+from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Usage
 from mind2web2.llm_client.image_limits import NO_LIMIT, ImageLimit, with_fewer_images
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.llm_client.rate_limiter import Retries, Slowdown

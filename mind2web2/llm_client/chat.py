@@ -9,10 +9,6 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from mind2web2.errors import JudgeDeclinedError
-from mind2web2.llm_client.failures import one_line
-from mind2web2.utils.api_misuse import script_api
-
 # A chat message (eval-scripts.md): {"role", "content"}, the content a text or a list of {"type": "text"} and
 # {"type": "image_url"} parts.
 Message = Mapping[str, Any]
@@ -125,77 +121,3 @@ class ChatProvider(Protocol):
 
     async def close(self) -> None:
         """Close the pool."""
-
-
-# Replies are validated as a whole, so that streaming has no use.
-_REFUSED_PARAMETERS = frozenset({"stream", "stream_options"})
-
-
-@script_api
-class AsyncCalls:
-    """Gives ``async_response`` to a class that has ``chat`` and ``endpoint``."""
-
-    @property
-    def endpoint(self) -> str:
-        """Return provider and address."""
-        raise NotImplementedError
-
-    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
-        """Answer one request, as ``ChatProvider.chat`` promises."""
-        raise NotImplementedError
-
-    async def async_response(
-        self,
-        *,
-        messages: Sequence[Message],
-        model: str,
-        response_format: type[BaseModel] | None = None,
-        count_token: bool = False,
-        temperature: float | None = None,
-        reasoning_effort: str | None = None,
-        limit: Limit | None = None,
-        **extra: Any,
-    ) -> Any:  # depends on response_format and count_token
-        """Return the reply's text or the filled ``response_format``, with ``count_token`` the tokens too.
-
-        Args:
-            limit: entered around the request.
-
-        Raises:
-            ValueError: a keyword is invalid; ``extra`` goes to the provider as it is.
-            JudgeError: as ``chat``, and ``JudgeDeclinedError`` if the model declined.
-        """
-        _check_keywords(model, response_format, extra)
-        request = ChatRequest(
-            model=model,
-            messages=messages,
-            template=response_format,
-            temperature=temperature,
-            reasoning_effort=reasoning_effort,
-            extra=extra,
-        )
-        reply = await self.chat(request, limit)
-        if reply.declined is not None:
-            raise JudgeDeclinedError(f"judge {model} at {self.endpoint} declined: {one_line(reply.declined)}")
-        result = reply.text if reply.value is None else reply.value
-        return (result, _token_counts(reply.usage)) if count_token else result
-
-
-def _token_counts(usage: Usage) -> dict[str, int]:
-    """Return the usage in the published form."""
-    return {
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "total_tokens": usage.input_tokens + usage.output_tokens,
-    }
-
-
-def _check_keywords(model: object, response_format: object, extra: Mapping[str, Any]) -> None:
-    if not isinstance(model, str) or not model:
-        raise ValueError(f"model must be a model's name, not {model!r}")
-    is_template = isinstance(response_format, type) and issubclass(response_format, BaseModel)
-    if response_format is not None and not is_template:
-        raise ValueError(f"response_format must be a pydantic class, not {response_format!r}")
-    if refused := _REFUSED_PARAMETERS & extra.keys():
-        raise ValueError(f"not supported: {', '.join(sorted(refused))}")

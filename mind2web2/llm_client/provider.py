@@ -25,7 +25,8 @@ from mind2web2.errors import (
     JudgeRequestError,
     JudgeUnusableError,
 )
-from mind2web2.llm_client.chat import AsyncCalls, ChatReply, ChatRequest, Limit, Usage
+from mind2web2.llm_client.async_calls import AsyncCalls
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.llm_client.failures import BODY_TOO_LARGE, RequestFailedError, judge_error, one_line
 from mind2web2.llm_client.image_limits import ImageLimit, image_urls, longest_side_px
 from mind2web2.llm_client.messages import checked_messages, with_content_as_text, with_text_at_end

@@ -11,8 +11,8 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys, Evaluator
 from mind2web2.errors import CaptureError
-from mind2web2.pages.captures import PageSettings, SharedCaptures
-from mind2web2.pages.library import PageLibrary, PageRequest
+from mind2web2.pages.captures import PageRequest, PageSettings, SharedCaptures
+from mind2web2.pages.library import PageLibrary
 
 PAGE = "https://lake.example/depth"
 OTHER = "https://lake.example/other"

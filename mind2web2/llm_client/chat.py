@@ -1,4 +1,4 @@
-"""Requests to a model and its replies, independent of any provider; messages, checked and encoded."""
+"""Requests to a model and its replies, independent of any provider."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Prepared pages by URL: each page is read or captured, and prepared for the judge, once a run.
-
-``AnswerCache`` is the task's page cache as one answer's script sees it.
-"""
+"""Prepared pages by URL: each page is read or captured, and prepared for the judge, once a run."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from mind2web2.capture.models import notes_for_judge
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
@@ -29,12 +25,6 @@ from mind2web2.pages.preparation import prepared_content
 from mind2web2.prompts import address_flags, one_a_kind
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import SharedWork
-
-if TYPE_CHECKING:
-    pass
-
-
-__all__ = ["PageCache", "PageLibrary", "PageRequest", "PageSettings", "PreparedPage"]
 
 
 class PageMemory:

@@ -6,7 +6,7 @@ import asyncio
 import base64
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from mind2web2.capture.models import RenderedPdf
 from mind2web2.errors import CaptureError, DocumentError, WorkerError
@@ -15,10 +15,6 @@ from mind2web2.prompts import HashedText, encodable, flags_of, one_a_kind
 from mind2web2.utils.images import cut_screenshot
 from mind2web2.utils.text import made_visible
 from mind2web2.utils.workers import run_in_worker
-
-if TYPE_CHECKING:
-    pass
-
 
 Stored = TypeVar("Stored")
 NO_SCREENSHOT = "no screenshot is stored"

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict
 from mind2web2.errors import CaptureError
 from mind2web2.judge.protocol import Judge, Subject, as_judge, cut_off_noted
 from mind2web2.llm_client.base_client import LLMClient
-from mind2web2.pages.captures import PageCapture, PreparedPage, SharedCaptures
-from mind2web2.pages.library import PageCache, PageLibrary
+from mind2web2.pages.captures import PageCache, PageCapture, PreparedPage, SharedCaptures
+from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts import encodable
 from mind2web2.rubric.verdicts import PageShown
 from mind2web2.utils.api_misuse import checked_call, script_api

@@ -45,7 +45,7 @@ INSIDE_OF_FUNCTIONS = {
     "mind2web2.pages.cache": 1,
     "mind2web2.pages.cache_files": 3,
     "mind2web2.pages.captures": 2,
-    "mind2web2.pages.library": 1,
+    "mind2web2.pages.preparation": 1,
     "mind2web2.runs.answer": 1,
     "mind2web2.runs.freshness": 1,
     "mind2web2.scoring.scorer": 2,

@@ -27,7 +27,7 @@ from mind2web2.judge.batch_state import BatchFolder
 from mind2web2.judge.store import judgment_key
 from mind2web2.llm_client.base_client import AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest, Usage
-from mind2web2.llm_client.rate_limiter import counted_requests
+from mind2web2.llm_client.sent_requests import counted_requests
 
 PACE = BatchPace(quiet_s=0.05, first_poll_s=0.005, longest_poll_s=0.02, retry=QUICK_RETRY)
 

@@ -32,7 +32,7 @@ from mind2web2.llm_client.claude_client import (
     claude_messages,
     read_completion,
 )
-from mind2web2.llm_client.rate_limiter import counted_requests
+from mind2web2.llm_client.sent_requests import counted_requests
 
 MODEL = "us.anthropic.claude-sonnet-4-20250514-v1:0"
 MESSAGES = [

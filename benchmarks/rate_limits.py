@@ -27,7 +27,8 @@ from virtual_time import run_virtually
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.rate_limiter import Attempts, RateLimiter, RetryPolicy
+from mind2web2.llm_client.rate_limiter import RateLimiter
+from mind2web2.llm_client.retries import Attempts, RetryPolicy
 from mind2web2.llm_client.transport import Completion
 
 AT_ONCE = 30

@@ -31,7 +31,7 @@ from mind2web2.judge.limits import DualSemaphore
 from mind2web2.judge.protocol import ClientProvider, as_provider
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client.chat import ChatProvider
-from mind2web2.llm_client.rate_limiter import RetryPolicy
+from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary

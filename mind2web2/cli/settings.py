@@ -101,7 +101,7 @@ def judge_client(
     if options.llm_provider == REPLAY:
         return None
     from mind2web2.llm_client import LLMClient
-    from mind2web2.llm_client.rate_limiter import RetryPolicy
+    from mind2web2.llm_client.retries import RetryPolicy
 
     retry = RetryPolicy(outage_wait_s=options.judge_outage_wait)
     return LLMClient(options.llm_provider, is_async=True, base_url=judge_server(options), retry=retry)

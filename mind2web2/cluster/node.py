@@ -43,7 +43,8 @@ from mind2web2.judge.store import Judgment
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.prices import OwnPrice, set_own_prices
-from mind2web2.llm_client.rate_limiter import Retries, Slowdown
+from mind2web2.llm_client.rate_limiter import Slowdown
+from mind2web2.llm_client.retries import Retries
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import OpenBrowser, PageCache, SharedCaptures
 from mind2web2.runs.answer import AnswerOutcome, RunParts

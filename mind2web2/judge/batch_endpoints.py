@@ -22,7 +22,7 @@ from mind2web2.llm_client.openai_protocol import (
     openai_connection,
     sdk_failures,
 )
-from mind2web2.llm_client.rate_limiter import RetryPolicy
+from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.llm_client.transport import ReplyPart
 
 if TYPE_CHECKING:

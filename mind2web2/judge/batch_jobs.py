@@ -34,7 +34,7 @@ from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_l
 from mind2web2.llm_client.json_body import JsonBody
 from mind2web2.llm_client.openai_protocol import OpenAITransport, request_body
 from mind2web2.llm_client.provider import AsyncProviderClient
-from mind2web2.llm_client.rate_limiter import Attempts, RetryPolicy
+from mind2web2.llm_client.retries import Attempts, RetryPolicy
 from mind2web2.llm_client.transport import Completion, WireRequest
 
 log = logging.getLogger(__name__)

@@ -52,7 +52,8 @@ from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Usage
 from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.llm_client.prices import price_usd, total_price_usd
-from mind2web2.llm_client.rate_limiter import Retries, Slowdown
+from mind2web2.llm_client.rate_limiter import Slowdown
+from mind2web2.llm_client.retries import Retries
 from mind2web2.llm_client.sent_requests import SentRequests, counted_requests
 from mind2web2.scheduling import check_asking, watching
 from mind2web2.utils.aio import loop_turn, to_the_end

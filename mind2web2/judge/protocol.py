@@ -29,7 +29,8 @@ from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Usage
 from mind2web2.llm_client.image_limits import NO_LIMIT, ImageLimit, with_fewer_images
 from mind2web2.llm_client.prices import total_price_usd
-from mind2web2.llm_client.rate_limiter import Retries, Slowdown
+from mind2web2.llm_client.rate_limiter import Slowdown
+from mind2web2.llm_client.retries import Retries
 from mind2web2.scheduling import STOPPED, check_look, cut_off
 
 Purpose = Literal["verify", "extract", "script"]

@@ -13,7 +13,8 @@ from anyio.from_thread import start_blocking_portal
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.llm_client.openai_protocol import OpenAITransport, azure_connection, openai_connection
 from mind2web2.llm_client.provider import AsyncProviderClient
-from mind2web2.llm_client.rate_limiter import RateLimiter, RetryPolicy
+from mind2web2.llm_client.rate_limiter import RateLimiter
+from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.llm_client.settings import PoolSource
 from mind2web2.utils.api_misuse import script_api
 

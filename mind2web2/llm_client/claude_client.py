@@ -25,7 +25,7 @@ from mind2web2.llm_client.openai_protocol import (
     read_models,
 )
 from mind2web2.llm_client.provider import AsyncProviderClient
-from mind2web2.llm_client.rate_limiter import RetryPolicy
+from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.llm_client.settings import (
     ADDRESS_GIVEN,
     ANTHROPIC_ADDRESS,

@@ -30,7 +30,8 @@ from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.llm_client.failures import BODY_TOO_LARGE, RequestFailedError, judge_error, one_line
 from mind2web2.llm_client.image_limits import ImageLimit, image_urls, longest_side_px
 from mind2web2.llm_client.messages import checked_messages, with_content_as_text, with_text_at_end
-from mind2web2.llm_client.rate_limiter import Attempts, RateLimiter, Retries, RetryPolicy, Slowdown
+from mind2web2.llm_client.rate_limiter import RateLimiter, Slowdown
+from mind2web2.llm_client.retries import Attempts, Retries, RetryPolicy
 from mind2web2.llm_client.sent_requests import count_requests
 from mind2web2.llm_client.structured_output import (
     InvalidOutputError,

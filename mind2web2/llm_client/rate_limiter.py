@@ -1,4 +1,4 @@
-"""Sends each request until it has a reply: retries, and the rate limiter for all requests to one model.
+"""The rate limiter for all requests to one model.
 
 - A refused request (429) waits as long as ``Retry-After`` says. By itself it slows no other request down.
 - When the share of refusals rises above its usual level, a limit is reached. If the server refused only above
@@ -14,14 +14,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import random
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
-from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.failures import Allowance, Allowances, RequestFailedError
 from mind2web2.llm_client.transport import Completion
 
@@ -195,7 +192,7 @@ class RateLimiter:
         if sent.number <= self._changed_number:
             return
         is_closed = self._probe_at_s is not None or self._unreachable >= _LEAST_UNREACHABLE
-        if is_closed or (failure.is_too_fast and self._is_closed(now_s)):
+        if is_closed or (failure.is_too_fast and self._learn_from_refusals(now_s)):
             self._close(failure, now_s)
 
     @property
@@ -223,8 +220,8 @@ class RateLimiter:
         patience_s = self._outage_wait_s if self.failure.is_unreachable else self._patience_s
         return asyncio.get_running_loop().time() + wait_s - self._failing_since_s >= patience_s
 
-    def _is_closed(self, now_s: float) -> bool:
-        """Tell whether most of the latest requests were refused; decrease a limit that was reached."""
+    def _learn_from_refusals(self, now_s: float) -> bool:
+        """Decrease a limit that was reached; return whether most of the latest requests were refused."""
         self._usual_share += (self._usual_share < _MOST_USUAL_SHARE) / _USUAL_REQUESTS
         refused = sorted(sent.others for sent in self._latest if sent.is_refused)
         accepted = [sent.others for sent in self._latest if not sent.is_refused]
@@ -351,171 +348,3 @@ def _hold_s(rate: float) -> float:
 
 def _smoothed(mean: float, value: float) -> float:
     return mean + 0.1 * (value - mean) if mean else value
-
-
-_REASONS_SHOWN = 4
-# A request that the server refuses so often while it accepts others fails.
-_MOST_REFUSALS = 30
-
-
-@dataclass(slots=True)
-class Retries:
-    """The retries of a run, counted by the reason."""
-
-    reasons: Counter[str] = field(default_factory=Counter)
-
-    def note(self, reason: str) -> None:
-        """Count one more retry."""
-        self.reasons[reason] += 1
-
-    def in_words(self) -> str:
-        """Return the number and the most frequent reasons, empty without retries."""
-        if not self.reasons:
-            return ""
-        reasons = [f"{reason}: {count}" for reason, count in self.reasons.most_common(_REASONS_SHOWN)]
-        if len(self.reasons) > _REASONS_SHOWN:
-            reasons.append("...")
-        total = self.reasons.total()
-        return f"{total} request{'s' * (total != 1)} tried again ({', '.join(reasons)})"
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How long a request is retried.
-
-    Args:
-        tries: requests at most, the first included. Refusals (429) and outages do not count.
-        total_s: how long a server may refuse all requests; ``Retry-After`` beyond it fails the request.
-        outage_wait_s: how long a server may be unreachable: no connection, or status 502, 503 or 504.
-        first_wait_s: upper bound of the first wait; it doubles with each try.
-        longest_wait_s: upper bound of any wait that the server did not ask for.
-        request_timeout_s: a request that takes longer counts as failed.
-    """
-
-    tries: int = 6
-    total_s: float = 900.0
-    outage_wait_s: float = 120.0
-    first_wait_s: float = 1.0
-    longest_wait_s: float = 60.0
-    request_timeout_s: float = 300.0
-
-    def wait_s(self, number: int, failure: RequestFailedError) -> float:
-        """Return the seconds to wait after so many failures: ``Retry-After``, plus jitter.
-
-        The jitter keeps requests that failed together from being retried together.
-        """
-        longest_s: float = min(self.first_wait_s * 2.0 ** min(number - 1, 30), self.longest_wait_s)
-        if failure.retry_after_s is not None:
-            return failure.retry_after_s + random.uniform(0, min(longest_s, 0.1 * failure.retry_after_s))
-        return random.uniform(longest_s / 2, longest_s)
-
-
-class Limiter(Protocol):
-    """A ``RateLimiter``, or the choice between those of several servers."""
-
-    @property
-    def succeeded_at_s(self) -> float:
-        """Return the time of the server's latest reply."""
-
-    def passing(self) -> AbstractAsyncContextManager[Sent]:
-        """Wait until a request may be sent, as ``RateLimiter.passing`` does."""
-
-    def succeeded(self, sent: Sent, completion: Completion) -> None:
-        """Learn from a reply."""
-
-    def failed(self, sent: Sent, failure: RequestFailedError) -> None:
-        """Learn from a failure."""
-
-    def has_given_up(self, wait_s: float) -> bool:
-        """Tell whether the server will have failed for too long after this wait."""
-
-
-class Attempts:
-    """Sends the requests of one question, retries them, and counts those that were sent.
-
-    Args:
-        limit: entered around each HTTP request, not during a wait between two tries.
-        limiter: shared by all requests to a model.
-    """
-
-    def __init__(
-        self,
-        policy: RetryPolicy,
-        limit: Limit | None,
-        limiter: Limiter | None = None,
-        retries: Retries | None = None,
-    ) -> None:
-        self.made = 0
-        self._policy = policy
-        self._limit: Limit = nullcontext() if limit is None else limit
-        self._limiter: Limiter = limiter or RateLimiter()
-        self._retries = retries or Retries()
-
-    async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
-        """Return the completion; the last ``RequestFailedError`` is raised when retries do not help."""
-        tries = refusals = outages = 0
-        earlier: RequestFailedError | None = None
-        loop = asyncio.get_running_loop()
-        while True:
-            started_s = loop.time()
-            try:
-                return await self._sent(request, earlier)
-            except RequestFailedError as failure:
-                # While others succeed, the fault is this request's own.
-                is_outage = failure.is_unreachable and self._limiter.succeeded_at_s < started_s
-                if failure.is_too_fast:
-                    refusals += 1
-                    wait_s = self._policy.wait_s(refusals, failure)
-                    is_final = refusals >= _MOST_REFUSALS or wait_s >= self._policy.total_s
-                elif is_outage:
-                    outages += 1
-                    wait_s = self._policy.wait_s(min(outages, 3), failure)
-                    is_final = False
-                else:
-                    tries += 1
-                    wait_s = self._policy.wait_s(tries, failure)
-                    is_final = tries >= self._policy.tries or not failure.can_pass
-                if is_final or ((failure.is_too_fast or is_outage) and self._limiter.has_given_up(wait_s)):
-                    raise
-                self._log(failure, wait_s, tries)
-                earlier = failure
-            await asyncio.sleep(wait_s)
-
-    async def _sent(
-        self, request: Callable[[], Awaitable[Completion]], earlier: RequestFailedError | None = None
-    ) -> Completion:
-        async with self._limit, self._limiter.passing() as sent:
-            if earlier is not None:  # the limiter may give up before a retry is sent
-                self._retries.note(earlier.kind)
-            self.made += 1
-            try:
-                completion = await self._in_time(request)
-            except RequestFailedError as failure:
-                self.made -= not failure.is_sent
-                self._limiter.failed(sent, failure)
-                raise
-            self._limiter.succeeded(sent, completion)
-            return completion
-
-    async def _in_time(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
-        """Bound the whole exchange: a client's own timeout starts again with every byte received."""
-        timeout_s = self._policy.request_timeout_s
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await request()
-        except TimeoutError as error:
-            raise RequestFailedError(f"no answer within {timeout_s:g} s") from error
-
-    def _log(self, failure: RequestFailedError, wait_s: float, tries: int) -> None:
-        # In an outage every request of a run logs this.
-        alike = {"alike": f"judge request: {failure.kind}"}
-        if failure.is_too_fast:
-            log.warning("Rate limit (%s): waiting %.0f s", failure.kind, wait_s, extra=alike)
-            return
-        log.warning(
-            "Judge request failed, retrying in %.1f s%s: %s",
-            wait_s,
-            f" (try {tries} of {self._policy.tries})" if tries else "",
-            failure,
-            extra=alike,
-        )

@@ -20,7 +20,7 @@ from servers.recorded_replies import RecordedReplies
 
 from mind2web2.errors import JudgeUnusableError
 from mind2web2.llm_client import LLMClient
-from mind2web2.llm_client.rate_limiter import RetryPolicy
+from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.pages.library import PageLibrary
 
 # Under a schedule time passes this much faster, or pauses and paces would take hours.

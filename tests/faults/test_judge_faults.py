@@ -15,7 +15,7 @@ from servers.recorded_replies import Question, RecordedReplies
 from mind2web2.errors import JudgeError, JudgeOutputError, JudgeRequestError, JudgeUnavailableError
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.llm_client.rate_limiter import RetryPolicy
+from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.verification.claims import BinaryEvalResult
 
 # Of the two hundred that `make faults` runs.

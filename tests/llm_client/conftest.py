@@ -2,7 +2,7 @@
 
 import pytest
 
-from mind2web2.llm_client.rate_limiter import RetryPolicy
+from mind2web2.llm_client.retries import RetryPolicy
 
 
 @pytest.fixture

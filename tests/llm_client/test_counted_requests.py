@@ -3,7 +3,7 @@
 import pytest
 
 from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.rate_limiter import Retries
+from mind2web2.llm_client.retries import Retries
 from mind2web2.llm_client.sent_requests import count_requests, counted_requests
 
 

@@ -14,7 +14,7 @@ from mind2web2.errors import JudgeAccessError, JudgeUnavailableError, JudgeUnusa
 from mind2web2.llm_client import LLMClient, pool
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.rate_limiter import RetryPolicy
+from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.llm_client.settings import PoolSource, endpoint_of
 from mind2web2.llm_client.transport import Completion
 

@@ -9,7 +9,8 @@ from virtual_time import run_virtually
 
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.failures import NOTHING_SAID, Allowance, Allowances, RequestFailedError
-from mind2web2.llm_client.rate_limiter import Attempts, RateLimiter, RetryPolicy, Slowdown
+from mind2web2.llm_client.rate_limiter import RateLimiter, Slowdown
+from mind2web2.llm_client.retries import Attempts, RetryPolicy
 from mind2web2.llm_client.transport import Completion
 
 LATENCY_S = 1.0

@@ -8,7 +8,8 @@ import pytest
 from virtual_time import run_virtually
 
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.rate_limiter import Attempts, RateLimiter, RetryPolicy
+from mind2web2.llm_client.rate_limiter import RateLimiter
+from mind2web2.llm_client.retries import Attempts, RetryPolicy
 from mind2web2.llm_client.transport import Completion
 from mind2web2.utils.text import retry_after_s
 

@@ -13,7 +13,7 @@ from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2 import LLMClient
 from mind2web2.errors import JudgeDeclinedError, JudgeOutputError, JudgeRequestError, JudgeUnavailableError
-from mind2web2.llm_client.rate_limiter import RetryPolicy
+from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.pages.citations import cited_urls, judged_urls, one_spelling_each
 from mind2web2.urls.markdown import URLs
 from mind2web2.urls.parts import lookup_key, storage_key

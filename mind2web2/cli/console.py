@@ -29,7 +29,7 @@ from mind2web2.utils.text import dollars, made_visible
 
 if TYPE_CHECKING:
     from mind2web2.judge.batch_endpoints import JobProgress
-    from mind2web2.judge.protocol import RunUsage
+    from mind2web2.judge.usage import RunUsage
     from mind2web2.pages.crawl import CrawlProgress, PageOutcome
     from mind2web2.runs.answer import AnswerOutcome
     from mind2web2.runs.run import ProgressFile, RunProgress, RunState

@@ -21,14 +21,7 @@ from mind2web2.capture.models import CaptureSettings, downloads_from
 from mind2web2.cli.console import ConsoleHandler, RunDisplay, counted, line, plain_console
 from mind2web2.cli.evaluate_report import RunReport, judge_settings, print_run, print_unreported
 from mind2web2.cli.event_loop import run_to_exit
-from mind2web2.cli.options import (
-    BATCHES,
-    RAY,
-    REPLAY,
-    network_of,
-    paths_of,
-    storage_state_of,
-)
+from mind2web2.cli.options import BATCHES, RAY, REPLAY, network_of, paths_of, storage_state_of
 from mind2web2.cli.settings import (
     caching_command,
     checked_under,
@@ -41,8 +34,8 @@ from mind2web2.cli.settings import (
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, StorageError, UsageError
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge, keyed_part
 from mind2web2.judge.limits import BATCH_CAUTION, Admission, Budget
-from mind2web2.judge.protocol import RunUsage
 from mind2web2.judge.store import FILE_NAME, CheckRecord, JudgmentStore, last_check
+from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, own_prices
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
 from mind2web2.pages.captures import SharedCaptures

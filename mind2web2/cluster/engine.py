@@ -23,9 +23,9 @@ from typing import Any
 from mind2web2.cluster.node import ClusterNews, NodeActor, NodeJob, NodeReport, NodeSetup
 from mind2web2.errors import JudgeUnusableError, JudgmentStoreError, MachineError, StorageError, UsageError
 from mind2web2.judge.limits import Budget
-from mind2web2.judge.protocol import RunUsage, TaskUsage
 from mind2web2.judge.shared_store import SharedJudgmentStore
 from mind2web2.judge.transfer import judgments_named
+from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retries import Retries
 from mind2web2.runs.answer import AnswerOutcome

@@ -37,9 +37,9 @@ from mind2web2.errors import (
     UsageError,
 )
 from mind2web2.judge.limits import Budget
-from mind2web2.judge.protocol import TaskUsage
 from mind2web2.judge.shared_store import JudgmentDatabase, SharedJudgmentStore
 from mind2web2.judge.store import Judgment
+from mind2web2.judge.usage import TaskUsage
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.prices import OwnPrice, set_own_prices

@@ -29,14 +29,11 @@ from mind2web2.judge.limits import Budget, CircuitBreaker, GuardedLimit, HeldLim
 from mind2web2.judge.protocol import (
     CheckedLimit,
     JudgeSession,
-    RunUsage,
     Subject,
     ask_twice_if_declined,
     ask_within_limits,
     cut_off_noted,
-    tokens_of,
     unexpected,
-    usage_of,
 )
 from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.store import (
@@ -48,6 +45,7 @@ from mind2web2.judge.store import (
     gate_key,
     judgment_key,
 )
+from mind2web2.judge.usage import RunUsage, tokens_of, usage_of
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Usage
 from mind2web2.llm_client.image_limits import ImageLimit

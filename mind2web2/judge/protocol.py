@@ -24,13 +24,10 @@ from mind2web2.errors import (
     JudgmentMissingError,
     Mind2Web2Error,
 )
-from mind2web2.judge.store import Judgment, ServiceAnswer
+from mind2web2.judge.store import ServiceAnswer
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Usage
 from mind2web2.llm_client.image_limits import NO_LIMIT, ImageLimit, with_fewer_images
-from mind2web2.llm_client.prices import total_price_usd
-from mind2web2.llm_client.rate_limiter import Slowdown
-from mind2web2.llm_client.retries import Retries
 from mind2web2.scheduling import STOPPED, check_look, cut_off
 
 Purpose = Literal["verify", "extract", "script"]
@@ -75,75 +72,6 @@ class JudgeLedger:
         """Add the time of a judgment."""
         self.first_created = min(self.first_created or moment, moment)
         self.last_created = max(self.last_created or moment, moment)
-
-
-@dataclass(slots=True)
-class TaskUsage:
-    """Usage of the judgments on one task's answers: requested in this run, and reused at no cost."""
-
-    asked: Usage = field(default_factory=Usage)
-    reused: Usage = field(default_factory=Usage)
-
-    def __add__(self, other: TaskUsage) -> TaskUsage:
-        """Return the sum of both."""
-        return TaskUsage(self.asked + other.asked, self.reused + other.reused)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the entry of ``usage.json``."""
-        return {"asked": _as_json(self.asked), "reused": _as_json(self.reused)}
-
-
-@dataclass(slots=True)
-class RunUsage:
-    """Usage of a run by task, with the delays by rate limits and the retries."""
-
-    tasks: dict[str, TaskUsage] = field(default_factory=dict)
-    slowdown: Slowdown = field(default_factory=Slowdown)
-    retries: Retries = field(default_factory=Retries)
-
-    def of(self, task_id: str) -> TaskUsage:
-        """Return the usage of a task."""
-        return self.tasks.setdefault(task_id, TaskUsage())
-
-    def total(self) -> TaskUsage:
-        """Return the usage of all tasks together."""
-        return sum(self.tasks.values(), TaskUsage())
-
-
-def _as_json(usage: Usage) -> dict[str, Any]:
-    return {
-        "judgments": usage.judgments,
-        "requests": usage.requests,
-        "untold_requests": usage.unreported_requests,
-        "input_tokens": usage.input_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "output_tokens": usage.output_tokens,
-        "cost_usd": rounded_usd(usage),
-    }
-
-
-def rounded_usd(usage: Usage) -> float | None:
-    """Return the dollars as files have them, ``None`` where they are unknown."""
-    return None if usage.cost_usd is None else round(usage.cost_usd, 6)
-
-
-def tokens_of(judgment: Judgment) -> Usage:
-    """Return the tokens of a stored judgment."""
-    return Usage(
-        judgment.input_tokens,
-        judgment.cached_tokens,
-        judgment.output_tokens,
-        judgment.cache_write_tokens,
-    )
-
-
-def usage_of(judgment: Judgment) -> Usage:
-    """Return the usage of a stored judgment at the time of its request, with dollars where known."""
-    tokens = tokens_of(judgment)
-    cost_usd = judgment.cost_usd
-    if cost_usd is None:
-        cost_usd = total_price_usd([tokens], judgment.model, in_batch=bool(judgment.batch))
-    return replace(tokens, judgments=1, requests=judgment.attempts, cost_usd=cost_usd)
 
 
 class CheckedLimit:

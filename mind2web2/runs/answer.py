@@ -25,9 +25,10 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.caching import AnswerJudge, RecordedJudge
 from mind2web2.judge.limits import DualSemaphore
-from mind2web2.judge.protocol import JudgeLedger, rounded_usd
+from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.store import CheckRecord
+from mind2web2.judge.usage import rounded_usd
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.citations import BarredList

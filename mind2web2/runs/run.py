@@ -18,8 +18,9 @@ from mind2web2.capture.models import CaptureSettings
 from mind2web2.errors import CacheReadError, Mind2Web2Error, ResultWriteError, StorageError, UsageError
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.limits import DualSemaphore
-from mind2web2.judge.protocol import RunUsage, as_provider, rounded_usd
+from mind2web2.judge.protocol import as_provider
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.usage import RunUsage, rounded_usd
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures

@@ -34,8 +34,9 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.limits import Budget, DualSemaphore
-from mind2web2.judge.protocol import RunUsage, ScriptedClient, TaskUsage, as_provider
+from mind2web2.judge.protocol import ScriptedClient, as_provider
 from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.base_client import PROVIDERS, LLMClient
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.prices import OwnPrice, own_prices, set_own_prices

@@ -28,10 +28,10 @@ from mind2web2.cli import evaluate_main, main
 from mind2web2.cluster.crawl import BrowserSetup, ray_capturer
 from mind2web2.cluster.engine import RayEngine, with_result
 from mind2web2.cluster.node import NodeReport, NodeSetup
-from mind2web2.judge.protocol import RunUsage
 from mind2web2.judge.shared_store import JudgmentDatabase
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import judgments_named
+from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retries import Retries
 from mind2web2.pages.cache import CacheFileSys

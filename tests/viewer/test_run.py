@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from patchright.async_api import expect
 from viewer.conftest import served
 
-from mind2web2.judge.protocol import RunUsage
+from mind2web2.judge.usage import RunUsage
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.results import PROGRESS_NAME
 from mind2web2.runs.run import ProgressFile, RunProgress

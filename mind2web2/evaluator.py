@@ -12,7 +12,8 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from mind2web2.errors import JudgeError, Mind2Web2Error
-from mind2web2.judge.protocol import Judge, as_judge
+from mind2web2.judge.client_judge import as_judge
+from mind2web2.judge.protocol import Judge
 from mind2web2.pages.captures import PageCapture
 from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
 from mind2web2.rubric.verdicts import Evidence, Outcome, implied_verdict

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from types import TracebackType
 from typing import Any, Literal, Protocol, TypeVar
-from uuid import uuid4
-from weakref import WeakKeyDictionary
-
-from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import (
     ContextTooLongError,
     ImagesRefusedError,
-    JudgeDeclinedError,
     JudgeError,
-    JudgeOutputError,
     JudgmentMissingError,
     Mind2Web2Error,
 )
 from mind2web2.judge.store import ServiceAnswer
-from mind2web2.llm_client.async_calls import AsyncCalls
-from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Usage
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.llm_client.image_limits import NO_LIMIT, ImageLimit, with_fewer_images
 from mind2web2.scheduling import STOPPED, check_look, cut_off
 
@@ -272,149 +264,3 @@ async def ask_within_limits(
             shown = shown.merged(recorded.pop(0))
         except ContextTooLongError as error:
             raise judge.fail(error) from error.__cause__
-
-
-class ScriptedClient(Protocol):
-    """Any object that scripts and tests pass as a client (eval-scripts.md)."""
-
-    async def async_response(self, **keywords: Any) -> Any:
-        """Return the reply's text or the filled ``response_format``."""
-
-
-class ClientProvider:
-    """The chat provider of a client that has only ``async_response``; tokens are not known."""
-
-    def __init__(self, client: ScriptedClient) -> None:
-        self._client = client
-
-    @cached_property
-    def endpoint(self) -> str:
-        """Return the client's class and an id, as two clients of a class may judge differently."""
-        kind = type(self._client)
-        return f"client {kind.__module__}.{kind.__qualname__} {_identity(self._client)}"
-
-    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
-        """Answer one request, as ``ChatProvider.chat`` promises."""
-        parameters = {"response_format": request.template} if request.template is not None else {}
-        try:
-            async with nullcontext() if limit is None else limit:
-                result = await self._client.async_response(
-                    model=request.model, messages=list(request.messages), **parameters
-                )
-        except JudgeDeclinedError as error:
-            return ChatReply(text="", declined=str(error))
-        except JudgeError:
-            raise
-        except Exception as error:
-            # No error of a foreign client may become a verdict.
-            raise unexpected(error) from error
-        return _as_reply(result, request.template)
-
-    async def close(self) -> None:
-        """Leave the client open: it belongs to the caller."""
-
-
-def _identity(client: object) -> str:
-    """Return an id that is unique to this client as long as it lives."""
-    try:
-        return _identities.setdefault(client, uuid4().hex)
-    except TypeError:  # the client's class allows neither weak references nor hashing
-        return uuid4().hex
-
-
-_identities: WeakKeyDictionary[object, str] = WeakKeyDictionary()
-
-
-def as_provider(client: Any) -> ChatProvider:
-    """Return the chat provider behind a client: itself if it is one, else wrapped.
-
-    Raises:
-        TypeError: the object is no client.
-    """
-    if hasattr(client, "chat") and hasattr(client, "endpoint"):
-        provider: ChatProvider = client
-        return provider
-    if not hasattr(client, "async_response"):
-        raise TypeError(f"client must have async_response(...), which {type(client).__name__} lacks")
-    return ClientProvider(client)
-
-
-def _as_reply(result: Any, template: type[BaseModel] | None) -> ChatReply:
-    if template is None:
-        return ChatReply(text=str(result))
-    unfit = JudgeOutputError(
-        f"judge client returned {type(result).__name__}, which does not fill {template.__name__}"
-    )
-    if _is_foreign_object(result, template):
-        raise unfit
-    try:
-        # By attributes, so that a similar class of the client's own fills the template too.
-        value = template.model_validate(result, from_attributes=True)
-    except ValidationError as error:
-        raise unfit from error
-    return ChatReply(text=value.model_dump_json(by_alias=True, round_trip=True), value=value)
-
-
-def _is_foreign_object(result: Any, template: type[BaseModel]) -> bool:
-    """Tell whether an object has none of the template's fields: any object fills optional fields."""
-    if isinstance(result, template | Mapping) or type(result).__module__ == "builtins":
-        return False
-    return not any(hasattr(result, name) for name in template.model_fields)
-
-
-class ClientJudge(JudgeSession, AsyncCalls):
-    """Asks a client directly, outside of any run; nothing is stored."""
-
-    def __init__(self, provider: ChatProvider) -> None:
-        super().__init__(Usage(cost_usd=None))
-        self._provider = provider
-
-    @property
-    def recorded_limits(self) -> Sequence[ImageLimit]:
-        """Return none: nothing is recorded."""
-        return ()
-
-    @property
-    def endpoint(self) -> str:
-        """Return the name of the client's server."""
-        return self._provider.endpoint
-
-    def model_for(self, requested: str) -> str:
-        """Return the requested model: such a client takes any."""
-        return requested
-
-    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
-        """Answer a request of the script's own."""
-        return await ask_within_limits(self, request, Subject("script"), limit)
-
-    async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
-        """Answer a question, as ``Judge.ask`` promises."""
-        self._latch.check()
-        checked = CheckedLimit(limit, self._latch.check)
-        try:
-            reply = await ask_twice_if_declined(self._provider.chat, request, checked)
-        except ContextTooLongError:
-            raise
-        except ImagesRefusedError as refusal:
-            self.image_limit = self.image_limit.merged(ImageLimit.of(refusal))
-            raise
-        except JudgeError as error:
-            raise self.fail(error) from error.__cause__
-        except Exception as error:
-            raise self.fail(unexpected(error)) from error
-        self._ledger.usage += replace(reply.usage, judgments=1)
-        self._note_rejection(reply, subject)
-        return reply
-
-    async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:  # noqa: ARG002
-        """Return the reason as it is: nothing is recorded."""
-        return skip_reason
-
-
-def as_judge(client: Any) -> Judge:
-    """Return the judge behind a client: itself if it is one, else wrapped."""
-    # Of the class: reading the ledger itself would count as a read by the script.
-    if hasattr(type(client), "ask") and hasattr(type(client), "ledger"):
-        judge: Judge = client
-        return judge
-    return ClientJudge(as_provider(client))

@@ -6,7 +6,7 @@ import pytest
 from evaluations import started
 
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
-from mind2web2.judge.protocol import ClientProvider
+from mind2web2.judge.client_judge import ClientProvider
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.verification.extractor import BinaryEvalResult
 

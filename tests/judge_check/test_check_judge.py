@@ -13,7 +13,7 @@ from servers.labelled_judge import labelled_judge
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
-from mind2web2.judge.protocol import ClientProvider
+from mind2web2.judge.client_judge import ClientProvider
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge_check.labelled_set import labelled_set
 

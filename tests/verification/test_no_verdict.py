@@ -9,7 +9,7 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2.errors import JudgeError, WorkerError
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
-from mind2web2.judge.protocol import ClientProvider
+from mind2web2.judge.client_judge import ClientProvider
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.utils.workers import run_in_worker
 

@@ -19,7 +19,8 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     MachineError,
 )
-from mind2web2.judge.protocol import Rejection, as_judge
+from mind2web2.judge.client_judge import as_judge
+from mind2web2.judge.protocol import Rejection
 
 
 class Town(BaseModel):

@@ -24,8 +24,8 @@ from mind2web2.errors import (
     StorageError,
 )
 from mind2web2.judge.caching import AnswerJudge, RecordedJudge
+from mind2web2.judge.ledger import JudgeLedger
 from mind2web2.judge.limits import DualSemaphore
-from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.store import CheckRecord
 from mind2web2.judge.usage import rounded_usd

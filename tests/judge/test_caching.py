@@ -21,7 +21,8 @@ from mind2web2.errors import (
     JudgmentStoreError,
 )
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
-from mind2web2.judge.protocol import Rejection, Subject
+from mind2web2.judge.ledger import Rejection
+from mind2web2.judge.protocol import Subject
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 

@@ -32,8 +32,9 @@ from mind2web2.errors import (
     StorageError,
 )
 from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.ledger import JudgeLedger
 from mind2web2.judge.limits import DualSemaphore
-from mind2web2.judge.protocol import CheckedLimit, FailureLatch, JudgeLedger, Subject, unexpected
+from mind2web2.judge.protocol import CheckedLimit, FailureLatch, Subject, unexpected
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.store import Judgment, ServiceAnswer
 from mind2web2.llm_client.chat import ChatRequest

@@ -28,7 +28,7 @@ from mind2web2.judge.batch_state import (
     ResultLine,
     WaitingReplies,
 )
-from mind2web2.judge.protocol import unexpected
+from mind2web2.judge.session import unexpected
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
 from mind2web2.llm_client.json_body import JsonBody

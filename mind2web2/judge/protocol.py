@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Literal, Protocol, TypeVar
 
-from mind2web2.errors import (
-    ContextTooLongError,
-    ImagesRefusedError,
-    JudgeError,
-    JudgmentMissingError,
-    Mind2Web2Error,
-)
-from mind2web2.judge.ledger import JudgeLedger, Noted, Rejection
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
-from mind2web2.llm_client.image_limits import NO_LIMIT, ImageLimit, with_fewer_images
-from mind2web2.scheduling import STOPPED, check_look, cut_off
+from mind2web2.errors import ContextTooLongError, ImagesRefusedError, JudgmentMissingError, Mind2Web2Error
+from mind2web2.judge.ledger import JudgeLedger, Noted
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
+from mind2web2.llm_client.image_limits import ImageLimit, with_fewer_images
 
 Purpose = Literal["verify", "extract", "script"]
 Failure = TypeVar("Failure", bound=Mind2Web2Error)
@@ -118,72 +110,6 @@ class Judge(Protocol):
         The reason depends on the order of verdicts, so a run records it and a replay returns the record
         instead of ``skip_reason``.
         """
-
-
-class FailureLatch:
-    """Remembers that a judge failed, so that an answer without a result sends no more requests."""
-
-    def __init__(self) -> None:
-        self.failure: Mind2Web2Error | None = None
-
-    def check(self) -> None:
-        """Raise ``JudgeError`` if the judge has failed."""
-        if self.failure is not None:
-            raise JudgeError(f"nothing more is asked after a failure: {self.failure}") from self.failure
-
-    def fail(self, failure: Failure) -> Failure:
-        """Remember the first failure and return this one, to be raised."""
-        self.failure = self.failure or failure
-        return failure
-
-
-def unexpected(error: Exception) -> JudgeError:
-    """Return the judge failure for an unforeseen error of its client."""
-    return JudgeError(f"the judge's client failed: {type(error).__name__}: {error}")
-
-
-class JudgeSession:
-    """The part of a ``Judge`` that every implementation shares: failure, ledger and image limit."""
-
-    def __init__(self, usage: Usage, image_limit: ImageLimit = NO_LIMIT) -> None:
-        self._latch = FailureLatch()
-        self._ledger = JudgeLedger(usage)
-        self.image_limit = image_limit
-
-    @property
-    def ledger(self) -> JudgeLedger:
-        """Return usage and notes."""
-        check_look("the ledger of the judge")
-        return self._ledger
-
-    @property
-    def failure(self) -> Mind2Web2Error | None:
-        """Return the first permanent failure."""
-        check_look("whether the judge has failed")
-        return self._latch.failure
-
-    def fail(self, failure: Failure) -> Failure:
-        """Record a permanent failure."""
-        return self._latch.fail(failure)
-
-    def note(self, kind: Noted, text: str) -> None:
-        """Add a note to the ledger."""
-        getattr(self._ledger, kind).append(text)
-
-    def _note_rejection(self, reply: ChatReply, subject: Subject) -> None:
-        if reply.declined is not None:
-            self._ledger.rejections.append(Rejection(subject.node, subject.page, reply.declined))
-
-
-@contextmanager
-def cut_off_noted(judge: Judge, name: str) -> Iterator[None]:
-    """Record a failure of the judge if the script cancels the work in the ``with`` block."""
-    try:
-        yield
-    except asyncio.CancelledError as error:
-        if STOPPED not in error.args:
-            judge.fail(cut_off(name))
-        raise
 
 
 ChatCall = Callable[[ChatRequest, Limit], Awaitable[ChatReply]]

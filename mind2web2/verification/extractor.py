@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict
 
 from mind2web2.errors import CaptureError
 from mind2web2.judge.client_judge import as_judge
-from mind2web2.judge.protocol import Judge, Subject, cut_off_noted
+from mind2web2.judge.protocol import Judge, Subject
+from mind2web2.judge.session import cut_off_noted
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.pages.captures import PageCache, PageCapture, PreparedPage, SharedCaptures
 from mind2web2.pages.library import PageLibrary

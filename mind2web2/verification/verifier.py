@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from mind2web2.errors import MachineError, Mind2Web2Error
-from mind2web2.judge.protocol import Subject, cut_off_noted
+from mind2web2.judge.protocol import Subject
+from mind2web2.judge.session import cut_off_noted
 from mind2web2.prompts import encodable
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import Evidence, check_trials

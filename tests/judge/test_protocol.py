@@ -9,7 +9,8 @@ from virtual_time import run_virtually
 
 from mind2web2.errors import JudgeError
 from mind2web2.judge.limits import Admission, DualSemaphore
-from mind2web2.judge.protocol import CheckedLimit, FailureLatch
+from mind2web2.judge.protocol import CheckedLimit
+from mind2web2.judge.session import FailureLatch
 from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client.chat import Usage
 

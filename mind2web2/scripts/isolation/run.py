@@ -34,8 +34,9 @@ from mind2web2.errors import (
 from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.ledger import JudgeLedger
 from mind2web2.judge.limits import DualSemaphore
-from mind2web2.judge.protocol import CheckedLimit, FailureLatch, Subject, unexpected
+from mind2web2.judge.protocol import CheckedLimit, Subject
 from mind2web2.judge.services import ServiceRequest
+from mind2web2.judge.session import FailureLatch, unexpected
 from mind2web2.judge.store import Judgment, ServiceAnswer
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.prices import own_prices

@@ -25,8 +25,9 @@ from mind2web2.errors import (
     JudgmentMissingError,
     JudgmentStoreError,
 )
+from mind2web2.judge.asking import ask_twice_if_declined, ask_within_limits
 from mind2web2.judge.limits import Budget, CircuitBreaker, GuardedLimit, HeldLimit
-from mind2web2.judge.protocol import CheckedLimit, Subject, ask_twice_if_declined, ask_within_limits
+from mind2web2.judge.protocol import CheckedLimit, Subject
 from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.session import JudgeSession, cut_off_noted, unexpected
 from mind2web2.judge.store import (

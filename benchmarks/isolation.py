@@ -19,7 +19,8 @@ from measuring import show, title
 from PIL import Image
 from processes import memory_bytes
 
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.pages.cache import CacheFileSys

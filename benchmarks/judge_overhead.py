@@ -17,8 +17,9 @@ from pathlib import Path
 from measuring import show, title
 from slow_judge import SlowJudge
 
-from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import AnswerJudge, RecordedJudge
 from mind2web2.judge.protocol import Subject
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore, judgment_key
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest

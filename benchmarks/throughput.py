@@ -18,7 +18,8 @@ from measuring import show, title
 from processes import KIB
 from slow_judge import SlowJudge
 
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.pages.library import PageLibrary

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import JudgmentMissingError
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.protocol import Subject
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, JudgmentStore, judgment_key
 from mind2web2.judge.transfer import export_judgments
 from mind2web2.llm_client.chat import ChatRequest, Limit

@@ -25,8 +25,9 @@ from mind2web2.cli.console import (
 )
 from mind2web2.cli.options import REPLAY
 from mind2web2.cli.settings import judge_server
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.limits import Budget
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mind2web2 import __version__
 from mind2web2.capture.models import CaptureRecord, RenderedPdf, Trouble, TroubleKind, notes_for_judge
-from mind2web2.judge.caching import JudgeSettings
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentSource
 from mind2web2.llm_client.chat import Message
 from mind2web2.llm_client.image_limits import ImageLimit

@@ -17,8 +17,9 @@ from typing import Any, Literal, NamedTuple
 
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.caching import REPLAY_ENDPOINT, JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import REPLAY_ENDPOINT, RecordedJudge
 from mind2web2.judge.limits import DualSemaphore
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay, source_of
 from mind2web2.pages.cache import CacheFileSys
@@ -31,13 +32,7 @@ from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.provenance import NO_PROVENANCE, Present, Provenance, provenance_in
 from mind2web2.runs.reader import leaves_of, other_score_by_tree
 from mind2web2.runs.results import EDITED, LoadedResult, answer_dir, latest_result, newest_result_name
-from mind2web2.runs.summaries import (
-    ALL_RESULTS_NAME,
-    SUMMARY_NAME,
-    agent_answers,
-    task_answers,
-    task_summary,
-)
+from mind2web2.runs.summaries import ALL_RESULTS_NAME, SUMMARY_NAME, agent_answers, task_answers, task_summary
 from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.aio import all_or_first_error

@@ -12,7 +12,8 @@ from typing import Any
 from projects import REPOSITORY
 from servers.recorded_replies import RECORDED
 
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.chat import ChatProvider

@@ -28,7 +28,7 @@ from mind2web2.capture.page.documents import FetchedDocument, file_name_of, is_a
 from mind2web2.capture.pdf import RenderSettings, render_pages
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.batch_state import BatchFolder, result_line
-from mind2web2.judge.caching import JudgeSettings
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client import claude_client, openai_protocol

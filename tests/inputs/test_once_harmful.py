@@ -6,7 +6,7 @@ import pytest
 from inputs.parsers import PARSERS
 
 from mind2web2.errors import CacheWriteError, JudgmentStoreError, UsageError
-from mind2web2.judge.caching import JudgeSettings
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template

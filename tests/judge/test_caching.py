@@ -20,9 +20,10 @@ from mind2web2.errors import (
     JudgmentMissingError,
     JudgmentStoreError,
 )
-from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import AnswerJudge, RecordedJudge
 from mind2web2.judge.ledger import Rejection
 from mind2web2.judge.protocol import Subject
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 

@@ -12,9 +12,10 @@ from servers.judge_server import VERDICT, JudgeServer, context_too_long, prompt_
 
 from mind2web2.cli import evaluate_main
 from mind2web2.errors import JudgeError
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.limits import Budget
 from mind2web2.judge.protocol import Subject
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest

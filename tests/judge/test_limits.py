@@ -12,9 +12,10 @@ from projects import QUICK_RETRY
 from servers.judge_server import JudgeServer, status
 
 from mind2web2.errors import BudgetReachedError, UsageError
-from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import AnswerJudge, RecordedJudge
 from mind2web2.judge.limits import BATCH_CAUTION, PART_SIZE_PX, Budget, request_tokens, text_tokens
 from mind2web2.judge.protocol import Subject
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from evaluations import started
 
-from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import AnswerJudge, RecordedJudge
 from mind2web2.judge.client_judge import ClientProvider
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.verification.extractor import BinaryEvalResult
 

@@ -12,8 +12,9 @@ from servers.judge_server import content, image_urls, prompt_text, status
 from servers.labelled_judge import labelled_judge
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.client_judge import ClientProvider
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge_check.labelled_set import labelled_set
 

@@ -25,9 +25,10 @@ from servers.judge_server import (
 from mind2web2.cli.console import totals_text
 from mind2web2.cli.evaluate_report import print_usage
 from mind2web2.errors import ContextTooLongError, JudgeAccessError, JudgeOutputError, JudgeUnavailableError
-from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import AnswerJudge, RecordedJudge
 from mind2web2.judge.limits import Budget
 from mind2web2.judge.protocol import Subject
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest, Usage

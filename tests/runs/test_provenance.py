@@ -12,7 +12,7 @@ from projects import clean_environment
 from pydantic import create_model
 
 from mind2web2 import __version__
-from mind2web2.judge.caching import JudgeSettings
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.prompts import HashedText
 from mind2web2.runs.provenance import JudgeRecord, Provenance, library_versions, served_by, settings_sha256
 from mind2web2.utils.files import file_sha256, text_sha256

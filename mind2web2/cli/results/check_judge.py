@@ -27,7 +27,7 @@ from mind2web2.utils.text import dollars
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.judge.caching import JudgeSettings
+    from mind2web2.judge.settings import JudgeSettings
     from mind2web2.judge_check.check import Checking, JudgeComparison, Quality
     from mind2web2.judge_check.labelled_set import LabelledSet
     from mind2web2.statistics.paired import Estimate

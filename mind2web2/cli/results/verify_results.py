@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _judge(options: argparse.Namespace) -> dict[str, Any]:
-    from mind2web2.judge.caching import keyed_part
+    from mind2web2.judge.settings import keyed_part
 
     given = {
         "model": options.judge_model,

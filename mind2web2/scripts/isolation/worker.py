@@ -25,9 +25,10 @@ from pydantic import BaseModel
 
 from mind2web2.capture.models import NetworkSettings, downloads_from, refused_downloads_reported
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
-from mind2web2.judge.caching import AnswerJudge, JudgeSettings
+from mind2web2.judge.caching import AnswerJudge
 from mind2web2.judge.protocol import Subject
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment
 from mind2web2.llm_client.chat import ChatRequest, Limit, Usage
 from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices

@@ -21,7 +21,8 @@ from measuring import show, title
 from slow_judge import SlowJudge
 
 from mind2web2 import LLMClient
-from mind2web2.judge.caching import AnswerJudge, RecordedJudge
+from mind2web2.judge.answer_client import AnswerJudge
+from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.scheduling import ExecutionOptions, execution_options

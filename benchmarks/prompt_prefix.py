@@ -23,7 +23,8 @@ from measuring import title
 from PIL import Image
 
 from mind2web2 import CacheFileSys, Evaluator
-from mind2web2.judge.caching import AnswerJudge, RecordedJudge
+from mind2web2.judge.answer_client import AnswerJudge
+from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.protocol import Subject
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, JudgmentStore

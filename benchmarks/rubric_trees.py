@@ -19,7 +19,8 @@ from instant_judge import InstantClient, InstantProvider
 from measuring import median_s, seconds, show, title
 
 from mind2web2 import Evaluator, VerificationNode
-from mind2web2.judge.caching import AnswerJudge, RecordedJudge
+from mind2web2.judge.answer_client import AnswerJudge
+from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger

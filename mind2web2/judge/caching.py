@@ -5,51 +5,36 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import Counter
-from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
 from mind2web2.errors import (
     ContextTooLongError,
-    EvalScriptError,
     ImagesRefusedError,
     JudgeAccessError,
-    JudgeError,
     JudgeUnusableError,
     JudgmentMissingError,
     JudgmentStoreError,
 )
-from mind2web2.judge.asking import ask_twice_if_declined, ask_within_limits
+from mind2web2.judge.asking import ask_twice_if_declined
 from mind2web2.judge.limits import Budget, CircuitBreaker, GuardedLimit, HeldLimit
-from mind2web2.judge.protocol import CheckedLimit, Subject
+from mind2web2.judge.protocol import Subject
 from mind2web2.judge.services import ServiceAnswers
-from mind2web2.judge.session import JudgeSession, cut_off_noted, unexpected
 from mind2web2.judge.settings import JudgeSettings
-from mind2web2.judge.store import (
-    JudgeIdentity,
-    Judgment,
-    JudgmentStore,
-    ServiceAnswer,
-    gate_key,
-    judgment_key,
-)
-from mind2web2.judge.usage import RunUsage, tokens_of, usage_of
-from mind2web2.llm_client.async_calls import AsyncCalls
+from mind2web2.judge.store import JudgeIdentity, Judgment, JudgmentStore, gate_key, judgment_key
+from mind2web2.judge.usage import RunUsage, usage_of
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Usage
 from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retries import Retries
 from mind2web2.llm_client.sent_requests import SentRequests, counted_requests
-from mind2web2.scheduling import check_asking, watching
 from mind2web2.utils.aio import loop_turn, to_the_end
-from mind2web2.utils.api_misuse import script_api
 
 REPLAY_ENDPOINT = "replay"
 
@@ -354,148 +339,3 @@ def _missing(subject: Subject, source: tuple[str, str]) -> str:
 
 def _shortened(text: str, length: int = 80) -> str:
     return text if len(text) <= length else text[: length - 3] + "..."
-
-
-class RunJudging(Protocol):
-    """The run's judge as seen by one answer: ``RecordedJudge`` or its proxy in a script's process."""
-
-    @property
-    def settings(self) -> JudgeSettings:
-        """Return model and parameters."""
-
-    @property
-    def endpoint(self) -> str:
-        """Return the name of the judge's server."""
-
-    async def judgment(
-        self, request: ChatRequest, subject: Subject, source: tuple[str, str], limit: Limit
-    ) -> Judgment:
-        """Return a judgment, as ``RecordedJudge.judgment`` promises."""
-
-    async def gate(
-        self, subject: Subject, source: tuple[str, str], ordinal: int, skip_reason: str | None
-    ) -> str | None:
-        """Return why a verification is skipped, as ``RecordedJudge.gate`` promises."""
-
-
-@watching
-@script_api
-class AnswerJudge(JudgeSession, AsyncCalls):
-    """The client that one answer's script receives: the run's judge, whatever model the script names.
-
-    Args:
-        limit: entered around each HTTP request. A script that holds the semaphore it received does not
-            block itself: this is the run's own.
-    """
-
-    def __init__(self, run: RunJudging, task_id: str, answer_name: str, limit: Limit | None = None) -> None:
-        super().__init__(Usage(), ImageLimit(max_images=run.settings.max_images))
-        self._run = run
-        self._source = (task_id, answer_name)
-        self._limit = limit
-        self._own_requests: Counter[str] = Counter()
-        self._gates: Counter[tuple[str | None, str | None]] = Counter()
-
-    @property
-    def recorded_limits(self) -> Sequence[ImageLimit]:
-        """Return the image limits that the recorded run met."""
-        return self._run.settings.image_limits
-
-    @property
-    def endpoint(self) -> str:
-        """Return the name of the judge's server."""
-        return self._run.endpoint
-
-    def model_for(self, requested: str) -> str:  # noqa: ARG002 (one run has one judge, options.md)
-        """Return the run's model."""
-        return self._run.settings.model
-
-    def response(self, **_keywords: Any) -> Any:
-        """Refuse: this client is asynchronous (eval-scripts.md)."""
-        raise ValueError("this client is asynchronous: use await client.async_response(...)")
-
-    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:  # noqa: ARG002
-        """Answer a request of the script's own; the same one again is another trial."""
-        key = judgment_key(request, 0)
-        self._own_requests[key] += 1
-        with cut_off_noted(self, "a request of its own"):
-            subject = Subject("script", trial=self._own_requests[key])
-            return await ask_within_limits(self, request, subject, None)
-
-    async def ask(
-        self,
-        request: ChatRequest,
-        subject: Subject,
-        limit: Limit | None,  # noqa: ARG002 (the run's own is entered)
-    ) -> ChatReply:
-        """Answer a question, as ``Judge.ask`` promises."""
-        check_asking()
-        self._latch.check()
-        settings = self._run.settings
-        request = replace(
-            request,
-            model=settings.model,
-            temperature=settings.temperature,
-            reasoning_effort=settings.reasoning_effort,
-        )
-        try:
-            latched = CheckedLimit(self._limit, self._latch.check)
-            judgment = await self._run.judgment(request, subject, self._source, latched)
-            reply = _as_reply(judgment, request)
-        except JudgmentMissingError:
-            raise
-        except JudgeError as error:
-            raise self.fail(error) from error.__cause__
-        except Exception as error:
-            raise self.fail(unexpected(error)) from error
-        ledger = self._ledger
-        if judgment.outcome == "fewer_images":
-            ledger.usage += Usage(requests=judgment.attempts)
-            self.image_limit = self.image_limit.merged(ImageLimit.model_validate_json(judgment.text))
-            raise self.image_limit.refusal(f"judge {judgment.model} takes {self.image_limit.in_words()}")
-        ledger.usage += usage_of(judgment)
-        ledger.served[reply.served_model, reply.system_fingerprint] += 1
-        ledger.note_created(judgment.created)
-        self._note_rejection(reply, subject)
-        if judgment.outcome == "too_long":
-            raise ContextTooLongError(judgment.text)
-        return reply
-
-    def note_service(self, answer: ServiceAnswer) -> None:
-        """Add the reply of a map or paper service to the ledger."""
-        self._ledger.services.append(answer)
-
-    def end(self) -> None:
-        """Send no more requests, for tasks that the script left running after its evaluation."""
-        self._latch.fail(EvalScriptError("the evaluation is over"))
-
-    async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:
-        """Record or recall whether a verification is skipped, as ``Judge.gate`` promises."""
-        same = (subject.node, subject.claim)
-        self._gates[same] += 1
-        try:
-            return await self._run.gate(subject, self._source, self._gates[same], skip_reason)
-        except JudgeError as error:
-            raise self.fail(error) from error.__cause__
-
-
-def _as_reply(judgment: Judgment, request: ChatRequest) -> ChatReply:
-    value = None
-    if judgment.outcome == "reply" and request.template is not None:
-        try:
-            value = request.template.model_validate_json(judgment.text)
-        except ValidationError as error:
-            raise JudgmentMissingError(
-                f"stored judgment on {judgment.node!r} does not fill {request.template.__name__}; "
-                "run with --overwrite to request it again"
-            ) from error
-    return ChatReply(
-        text=judgment.text,
-        value=value,
-        declined=judgment.text if judgment.outcome == "declined" else None,
-        usage=tokens_of(judgment),
-        served_model=judgment.served_model,
-        system_fingerprint=judgment.system_fingerprint,
-        attempts=judgment.attempts,
-        judgment=judgment.key,
-    )

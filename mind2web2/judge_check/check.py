@@ -20,7 +20,8 @@ from pydantic import BaseModel
 
 from mind2web2.capture.models import CaptureRecord, Trouble
 from mind2web2.errors import CacheMiss, JudgeOutputError, MachineError, Mind2Web2Error
-from mind2web2.judge.caching import AnswerJudge, RecordedJudge
+from mind2web2.judge.answer_client import AnswerJudge
+from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.limits import request_tokens
 from mind2web2.judge.store import CheckRecord, JudgeIdentity, JudgmentStore
 from mind2web2.judge.usage import TaskUsage

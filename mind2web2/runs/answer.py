@@ -23,7 +23,8 @@ from mind2web2.errors import (
     ResultWriteError,
     StorageError,
 )
-from mind2web2.judge.caching import AnswerJudge, RecordedJudge
+from mind2web2.judge.answer_client import AnswerJudge
+from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.ledger import JudgeLedger
 from mind2web2.judge.limits import DualSemaphore
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by

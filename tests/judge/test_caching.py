@@ -20,7 +20,8 @@ from mind2web2.errors import (
     JudgmentMissingError,
     JudgmentStoreError,
 )
-from mind2web2.judge.caching import AnswerJudge, RecordedJudge
+from mind2web2.judge.answer_client import AnswerJudge
+from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.ledger import Rejection
 from mind2web2.judge.protocol import Subject
 from mind2web2.judge.settings import JudgeSettings

@@ -12,7 +12,8 @@ from projects import QUICK_RETRY
 from servers.judge_server import JudgeServer, status
 
 from mind2web2.errors import BudgetReachedError, UsageError
-from mind2web2.judge.caching import AnswerJudge, RecordedJudge
+from mind2web2.judge.answer_client import AnswerJudge
+from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.limits import BATCH_CAUTION, PART_SIZE_PX, Budget, request_tokens, text_tokens
 from mind2web2.judge.protocol import Subject
 from mind2web2.judge.settings import JudgeSettings

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 from evaluations import started
 
-from mind2web2.judge.caching import AnswerJudge, RecordedJudge
+from mind2web2.judge.answer_client import AnswerJudge
+from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.client_judge import ClientProvider
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore

@@ -25,7 +25,8 @@ from servers.judge_server import (
 from mind2web2.cli.console import totals_text
 from mind2web2.cli.evaluate_report import print_usage
 from mind2web2.errors import ContextTooLongError, JudgeAccessError, JudgeOutputError, JudgeUnavailableError
-from mind2web2.judge.caching import AnswerJudge, RecordedJudge
+from mind2web2.judge.answer_client import AnswerJudge
+from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.limits import Budget
 from mind2web2.judge.protocol import Subject
 from mind2web2.judge.settings import JudgeSettings

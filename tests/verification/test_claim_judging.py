@@ -11,7 +11,8 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys
 from mind2web2.errors import CaptureError, JudgmentMissingError
-from mind2web2.judge.caching import AnswerJudge, RecordedJudge
+from mind2web2.judge.answer_client import AnswerJudge
+from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.client_judge import ClientProvider
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore

@@ -8,7 +8,8 @@ from pydantic import BaseModel, Field
 from scripted_judge import ScriptedJudge
 
 from mind2web2.errors import JudgeError, WorkerError
-from mind2web2.judge.caching import AnswerJudge, RecordedJudge
+from mind2web2.judge.answer_client import AnswerJudge
+from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.client_judge import ClientProvider
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore

@@ -25,7 +25,7 @@ from pydantic import BaseModel
 
 from mind2web2.capture.models import NetworkSettings, downloads_from, refused_downloads_reported
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
-from mind2web2.judge.caching import AnswerJudge
+from mind2web2.judge.answer_client import AnswerJudge
 from mind2web2.judge.protocol import Subject
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.settings import JudgeSettings

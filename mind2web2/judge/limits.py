@@ -11,27 +11,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from types import TracebackType
 from typing import Any, Self
 
 from mind2web2.errors import BudgetReachedError, JudgeAccessError, UsageError
+from mind2web2.judge.tokens import request_tokens
 from mind2web2.llm_client.chat import ChatRequest, Limit, Usage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.image_limits import image_size_px
-from mind2web2.llm_client.prices import image_tokens, price_usd
+from mind2web2.llm_client.prices import price_usd
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.text import dollars, dollars_as_given
 
 log = logging.getLogger(__name__)
 
-# English text; other scripts have fewer characters a token, but more bytes a character.
-BYTES_A_TOKEN = 4
-# Tokens of a request beside its texts: roles, and the schema of the reply.
-_OVERHEAD_TOKENS = 150
-# A part of a screenshot (PageSettings), for an image of unknown size.
-PART_SIZE_PX = (1100, 2000)
 # Of a reply, until the first replies: a short verdict, and the hidden reasoning before it.
 _FIRST_OUTPUT_TOKENS = 1000
 # Until so many replies, the requests in flight must fit even if the estimates are wrong by this factor. In
@@ -39,33 +33,6 @@ _FIRST_OUTPUT_TOKENS = 1000
 _ENOUGH_REPLIES = 5
 _CAUTION = 20.0
 BATCH_CAUTION = 2.0
-
-
-def text_tokens(text: str) -> int:
-    """Return the approximate number of tokens in a text."""
-    size_bytes = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-    return -(-size_bytes // BYTES_A_TOKEN)
-
-
-def request_tokens(request: ChatRequest) -> int:
-    """Return the approximate number of tokens in a request, images by the rule of its model."""
-    tokens = _OVERHEAD_TOKENS
-    for part in _parts(request):
-        if part.get("type") == "image_url":
-            size_px = image_size_px(part["image_url"]["url"]) or PART_SIZE_PX
-            tokens += image_tokens(request.model, *size_px)
-        else:
-            tokens += text_tokens(str(part.get("text", "")))
-    return tokens
-
-
-def _parts(request: ChatRequest) -> Iterator[Mapping[str, Any]]:
-    for message in request.messages:
-        content = message.get("content")
-        if isinstance(content, str):
-            yield {"type": "text", "text": content}
-        else:
-            yield from content or ()
 
 
 class Budget:

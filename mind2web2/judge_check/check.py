@@ -22,8 +22,8 @@ from mind2web2.capture.models import CaptureRecord, Trouble
 from mind2web2.errors import CacheMiss, JudgeOutputError, MachineError, Mind2Web2Error
 from mind2web2.judge.answer_client import AnswerJudge
 from mind2web2.judge.caching import RecordedJudge
-from mind2web2.judge.limits import request_tokens
 from mind2web2.judge.store import CheckRecord, JudgeIdentity, JudgmentStore
+from mind2web2.judge.tokens import request_tokens
 from mind2web2.judge.usage import TaskUsage
 from mind2web2.judge_check.labelled_set import (
     LabelledClaim,

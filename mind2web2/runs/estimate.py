@@ -16,9 +16,9 @@ from typing import NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.limits import PART_SIZE_PX, text_tokens
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, extra_body_column
+from mind2web2.judge.tokens import PART_SIZE_PX, text_tokens
 from mind2web2.judge.transfer import judgments_named, reading
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, image_tokens, price_usd

@@ -14,10 +14,11 @@ from servers.judge_server import JudgeServer, status
 from mind2web2.errors import BudgetReachedError, UsageError
 from mind2web2.judge.answer_client import AnswerJudge
 from mind2web2.judge.caching import RecordedJudge
-from mind2web2.judge.limits import BATCH_CAUTION, PART_SIZE_PX, Budget, request_tokens, text_tokens
+from mind2web2.judge.limits import BATCH_CAUTION, Budget
 from mind2web2.judge.protocol import Subject
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.tokens import PART_SIZE_PX, request_tokens, text_tokens
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError

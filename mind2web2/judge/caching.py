@@ -22,7 +22,8 @@ from mind2web2.errors import (
     JudgmentStoreError,
 )
 from mind2web2.judge.asking import ask_twice_if_declined
-from mind2web2.judge.limits import Budget, CircuitBreaker, GuardedLimit, HeldLimit
+from mind2web2.judge.circuit_breaker import CircuitBreaker
+from mind2web2.judge.limits import Budget, GuardedLimit, HeldLimit
 from mind2web2.judge.protocol import Subject
 from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.settings import JudgeSettings

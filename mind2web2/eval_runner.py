@@ -1,6 +1,6 @@
 """Running tasks from Python, under the names that callers import."""
 
-from mind2web2.judge.limits import DualSemaphore
+from mind2web2.judge.admission import DualSemaphore
 from mind2web2.runs.run import evaluate_task
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results
 

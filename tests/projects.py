@@ -26,9 +26,9 @@ from unittest.mock import patch
 from key_variables import KEY_VARIABLES
 
 from mind2web2.cli import evaluate_main
+from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.client_judge import ClientProvider, as_provider
-from mind2web2.judge.limits import DualSemaphore
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client.chat import ChatProvider

@@ -23,10 +23,10 @@ from mind2web2.errors import (
     ResultWriteError,
     StorageError,
 )
+from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.answer_client import AnswerJudge
 from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.ledger import JudgeLedger
-from mind2web2.judge.limits import DualSemaphore
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.store import CheckRecord
 from mind2web2.judge.usage import rounded_usd

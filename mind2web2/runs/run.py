@@ -16,9 +16,9 @@ from typing import Any, Literal, Protocol
 
 from mind2web2.capture.models import CaptureSettings
 from mind2web2.errors import CacheReadError, Mind2Web2Error, ResultWriteError, StorageError, UsageError
+from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.client_judge import as_provider
-from mind2web2.judge.limits import DualSemaphore
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.usage import RunUsage, rounded_usd

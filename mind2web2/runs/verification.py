@@ -17,8 +17,8 @@ from typing import Any, Literal, NamedTuple
 
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import Mind2Web2Error
+from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import REPLAY_ENDPOINT, RecordedJudge
-from mind2web2.judge.limits import DualSemaphore
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay, source_of

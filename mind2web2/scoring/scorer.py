@@ -32,9 +32,10 @@ from mind2web2.errors import (
     PageMissingError,
     UsageError,
 )
+from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.client_judge import ScriptedClient, as_provider
-from mind2web2.judge.limits import Budget, DualSemaphore
+from mind2web2.judge.limits import Budget
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.usage import RunUsage, TaskUsage

@@ -18,8 +18,8 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
+from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.answer_client import AnswerJudge
-from mind2web2.judge.limits import DualSemaphore
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.scheduling import STOPPED, EvaluateAnswer, ScriptBlockedError, blocks_noted, stop_script

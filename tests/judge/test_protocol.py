@@ -8,7 +8,7 @@ from scripted_judge import ScriptedJudge
 from virtual_time import run_virtually
 
 from mind2web2.errors import JudgeError
-from mind2web2.judge.limits import Admission, DualSemaphore
+from mind2web2.judge.admission import Admission, DualSemaphore
 from mind2web2.judge.protocol import CheckedLimit
 from mind2web2.judge.session import FailureLatch
 from mind2web2.judge.usage import RunUsage

@@ -31,9 +31,9 @@ from mind2web2.errors import (
     Mind2Web2Error,
     StorageError,
 )
+from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.ledger import JudgeLedger
-from mind2web2.judge.limits import DualSemaphore
 from mind2web2.judge.protocol import CheckedLimit, Subject
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.session import FailureLatch, unexpected

@@ -16,8 +16,8 @@ from servers.maps_server import KEY, MapsServer
 
 from mind2web2.cli import evaluate_main
 from mind2web2.errors import CaptureError, JudgeUnavailableError
+from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import RecordedJudge
-from mind2web2.judge.limits import DualSemaphore
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient

@@ -1,0 +1,69 @@
+"""The limits that scripts receive, and how many answers run at once."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from mind2web2.utils.api_misuse import script_api
+
+# Seconds between checks for free requests, and for a new answer to send its first ones.
+_CHECK_EVERY_S = 0.05
+_STEP_S = 0.03
+
+
+@script_api
+class DualSemaphore:
+    """The limits that a script receives.
+
+    ``async with`` on the pair itself holds neither permit: every request inside enters its own limit.
+    """
+
+    def __init__(self, webpage_semaphore: Any, llm_semaphore: Any) -> None:
+        self.webpage = webpage_semaphore
+        self.llm = llm_semaphore
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+
+class Admission:
+    """Entered by each answer: more answers start while fewer judge requests are in flight than allowed.
+
+    Args:
+        most: answers that may run at once at most, as each takes a process and memory.
+    """
+
+    def __init__(self, requests: asyncio.Semaphore, least: int, most: int) -> None:
+        self._requests = requests
+        self._least = least
+        self._most = max(least, most)
+        self._running = 0
+        self._turn = asyncio.Lock()
+        self._ended = asyncio.Event()
+
+    async def __aenter__(self) -> None:
+        async with self._turn:
+            while self._running >= self._least and not self._has_room():
+                self._ended.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._ended.wait(), _CHECK_EVERY_S)
+            if self._running >= self._least:
+                await asyncio.sleep(_STEP_S)
+            self._running += 1
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._running -= 1
+        self._ended.set()
+
+    def _has_room(self) -> bool:
+        return self._running < self._most and not self._requests.locked()

@@ -1,4 +1,4 @@
-"""The judge of a run, which reuses stored judgments, and the client that each answer's script receives."""
+"""The judge of a run, which reuses stored judgments and stores new ones."""
 
 from __future__ import annotations
 

@@ -12,7 +12,13 @@ from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ValidationError
 
-from mind2web2.errors import ContextTooLongError, ImagesRefusedError, JudgeDeclinedError, JudgeError
+from mind2web2.errors import (
+    ContextTooLongError,
+    ImagesRefusedError,
+    JudgeDeclinedError,
+    JudgeError,
+    JudgeOutputError,
+)
 from mind2web2.judge.asking import ask_twice_if_declined, ask_within_limits
 from mind2web2.judge.protocol import CheckedLimit, Judge, Subject
 from mind2web2.judge.session import JudgeSession, unexpected

@@ -1,4 +1,4 @@
-"""The judge as the toolkit uses it: questions, failures and usage; a judge that asks a client directly."""
+"""The judge as the toolkit uses it: the interface that extractor and verifier ask."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from mind2web2.llm_client.image_limits import ImageLimit
 
 Purpose = Literal["verify", "extract", "script"]
 Failure = TypeVar("Failure", bound=Mind2Web2Error)
-
-
-# Usage
 
 
 class CheckedLimit:
@@ -41,9 +38,6 @@ class CheckedLimit:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._limit.__aexit__(kind, error, trace)
-
-
-# Questions
 
 
 @dataclass(frozen=True, slots=True)

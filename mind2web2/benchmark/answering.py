@@ -18,7 +18,14 @@ from typing import IO, Any
 from mind2web2.benchmark.agents import Agent, AgentFailedError, AgentUnavailableError, Question
 from mind2web2.benchmark.tasks import Task, csv_rows
 from mind2web2.errors import AnswerError, ResultWriteError, UsageError
-from mind2web2.runs.answers import MAX_ANSWER_BYTES, RunRecord, read_answer, read_run_record, run_record_path
+from mind2web2.runs.answers import (
+    MAX_ANSWER_BYTES,
+    RunRecord,
+    is_empty_answer,
+    read_answer,
+    read_run_record,
+    run_record_path,
+)
 from mind2web2.runs.score_matrix import is_time_s
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import ProcessLock, remove_leftovers, write_whole
@@ -173,7 +180,9 @@ class _Asking:
     async def run(self, place: RunPlace, text: str) -> RunRecord:
         """Return the record of a run, after asking the agent unless the run is complete."""
         earlier = read_run_record(place.record)
-        if place.answer.exists():
+        if is_empty_answer(place.answer):  # a file of the user's own, or edited since
+            earlier = replace(earlier or RunRecord("empty"), status="empty")
+        elif place.answer.exists():
             return earlier if earlier and earlier.status == "answered" else RunRecord("answered")
         if earlier and earlier.status in ("empty", "error") and not self.plan.retry_failed:
             return earlier

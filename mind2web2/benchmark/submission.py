@@ -17,7 +17,13 @@ from mind2web2.errors import AnswerError, UsageError
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import export_judgments
 from mind2web2.pages.citations import cited_urls
-from mind2web2.runs.answers import is_expected, read_answer, read_run_record, run_record_path
+from mind2web2.runs.answers import (
+    is_empty_answer,
+    is_expected,
+    read_answer,
+    read_run_record,
+    run_record_path,
+)
 from mind2web2.runs.freshness import results_now
 from mind2web2.runs.results import latest_results
 from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS, is_time_s
@@ -79,8 +85,8 @@ def _check_task(folder: Path, num_runs: int, findings: Findings) -> None:
 
 def _check_answer(path: Path, findings: Findings) -> None:
     try:
-        if path.is_file() and not read_regular_file(path).strip():
-            findings.warnings.append(f"{path}: empty")
+        if is_empty_answer(path):
+            findings.warnings.append(f"{path}: empty, the run counts as 0")
         elif not cited_urls(read_answer(path)):
             findings.warnings.append(f"{path}: it cites no URL")
     except (AnswerError, OSError) as error:

@@ -150,6 +150,9 @@ def _estimate_lines(run: PlannedRun, estimate: RunEstimate, max_cost: float | No
     yield f"Cited pages that are not cached yet: {pages}{f'; {then}' if pages else ''}."
     for name, why in estimate.unscored.items():
         yield f"No result to be expected: {name}: {why}"
+    for task in run.work:
+        for answer_name, why in task.failed_runs.items():
+            yield f"Score 0 without a question: {task.task_id}/{answer_name}: {why}"
     if run.endpoint is None:
         yield "The judge's address is not set: results of any server count as valid."
     if max_cost is not None and expected.cost_usd > 0:

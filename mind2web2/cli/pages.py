@@ -531,13 +531,13 @@ def _print_asking(run: _Run, not_judged: int) -> None:
 
 def _answer_texts(answers: Mapping[str, Sequence[AnswerFile]]) -> tuple[dict[str, dict[str, str]], list[str]]:
     """Return the answers' texts by task and file name, and the names of those that cannot be read."""
-    from mind2web2.runs.answers import read_answer
+    from mind2web2.runs.answers import read_answer, without_empty
 
     texts: dict[str, dict[str, str]] = {}
     unread: list[str] = []
     for task_id, files in answers.items():
         texts[task_id] = {}
-        for file in files:
+        for file in without_empty(files)[0]:
             try:
                 texts[task_id][file.name] = read_answer(file.path)
             except AnswerError as error:

@@ -20,6 +20,7 @@ from mind2web2.utils.text import check_name, name_list, natural_key
 log = logging.getLogger(__name__)
 
 MAX_ANSWER_BYTES = 1_000_000
+EMPTY_ANSWER = "the agent gave an empty answer"
 
 _ANSWER_NAME = re.compile(r"answer_[0-9]+\.md", re.ASCII)
 _META_KEYS = ("time_seconds", "created")
@@ -114,7 +115,7 @@ def _runs_without_answer(task_folder: Path) -> tuple[dict[str, str], dict[str, s
         if record.status == "error":
             failed[name] = f"the agent failed: {record.reason}"
         elif record.status == "empty":
-            failed[name] = "the agent gave an empty answer"
+            failed[name] = EMPTY_ANSWER
         elif record.status == "out_of_budget":
             stopped[name] = "the agent's budget was used up: continue with mind2web2 answer"
     return failed, stopped
@@ -129,7 +130,7 @@ class TaskWork:
             them, so that it is reported instead of vanishing.
         script_path: the script that judges them, ``None`` if there is none.
         unscored_reason: why no answer of this task can be scored, in one line; ``None`` if they can.
-        failed_runs: why the agent has no answer in runs that count as 0, by answer name.
+        failed_runs: why the agent has no answer, or an empty one, in runs that count as 0, by answer name.
         stopped_runs: why runs of the agent did not take place, by answer name; they have no score.
         elsewhere: names of further answers, which other shards judge.
     """
@@ -234,8 +235,31 @@ def read_answer(path: Path) -> str:
             "save it as UTF-8"
         ) from error
     if not text.removeprefix("\ufeff").strip():
-        raise AnswerError(f"answer {path} is empty: write the agent's answer into it or remove the file")
+        raise AnswerError(f"answer {path} is empty: it counts 0 as soon as it is evaluated again")
     return uniform_text(text)
+
+
+def is_empty_answer(path: Path) -> bool:
+    """Tell whether an answer's file holds no text: the run counts as 0, like one without a file."""
+    try:
+        content = _answer_bytes(path)
+    except (OSError, RuntimeError, AnswerError):
+        return False  # ``read_answer`` says why
+    return not content.decode("utf-8", "replace").removeprefix("\ufeff").strip()
+
+
+def failed_runs(task_folder: Path) -> dict[str, str]:
+    """Return why runs of the agent count as 0, by answer name."""
+    _, empty = without_empty(answer_files(task_folder)[0])
+    return _runs_without_answer(task_folder)[0] | empty
+
+
+def without_empty(
+    answers: Sequence[AnswerFile],
+) -> tuple[tuple[AnswerFile, ...], dict[str, str]]:
+    """Return the answers that hold text, and why the other ones count as 0, by name."""
+    empty = {answer.name: EMPTY_ANSWER for answer in answers if is_empty_answer(answer.path)}
+    return tuple(answer for answer in answers if answer.name not in empty), empty
 
 
 def uniform_text(text: str) -> str:
@@ -299,6 +323,7 @@ def _task_work(paths: PathConfig, task_folder: Path) -> TaskWork:
     task_id = task_folder.name
     script, unscored_reason = _script(paths, task_id)
     answers, problems = answer_files(task_folder)
+    answers, empty = without_empty(answers)
     failed_runs, stopped_runs = _runs_without_answer(task_folder)
     for problem in problems:
         log.warning("task %s: %s", task_id, problem)
@@ -309,7 +334,7 @@ def _task_work(paths: PathConfig, task_folder: Path) -> TaskWork:
         script_version=script.version if script else None,
         unscored_reason=unscored_reason,
         problems=problems,
-        failed_runs=failed_runs,
+        failed_runs=failed_runs | empty,
         stopped_runs=stopped_runs,
     )
 

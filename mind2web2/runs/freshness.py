@@ -307,14 +307,18 @@ def results_now(
     counted = {place for place in (*there, *known) if task_ids is None or place[0] in task_ids}
     pages = paths.cache_root / agent_name
     reader = PresentReader(paths, agent_name, with_pages=pages.is_dir())
+    failed_runs = {
+        (answer.task_id, answer.answer_name)
+        for answer in answers
+        if answer.score is not None and answer.reason
+    }
     stale = {}
     for task_id, name, found in latest_results(paths.eval_results_root, agent_name):
-        if (task_id, name) not in counted or known.get((task_id, name)) is None:
+        if (task_id, name) not in counted - failed_runs or known.get((task_id, name)) is None:
             continue
         if changes := reader.present(task_id, name, found.content).changes_since(found.content):
             stale[f"{task_id}/{name}"] = changes
-    failed_runs = {answer.task_id for answer in answers if answer.score is not None and answer.reason}
-    gone = {task for task, _ in counted} - selected.keys() - failed_runs
+    gone = {task for task, _ in counted} - selected.keys() - {task for task, _ in failed_runs}
     return ResultsNow(
         stale=stale,
         unevaluated=tuple("/".join(place) for place in there if place in counted and place not in known),

@@ -34,7 +34,7 @@ from mind2web2.runs.answer import (
     RunParts,
     until_unlocked,
 )
-from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, answer_files
+from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, answer_files, without_empty
 from mind2web2.runs.results import answer_dir, answer_results_dir, newest_result_name
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
 from mind2web2.utils.aio import all_or_first_error
@@ -339,7 +339,9 @@ def _task_work(root: Path, agent_name: str, task_id: str, script_path: Path) -> 
     answers, problems = answer_files(folder)
     if not answers:
         raise UsageError(f"no answers to task {task_id} under {folder}: expected answer_<k>.md")
-    return TaskWork(task_id, answers, script_path, script_path.parent.name, problems=problems)
+    answers, empty = without_empty(answers)
+    version = script_path.parent.name
+    return TaskWork(task_id, answers, script_path, version, problems=problems, failed_runs=empty)
 
 
 async def evaluate_task(
@@ -408,6 +410,8 @@ async def evaluate_task(
                 RunProgress(),
                 dump_cache=dump_cache,
             )
+    for name, reason in work.failed_runs.items():
+        log.warning("counts as 0 task=%s answer=%s reason=%s", task_id, name, reason)
     for outcome in outcomes:
         if outcome.result is None:
             log.warning("no result task=%s answer=%s reason=%s", task_id, outcome.answer_name, outcome.reason)

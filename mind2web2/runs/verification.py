@@ -26,7 +26,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.runs.answer import RunParts, ScriptTime, evaluated
-from mind2web2.runs.answers import AnswerSetting, answer_files, read_answer
+from mind2web2.runs.answers import AnswerSetting, answer_files, failed_runs, read_answer
 from mind2web2.runs.freshness import PresentReader
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.provenance import NO_PROVENANCE, Present, Provenance, provenance_in
@@ -75,12 +75,14 @@ class Check:
         task_id: ``None`` for all tasks.
         answer_name: ``None`` for summaries.
         found: the newest result, where one can be read.
+        is_failed_run: the agent gave no answer, which counts as 0 and leaves nothing to compare.
     """
 
     task_id: str | None = None
     answer_name: str | None = None
     found: LoadedResult | None = None
     findings: list[Finding] = field(default_factory=list)
+    is_failed_run: bool = False
 
     @property
     def place(self) -> str:
@@ -95,6 +97,8 @@ class Check:
     @property
     def score(self) -> float | None:
         """Return the score of the result."""
+        if self.is_failed_run:
+            return 0.0
         score = self.content.get("final_score")
         return float(score) if is_score(score) else None
 
@@ -136,7 +140,11 @@ def verified(
     checks: list[Check] = []
     replays: dict[Path, list[Check]] = defaultdict(list)
     for task_id in task_ids:
+        failed = failed_runs(paths.answers_root / agent_name / task_id)
         for name, reason in _answer_names(paths, agent_name, task_id):
+            if name in failed and reason == failed[name]:
+                checks.append(Check(task_id, name, is_failed_run=True))
+                continue
             folder = answer_dir(paths.eval_results_root, agent_name, task_id, name)
             check = Check(task_id, name, latest_result(folder / "results"))
             checks.append(check)

@@ -48,7 +48,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCache, SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, DEFAULT_PAGE_LIMIT, RunParts, evaluated
-from mind2web2.runs.answers import MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
+from mind2web2.runs.answers import EMPTY_ANSWER, MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
 from mind2web2.runs.reader import leaves_of
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import LoopThread
@@ -394,7 +394,7 @@ class Scorer:
                 {
                     "final_score": 0.0,
                     "task_id": task,
-                    "reason": "the answer is empty",
+                    "reason": EMPTY_ANSWER,
                     "judge_usage": {"cost_usd": 0.0},
                 },
             )

@@ -175,9 +175,13 @@ def test_a_batch_halves_the_price():
 
 
 def test_answers_that_will_have_no_result_are_listed(project):
-    """With the reason, as after a run."""
-    project.add_answer("answer_3", b"")
+    """With the reason, as after a run; an empty answer has one that costs nothing."""
+    project.add_answer("answer_3", b"\xff")
+    project.add_answer("answer_4", b"")
     told = call(evaluate_main, "--agent_name", "bot", "--estimate")
     assert told.returncode == 0
     assert "Answers to evaluate: 2 of 3; 0 have a result" in told.stdout
-    assert re.search(r"^No result to be expected: lake/answer_3\.md: answer \S+ is empty", told.stdout, re.M)
+    assert re.search(
+        r"^No result to be expected: lake/answer_3\.md: answer \S+ is not UTF-8", told.stdout, re.M
+    )
+    assert "Score 0 without a question: lake/answer_4.md: the agent gave an empty answer" in told.stdout

@@ -180,7 +180,6 @@ def test_short_tasks_keep_the_judge_busy(tmp_path, project, options, tasks, leas
 
 def test_failures_are_listed_and_the_rest_is_scored(project, server):
     """Exit status 1; each reason on one line, in the table and in the log."""
-    project.add_answer("answer_3", b"")
     project.add_answer("answer_4", b"\xff")
     project.add_answer("answer_5", "x" * 5_000_000)
     (project.root / "answers" / "bot" / TASK / "answer_6.md").mkdir()
@@ -192,7 +191,6 @@ def test_failures_are_listed_and_the_rest_is_scored(project, server):
     assert (run.returncode, run.stderr) == (1, "")
     reasons = dict(re.findall(r"^No result: (\S+): (.+)$", run.stdout, re.MULTILINE))
     expected = {
-        "lake/answer_3.md": "is empty",
         "lake/answer_4.md": "is not UTF-8",
         "lake/answer_5.md": "5,000,000 bytes",
         "lake/answer_6.md": "is a folder",
@@ -201,12 +199,12 @@ def test_failures_are_listed_and_the_rest_is_scored(project, server):
     }
     assert reasons.keys() == expected.keys()
     assert [name for name, words in expected.items() if words not in reasons[name]] == []
-    assert "1: 0.6667  2: 0.6667  3: -" in run.stdout
+    assert "1: 0.6667  2: 0.6667  4: -" in run.stdout
     assert "Note: lake: ignored notes.txt" in run.stdout
     assert "Warning: answers without a score: " in run.stdout
     log = (project.results / "run.log").read_text(encoding="utf-8")
     assert [reason for reason in reasons.values() if reason not in log] == []
-    assert [entry["score"] for entry in project.task_summary().values()] == [2 / 3, 2 / 3] + [None] * 4
+    assert [entry["score"] for entry in project.task_summary().values()] == [2 / 3, 2 / 3] + [None] * 3
 
 
 def test_a_warning_is_one_line(project, server, monkeypatch):

@@ -398,12 +398,16 @@ async def test_a_task_keeps_to_the_semaphores_it_is_given(project):
 
 
 async def test_answers_without_a_result_are_left_out_and_logged(project, caplog):
-    """The list holds results only; the log and the summary say why one is missing."""
-    project.add_answer("answer_1", b"")
+    """The list holds results only; the log and the summary say why one is missing, or counts as 0."""
+    project.add_answer("answer_1", b"\xff")
+    project.add_answer("answer_3", b"")
     results = await evaluate_task(**task_arguments(project))
     assert [result["answer_name"] for result in results] == ["answer_2.md"]
-    assert "is empty" in caplog.text
-    assert project.task_summary()["answer_1.md"]["status"] == "unscored"
+    assert "is not UTF-8" in caplog.text
+    assert "counts as 0 task=lake answer=answer_3.md reason=the agent gave an empty answer" in caplog.text
+    summary = project.task_summary()
+    assert summary["answer_1.md"]["status"] == "unscored"
+    assert (summary["answer_3.md"]["score"], summary["answer_3.md"]["status"]) == (0.0, "failed")
 
 
 async def test_a_missing_script_is_the_reason(project, caplog):

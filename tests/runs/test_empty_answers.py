@@ -1,0 +1,105 @@
+"""An empty answer counts 0, whichever way it came: file, import, ``answer`` or ``Scorer``."""
+
+import json
+import sys
+
+import pytest
+from projects import AGENT, TASK, call, entered, read_json
+from servers.judge_server import JudgeServer
+
+from mind2web2 import Judge, Score, Scorer
+from mind2web2.cli import main
+
+REASON = "the agent gave an empty answer"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Stand in a project with one task, whose first run has an answer."""
+    project = entered(tmp_path, monkeypatch)
+    project.add_script({"leaf": ("The lake is deep.", None)})
+    project.add_raw_script(
+        project.paths.find_script(TASK)
+        .path.read_text()
+        .replace("import asyncio", "TASK_DESCRIPTION = 'Deep?'\nimport asyncio")
+    )
+    project.add_answer("answer_1")
+    return project
+
+
+def by_file(project):
+    """Leave an empty file."""
+    project.add_answer("answer_2", b"")
+
+
+def by_blank_file(project):
+    """Leave a file of white space."""
+    project.add_answer("answer_2", b"\xef\xbb\xbf \r\n\t\n")
+
+
+def by_import(project):
+    """Import an empty answer."""
+    row = {"task_id": TASK, "run": 2, "answer": ""}
+    (project.root / "a.jsonl").write_text(json.dumps(row))
+    assert call(main, "answers", "import", AGENT, "a.jsonl").returncode == 0
+
+
+def by_agent(_project):
+    """Ask an agent that says nothing in its second run."""
+    words = f"{sys.executable} -c 'pass' {{question}}"
+    assert call(main, "answer", AGENT, "--command", words, "--runs", "2").returncode == 1
+
+
+@pytest.mark.parametrize("arrive", [by_file, by_blank_file, by_import, by_agent])
+def test_it_counts_zero_in_every_command(project, arrive):
+    """It is asked nothing about, the run succeeds, and the averages hold it."""
+    arrive(project)
+    with JudgeServer() as server:
+        judge = ("--judge_base_url", server.base_url)
+        told = call(main, "evaluate", AGENT, "--estimate", *judge)
+        assert f"Score 0 without a question: lake/answer_2.md: {REASON}" in told.stdout
+        run = call(main, "evaluate", AGENT, "--no_capture", *judge)
+        assert (run.returncode, run.stderr) == (0, "")
+        assert len(server.requests) == 2
+    entry = project.task_summary()["answer_2.md"]
+    assert (entry["score"], entry["status"], entry["reason"]) == (0.0, "failed", REASON)
+    assert read_json(project.results / "summary.json")["avg_score"] == 0.5
+    assert f"Score 0: answer_2.md: {REASON}" in call(main, "show", AGENT, TASK).stdout
+    checked = call(main, "verify-results", AGENT)
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.usefixtures("project")
+def test_a_scorer_counts_zero():
+    """Without asking the judge."""
+    with JudgeServer() as server, Scorer(judge=Judge("m", server.base_url, api_key="k")) as scorer:
+        found = scorer.score_sync(TASK, " \n")
+        assert isinstance(found, Score)
+        assert (found.score, found.result["reason"]) == (0.0, REASON)
+        assert server.requests == []
+
+
+def test_it_takes_the_place_of_an_earlier_result(project):
+    """Whose answer is no longer there; text that is written later is judged."""
+    project.add_answer("answer_2")
+    with JudgeServer() as server:
+        judge = ("--no_capture", "--judge_base_url", server.base_url)
+        assert call(main, "evaluate", AGENT, *judge).returncode == 0
+        project.add_answer("answer_2", b"")
+        assert call(main, "evaluate", AGENT, *judge).returncode == 0
+        assert project.task_summary()["answer_2.md"]["score"] == 0.0
+        assert "stale" not in call(main, "metrics", AGENT).stdout
+        project.add_answer("answer_2", "Other text.")
+        assert call(main, "evaluate", AGENT, *judge).returncode == 0
+        assert project.task_summary()["answer_2.md"]["score"] == 1.0
+
+
+def test_the_agent_is_asked_again_on_demand(project):
+    """An empty file is no answer to keep, as an empty run is none."""
+    by_file(project)
+    words = ("--command", f"{sys.executable} -c 'print(80)' {{question}}", "--runs", "2")
+    run = call(main, "answer", AGENT, *words)
+    assert (run.returncode, "lake/answer_2 empty" in run.stdout) == (1, True)
+    assert call(main, "answer", AGENT, *words, "--retry_failed").returncode == 0
+    assert (project.root / "answers/bot/lake/answer_2.md").read_text() == "80\n"
+    assert call(main, "validate", AGENT, "--num_runs", "2").returncode == 0

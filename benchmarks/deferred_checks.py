@@ -21,8 +21,8 @@ from measuring import show, title
 from slow_judge import SlowJudge
 
 from mind2web2 import LLMClient
-from mind2web2.judge.answer_client import AnswerJudge
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.scheduling import ExecutionOptions, execution_options
@@ -75,7 +75,7 @@ async def evaluate(
         with loaded_for_good():
             for number in range(runs + 1):
                 with JudgmentStore(folder / f"{options.sequential}_{number}_{FILE_NAME}") as store:
-                    judge = RecordedJudge(JudgeSettings("openai", "o4-mini"), client, store)
+                    judge = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
                     started = time.perf_counter()
                     await evaluate_once(script, judge, options)
                     took.append(time.perf_counter() - started)
@@ -86,9 +86,9 @@ async def evaluate(
     return statistics.median(took[1:]), requests
 
 
-async def evaluate_once(script: Path, judge: RecordedJudge, options: ExecutionOptions) -> None:
+async def evaluate_once(script: Path, judge: CachingJudge, options: ExecutionOptions) -> None:
     """Evaluate an answer from loading its script to its score."""
-    answer_judge = AnswerJudge(judge, "items", "answer_1.md", asyncio.Semaphore(200))
+    answer_judge = AnswerClient(judge, "items", "answer_1.md", asyncio.Semaphore(200))
     given: dict[str, Any] = dict.fromkeys(("agent_name", "answer_name", "cache", "semaphore"))
     with execution_options(options):
         summary = await load_eval_script(script)(

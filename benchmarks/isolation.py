@@ -19,7 +19,7 @@ from measuring import show, title
 from PIL import Image
 from processes import memory_bytes
 
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
@@ -124,7 +124,7 @@ async def evaluate(paths: PathConfig, load: Load, judge: InstantJudge, isolation
     """Evaluate everything as a run does, and return the seconds that it takes."""
     with JudgmentStore(None) as store:
         run = RunParts(
-            judge=RecordedJudge(JudgeSettings("openai", "o4-mini"), judge, store),
+            judge=CachingJudge(JudgeSettings("openai", "o4-mini"), judge, store),
             library=PageLibrary(),
             limits=DualSemaphore(asyncio.Semaphore(10), asyncio.Semaphore(10_000)),
             reuse=False,

@@ -17,9 +17,9 @@ from pathlib import Path
 from measuring import show, title
 from slow_judge import SlowJudge
 
-from mind2web2.judge.answer_client import AnswerJudge
-from mind2web2.judge.caching import RecordedJudge
-from mind2web2.judge.protocol import Subject
+from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore, judgment_key
 from mind2web2.llm_client import LLMClient
@@ -79,13 +79,13 @@ async def measure(url: str, folder: Path) -> None:
         for at_once in AT_ONCE:
             async with LLMClient("openai", is_async=True, base_url=url, api_key="none") as client:
                 with JudgmentStore(folder / f"{at_once}-{shown is None}" / FILE_NAME) as store:
-                    run = RecordedJudge(JudgeSettings("openai", "o4-mini"), client, store)
-                    judge = AnswerJudge(run, "overhead", "answer_1.md")
+                    run = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
+                    judge = AnswerClient(run, "overhead", "answer_1.md")
 
                     async def through_the_run(
-                        number: int, judge: AnswerJudge = judge, shown: PreparedPage | None = shown
+                        number: int, judge: AnswerClient = judge, shown: PreparedPage | None = shown
                     ) -> None:
-                        await judge.ask(question(number, shown), Subject("verify", node="leaf"), None)
+                        await judge.ask(question(number, shown), QuestionContext("verify", node="leaf"), None)
 
                     show(f"all of it, {at_once} at once", await processor_s(through_the_run, count, at_once))
         await parts(url, shown, count)

@@ -23,9 +23,9 @@ from measuring import title
 from PIL import Image
 
 from mind2web2 import CacheFileSys, Evaluator
-from mind2web2.judge.answer_client import AnswerJudge
-from mind2web2.judge.caching import RecordedJudge
-from mind2web2.judge.protocol import Subject
+from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
@@ -74,7 +74,7 @@ class Ledger:
         sys.stdout.flush()
 
 
-class NotingJudge(RecordedJudge):
+class NotingJudge(CachingJudge):
     """A run's judge that counts what it is asked: all of it, and without the second and third trials."""
 
     def __init__(self, settings: JudgeSettings, store: JudgmentStore, *, is_replay: bool) -> None:
@@ -82,7 +82,7 @@ class NotingJudge(RecordedJudge):
         self.all, self.first_trials = Ledger(), Ledger()
 
     async def judgment(
-        self, request: ChatRequest, subject: Subject, source: tuple[str, str], limit: Limit
+        self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limit: Limit
     ) -> Judgment:
         """Count, and answer."""
         self.all.note(request)
@@ -171,7 +171,7 @@ async def synthetic(judge: NotingJudge, folder: Path, page_chars: int, screensho
     evaluator = Evaluator()
     evaluator.initialize(
         "prefix",
-        client=AnswerJudge(judge, "prefix", "answer_1.md"),
+        client=AnswerClient(judge, "prefix", "answer_1.md"),
         task_description=prose(600, 100),
         answer=prose(5000, 101),
         global_cache=cache,

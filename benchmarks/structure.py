@@ -33,7 +33,7 @@ ROOMS_THAT_READ_RESULTS = {
     *("benchmark", "cli", "cluster", "judge_check", "runs", "scoring", "statistics", "viewer"),
 }
 NO_RESULTS = {"asked", "body", "environ", "given", "headers", "query_params", "settings"}
-JUDGES_WITH_A_STORE = ("CachingJudge", "RecordedJudge")
+JUDGES_WITH_A_STORE = ("CachingJudge", "CachingJudge")
 MIRROR = ("mirror", "push_all")
 PROBED = ("browser", "cache", "client", "judge", "library", "provider", "semaphore")
 URL = "https://www.example.org/page"

@@ -18,7 +18,7 @@ from measuring import show, title
 from processes import KIB
 from slow_judge import SlowJudge
 
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
@@ -99,10 +99,10 @@ class Watch:
 
 async def evaluate(
     paths: PathConfig, url: str, store: JudgmentStore, limit: int, watch: Watch
-) -> RecordedJudge:
+) -> CachingJudge:
     """Evaluate everything as a run does."""
     async with LLMClient("openai", is_async=True, base_url=url, api_key="none") as client:
-        judge = RecordedJudge(JudgeSettings("openai", "o4-mini"), client, store)
+        judge = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
         run = RunParts(
             judge=judge,
             library=PageLibrary(),
@@ -160,7 +160,7 @@ def main() -> None:
     )
 
 
-def client_words(judge: RecordedJudge) -> str:
+def client_words(judge: CachingJudge) -> str:
     """Return what slowed the run."""
     return judge.usage.slowdown.in_words() or "nothing slowed it down"
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import JudgmentMissingError
-from mind2web2.judge.caching import RecordedJudge
-from mind2web2.judge.protocol import Subject
+from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, JudgmentStore, judgment_key
 from mind2web2.judge.transfer import export_judgments
@@ -37,7 +37,7 @@ MODEL = "example-key"
 Question = tuple[str | None, ...]
 
 
-class KeyJudge(RecordedJudge):
+class KeyJudge(CachingJudge):
     """Answers from the answer key and stores each reply as a judgment of the model ``example-key``.
 
     Judgments carry the time when the key was written, so that recording again changes nothing else.
@@ -54,7 +54,7 @@ class KeyJudge(RecordedJudge):
     async def judgment(
         self,
         request: ChatRequest,
-        subject: Subject,
+        subject: QuestionContext,
         source: tuple[str, str],
         limit: Limit,  # noqa: ARG002
     ) -> Judgment:

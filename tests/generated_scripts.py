@@ -391,7 +391,7 @@ class RandomJudge:
         supported = random.Random(f"{self.seed} {question}").random() < 0.6
         return ChatReply(text="", value=BinaryEvalResult(reasoning=str(question), result=supported))
 
-    async def gate(self, subject, skip_reason):  # noqa: ARG002
+    async def record_skip_decision(self, subject, skip_reason):  # noqa: ARG002
         """Record nothing."""
         return skip_reason
 

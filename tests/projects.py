@@ -27,7 +27,7 @@ from key_variables import KEY_VARIABLES
 
 from mind2web2.cli import evaluate_main
 from mind2web2.judge.admission import DualSemaphore
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ClientProvider, as_provider
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
@@ -196,7 +196,7 @@ async def evaluate(
     with JudgmentStore(project.results / FILE_NAME) as store:
         provider = None if client is None else _as_provider(client)
         run = RunParts(
-            judge=RecordedJudge(settings, provider, store, overwrite=overwrite),
+            judge=CachingJudge(settings, provider, store, overwrite=overwrite),
             library=PageLibrary(),
             limits=DualSemaphore(asyncio.Semaphore(10), asyncio.Semaphore(llm_limit)),
             reuse=reuse,

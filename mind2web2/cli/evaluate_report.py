@@ -25,7 +25,7 @@ from mind2web2.cli.console import (
 )
 from mind2web2.cli.options import REPLAY
 from mind2web2.cli.settings import judge_server
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.limits import Budget
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.usage import RunUsage, TaskUsage
@@ -186,7 +186,7 @@ class RunReport:
     work: Sequence[TaskWork]
     outcomes: Sequence[AnswerOutcome]
     summary: Mapping[str, Any] | None
-    judge: RecordedJudge
+    judge: CachingJudge
     folders: RunFolders
     problems: Sequence[str]
     elapsed_s: float

@@ -33,7 +33,7 @@ from mind2web2.cli.settings import (
 )
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, StorageError, UsageError
 from mind2web2.judge.admission import Admission
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.limits import BATCH_CAUTION, Budget
 from mind2web2.judge.settings import JudgeSettings, keyed_part
 from mind2web2.judge.store import FILE_NAME, CheckRecord, JudgmentStore, last_check
@@ -174,7 +174,7 @@ async def _evaluate(
     batches = _open_batches(run, settings.model, store)
     with loading():
         client = judge_client(options, batches)
-        judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
+        judge = CachingJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
     captures = _captures(options, judge)
     checked = checked_under(options)
     roots = (run.folders.eval_results_root, paths_of(checked).eval_results_root)
@@ -243,7 +243,7 @@ async def _this_machine(
 
 @asynccontextmanager
 async def _cluster(
-    run: _Run, ray: Any, judge: RecordedJudge, judge_check: CheckRecord | None, store: JudgmentStore
+    run: _Run, ray: Any, judge: CachingJudge, judge_check: CheckRecord | None, store: JudgmentStore
 ) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
     """Open a Ray cluster, whose nodes evaluate the answers."""
     from mind2web2.cluster.engine import RayEngine
@@ -302,7 +302,7 @@ async def node_parts(
     with NodeStore(options.judgments) as store, loaded_for_good():
         budget = None if terms is None else LeasedBudget(terms, store.database)
         settings = judge_settings(options)
-        judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=budget)
+        judge = CachingJudge(settings, client, store, overwrite=options.overwrite, budget=budget)
         roots, network = paths_of(options).roots, network_of(options)
         captures = _captures(options, judge, ClusterCaptures)
         if isinstance(captures, ClusterCaptures):
@@ -319,7 +319,7 @@ async def node_parts(
 
 def _parts(
     options: argparse.Namespace,
-    judge: RecordedJudge,
+    judge: CachingJudge,
     captures: SharedCaptures | None,
     batches: BatchJobs | None,
     judge_check: CheckRecord | None,
@@ -417,7 +417,7 @@ def budget_of(options: argparse.Namespace) -> Budget | None:
     return Budget(options.max_cost, options.judge_model or DEFAULT_JUDGE_MODEL, *in_batch)
 
 
-def _keep_usage(run: _Run, judge: RecordedJudge) -> None:
+def _keep_usage(run: _Run, judge: CachingJudge) -> None:
     try:
         shard = run.options.shard
         write_usage(run.folders.agent_results, judge, None if shard is None else str(shard))
@@ -456,7 +456,7 @@ def _longest_block_s(options: argparse.Namespace) -> float:
 
 
 def _captures(
-    options: argparse.Namespace, judge: RecordedJudge, kind: type[SharedCaptures] = SharedCaptures
+    options: argparse.Namespace, judge: CachingJudge, kind: type[SharedCaptures] = SharedCaptures
 ) -> SharedCaptures | None:
     # A replay depends only on stored judgments and pages.
     if options.no_capture or options.llm_provider == REPLAY:

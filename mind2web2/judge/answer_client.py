@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from mind2web2.errors import ContextTooLongError, EvalScriptError, JudgeError, JudgmentMissingError
 from mind2web2.judge.asking import ask_within_limits
-from mind2web2.judge.protocol import CheckedLimit, Subject
+from mind2web2.judge.protocol import CheckedLimit, QuestionContext
 from mind2web2.judge.session import JudgeSession, cut_off_noted, unexpected
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, ServiceAnswer, judgment_key
@@ -24,7 +24,7 @@ from mind2web2.utils.api_misuse import script_api
 
 
 class RunJudging(Protocol):
-    """The run's judge as seen by one answer: ``RecordedJudge`` or its proxy in a script's process."""
+    """The run's judge as seen by one answer: ``CachingJudge`` or its proxy in a script's process."""
 
     @property
     def settings(self) -> JudgeSettings:
@@ -35,19 +35,19 @@ class RunJudging(Protocol):
         """Return the name of the judge's server."""
 
     async def judgment(
-        self, request: ChatRequest, subject: Subject, source: tuple[str, str], limit: Limit
+        self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limit: Limit
     ) -> Judgment:
-        """Return a judgment, as ``RecordedJudge.judgment`` promises."""
+        """Return a judgment, as ``CachingJudge.judgment`` promises."""
 
-    async def gate(
-        self, subject: Subject, source: tuple[str, str], ordinal: int, skip_reason: str | None
+    async def record_skip_decision(
+        self, subject: QuestionContext, source: tuple[str, str], ordinal: int, skip_reason: str | None
     ) -> str | None:
-        """Return why a verification is skipped, as ``RecordedJudge.gate`` promises."""
+        """Return why a verification is skipped, as ``CachingJudge.record_skip_decision`` promises."""
 
 
 @watching
 @script_api
-class AnswerJudge(JudgeSession, AsyncCalls):
+class AnswerClient(JudgeSession, AsyncCalls):
     """The client that one answer's script receives: the run's judge, whatever model the script names.
 
     Args:
@@ -86,13 +86,13 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         key = judgment_key(request, 0)
         self._own_requests[key] += 1
         with cut_off_noted(self, "a request of its own"):
-            subject = Subject("script", trial=self._own_requests[key])
+            subject = QuestionContext("script", trial=self._own_requests[key])
             return await ask_within_limits(self, request, subject, None)
 
     async def ask(
         self,
         request: ChatRequest,
-        subject: Subject,
+        subject: QuestionContext,
         limit: Limit | None,  # noqa: ARG002 (the run's own is entered)
     ) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
@@ -136,12 +136,12 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         """Send no more requests, for tasks that the script left running after its evaluation."""
         self._latch.fail(EvalScriptError("the evaluation is over"))
 
-    async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:
-        """Record or recall whether a verification is skipped, as ``Judge.gate`` promises."""
+    async def record_skip_decision(self, subject: QuestionContext, skip_reason: str | None) -> str | None:
+        """Record or recall whether a verification is skipped, as ``Judge.record_skip_decision`` promises."""
         same = (subject.node, subject.claim)
         self._gates[same] += 1
         try:
-            return await self._run.gate(subject, self._source, self._gates[same], skip_reason)
+            return await self._run.record_skip_decision(subject, self._source, self._gates[same], skip_reason)
         except JudgeError as error:
             raise self.fail(error) from error.__cause__
 

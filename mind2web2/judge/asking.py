@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from mind2web2.errors import ContextTooLongError, ImagesRefusedError, JudgmentMissingError
-from mind2web2.judge.protocol import Judge, Subject
+from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.llm_client.image_limits import with_fewer_images
 
@@ -23,7 +23,7 @@ async def ask_twice_if_declined(chat: ChatCall, request: ChatRequest, limit: Lim
 
 
 async def ask_within_limits(
-    judge: Judge, request: ChatRequest, subject: Subject, limit: Limit | None
+    judge: Judge, request: ChatRequest, subject: QuestionContext, limit: Limit | None
 ) -> ChatReply:
     """Send a script's own request, without the images that exceed the judge's limit.
 

@@ -24,7 +24,7 @@ from mind2web2.errors import (
 from mind2web2.judge.asking import ask_twice_if_declined
 from mind2web2.judge.circuit_breaker import CircuitBreaker
 from mind2web2.judge.limits import Budget, GuardedLimit, HeldLimit
-from mind2web2.judge.protocol import Subject
+from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgeIdentity, Judgment, JudgmentStore, gate_key, judgment_key
@@ -40,7 +40,7 @@ from mind2web2.utils.aio import loop_turn, to_the_end
 REPLAY_ENDPOINT = "replay"
 
 
-class RecordedJudge:
+class CachingJudge:
     """The judge of a whole run: stored judgments are reused, new ones are stored as they arrive.
 
     Args:
@@ -112,7 +112,7 @@ class RecordedJudge:
         return REPLAY_ENDPOINT if self._provider is None else self._provider.endpoint
 
     async def judgment(
-        self, request: ChatRequest, subject: Subject, source: tuple[str, str], limit: Limit
+        self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limit: Limit
     ) -> Judgment:
         """Return the stored judgment on a request, or request one and store it.
 
@@ -220,7 +220,7 @@ class RecordedJudge:
         self,
         provider: ChatProvider,
         request: ChatRequest,
-        subject: Subject,
+        subject: QuestionContext,
         source: tuple[str, str],
         limit: Limit,
     ) -> Judgment:
@@ -270,7 +270,9 @@ class RecordedJudge:
             trial=subject.trial,
         )
 
-    def _as_judgment(self, key: str, subject: Subject, source: tuple[str, str], **fields: Any) -> Judgment:
+    def _as_judgment(
+        self, key: str, subject: QuestionContext, source: tuple[str, str], **fields: Any
+    ) -> Judgment:
         return Judgment(
             key=key,
             **self.identity.model_dump(),
@@ -282,8 +284,8 @@ class RecordedJudge:
             **fields,
         )
 
-    async def gate(
-        self, subject: Subject, source: tuple[str, str], ordinal: int, skip_reason: str | None
+    async def record_skip_decision(
+        self, subject: QuestionContext, source: tuple[str, str], ordinal: int, skip_reason: str | None
     ) -> str | None:
         """Record whether a verification is skipped; in a replay, return the record."""
         settings = self.settings
@@ -329,7 +331,7 @@ async def _fits(judgment: Judgment, request: ChatRequest) -> bool:
     return request.check is None or await request.check(judgment.text) is None
 
 
-def _missing(subject: Subject, source: tuple[str, str]) -> str:
+def _missing(subject: QuestionContext, source: tuple[str, str]) -> str:
     about = f"claim {_shortened(subject.claim)!r}" if subject.claim else f"{subject.purpose} {subject.node!r}"
     page = f" on {subject.page}" if subject.page else ""
     return (

@@ -20,7 +20,7 @@ from mind2web2.errors import (
     JudgeOutputError,
 )
 from mind2web2.judge.asking import ask_twice_if_declined, ask_within_limits
-from mind2web2.judge.protocol import CheckedLimit, Judge, Subject
+from mind2web2.judge.protocol import CheckedLimit, Judge, QuestionContext
 from mind2web2.judge.session import JudgeSession, unexpected
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Usage
@@ -138,9 +138,9 @@ class ClientJudge(JudgeSession, AsyncCalls):
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer a request of the script's own."""
-        return await ask_within_limits(self, request, Subject("script"), limit)
+        return await ask_within_limits(self, request, QuestionContext("script"), limit)
 
-    async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
+    async def ask(self, request: ChatRequest, subject: QuestionContext, limit: Limit | None) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
         self._latch.check()
         checked = CheckedLimit(limit, self._latch.check)
@@ -159,7 +159,7 @@ class ClientJudge(JudgeSession, AsyncCalls):
         self._note_rejection(reply, subject)
         return reply
 
-    async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:  # noqa: ARG002
+    async def record_skip_decision(self, subject: QuestionContext, skip_reason: str | None) -> str | None:  # noqa: ARG002
         """Return the reason as it is: nothing is recorded."""
         return skip_reason
 

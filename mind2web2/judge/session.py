@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from mind2web2.errors import JudgeError, Mind2Web2Error
 from mind2web2.judge.ledger import JudgeLedger, Noted, Rejection
-from mind2web2.judge.protocol import Failure, Judge, Subject
+from mind2web2.judge.protocol import Failure, Judge, QuestionContext
 from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.llm_client.image_limits import NO_LIMIT, ImageLimit
 from mind2web2.scheduling import STOPPED, check_look, cut_off
@@ -64,7 +64,7 @@ class JudgeSession:
         """Add a note to the ledger."""
         getattr(self._ledger, kind).append(text)
 
-    def _note_rejection(self, reply: ChatReply, subject: Subject) -> None:
+    def _note_rejection(self, reply: ChatReply, subject: QuestionContext) -> None:
         if reply.declined is not None:
             self._ledger.rejections.append(Rejection(subject.node, subject.page, reply.declined))
 

@@ -20,8 +20,8 @@ from pydantic import BaseModel
 
 from mind2web2.capture.models import CaptureRecord, Trouble
 from mind2web2.errors import CacheMiss, JudgeOutputError, MachineError, Mind2Web2Error
-from mind2web2.judge.answer_client import AnswerJudge
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.store import CheckRecord, JudgeIdentity, JudgmentStore
 from mind2web2.judge.tokens import request_tokens
 from mind2web2.judge.usage import TaskUsage
@@ -146,7 +146,7 @@ class Checking:
     on_reply: Callable[[], object] = lambda: None
     library: PageLibrary = field(default_factory=PageLibrary)
 
-    async def of(self, judge: RecordedJudge) -> JudgeCheck:
+    async def of(self, judge: CachingJudge) -> JudgeCheck:
         """Ask a judge all cases at once, within the limit.
 
         Raises:
@@ -166,10 +166,10 @@ class Checking:
         )
 
     async def _outcome(
-        self, judge: RecordedJudge, pages: LabelledPages, case: LabelledClaim | LabelledForm
+        self, judge: CachingJudge, pages: LabelledPages, case: LabelledClaim | LabelledForm
     ) -> CaseOutcome:
         # Of its own for each case: after a failure a session asks nothing more.
-        session = AnswerJudge(judge, SOURCE, case.id, self.limit)
+        session = AnswerClient(judge, SOURCE, case.id, self.limit)
         context = EvaluationContext(
             judge=session,
             model=judge.settings.model,

@@ -24,8 +24,8 @@ from mind2web2.errors import (
     StorageError,
 )
 from mind2web2.judge.admission import DualSemaphore
-from mind2web2.judge.answer_client import AnswerJudge
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.ledger import JudgeLedger
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.store import CheckRecord
@@ -147,7 +147,7 @@ class RunParts:
         judge_check: the judge's last check on the labelled set, for the results.
     """
 
-    judge: RecordedJudge
+    judge: CachingJudge
     library: PageLibrary
     limits: DualSemaphore
     reuse: bool
@@ -500,7 +500,7 @@ async def _script_result(
             script_time.zone,
         )
         return await isolated_result(call, job.task_id, cache, side, run.isolation, logger)
-    judge = AnswerJudge(run.judge, job.task_id, job.answer.name, run.limits.llm)
+    judge = AnswerClient(run.judge, job.task_id, job.answer.name, run.limits.llm)
     recorder = InputRecorder(job.script_path)
 
     async def answer_service(request: ServiceRequest, ask: AskService) -> Any:

@@ -29,7 +29,7 @@ from mind2web2.utils.files import (
 from mind2web2.utils.text import natural_key
 
 if TYPE_CHECKING:
-    from mind2web2.judge.caching import RecordedJudge
+    from mind2web2.judge.caching import CachingJudge
 
 EDITED = "it was changed after it was written: its content does not match its checksum"
 
@@ -270,7 +270,7 @@ USAGE_NAME = "usage.json"
 _RUNS_KEPT = 200
 
 
-def write_usage(folder: Path, judge: RecordedJudge, shard: str | None = None) -> None:
+def write_usage(folder: Path, judge: CachingJudge, shard: str | None = None) -> None:
     """Add the run to ``usage.json``: the newest run by task, earlier ones as totals.
 
     Args:

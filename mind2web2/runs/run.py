@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 from mind2web2.capture.models import CaptureSettings
 from mind2web2.errors import CacheReadError, Mind2Web2Error, ResultWriteError, StorageError, UsageError
 from mind2web2.judge.admission import DualSemaphore
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import as_provider
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
@@ -384,7 +384,7 @@ async def evaluate_task(
     folders = _TaskFolders(agent_name, Path(cache_dir), Path(output_dir))
     work = _task_work(Path(answer_dir), check_name("agent", agent_name), check_name("task", task_id), script)
     with JudgmentStore(folders.agent_results / FILE_NAME) as store:
-        judge = RecordedJudge(
+        judge = CachingJudge(
             JudgeSettings("client", DEFAULT_JUDGE_MODEL), as_provider(client), store, overwrite=overwrite
         )
         captures = SharedCaptures.of_run(CaptureSettings(), DEFAULT_PAGE_LIMIT, judge.check_reachable)

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.admission import DualSemaphore
-from mind2web2.judge.caching import REPLAY_ENDPOINT, RecordedJudge
+from mind2web2.judge.caching import REPLAY_ENDPOINT, CachingJudge
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay, source_of
@@ -295,7 +295,7 @@ def _parts(
     variables = {name: os.environ[name] for name in made_from.inputs.variables if name in os.environ}
     isolation = Isolation(network=NetworkSettings(allow_private_network=is_private), variables=variables)
     return RunParts(
-        judge=RecordedJudge(settings, None, store),
+        judge=CachingJudge(settings, None, store),
         library=library,
         limits=limits,
         reuse=False,

@@ -33,7 +33,7 @@ from mind2web2.errors import (
     UsageError,
 )
 from mind2web2.judge.admission import DualSemaphore
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ScriptedClient, as_provider
 from mind2web2.judge.limits import Budget
 from mind2web2.judge.settings import JudgeSettings
@@ -444,7 +444,7 @@ class Scorer:
             else:
                 provider = await exits.enter_async_context(_llm_client(given))
             budget = None if self._max_cost is None else Budget(self._max_cost, given.model)
-            judge = RecordedJudge(
+            judge = CachingJudge(
                 JudgeSettings(
                     provider="client" if given.client is not None else given.provider,
                     model=given.model,
@@ -479,7 +479,7 @@ class Scorer:
             turns = asyncio.Semaphore(self._max_answers)
             return _Parts(run, pages, turns, exits.pop_all())
 
-    def _captures(self, judge: RecordedJudge) -> SharedCaptures | None:
+    def _captures(self, judge: CachingJudge) -> SharedCaptures | None:
         if self._missing_pages == "unavailable":
             return None
         if self._missing_pages == "no_score":

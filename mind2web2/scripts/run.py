@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
 from mind2web2.judge.admission import DualSemaphore
-from mind2web2.judge.answer_client import AnswerJudge
+from mind2web2.judge.answer_client import AnswerClient
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.scheduling import STOPPED, EvaluateAnswer, ScriptBlockedError, blocks_noted, stop_script
@@ -178,7 +178,7 @@ class ScriptCall:
 
 async def script_result(
     call: ScriptCall,
-    judge: AnswerJudge,
+    judge: AnswerClient,
     cache: AnswerCache,
     logger: logging.Logger,
     timeout_s: float | None,
@@ -210,7 +210,7 @@ async def script_result(
 
 async def _loaded_and_run(
     call: ScriptCall,
-    judge: AnswerJudge,
+    judge: AnswerClient,
     cache: AnswerCache,
     logger: logging.Logger,
     timeout_s: float | None,

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
-from mind2web2.judge.protocol import Subject
+from mind2web2.judge.protocol import QuestionContext
 from mind2web2.pages.captures import PreparedPage
 from mind2web2.prompts import flags_of
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED, Evidence, PageCheck, Vote, outcome, trials_needed
@@ -180,7 +180,7 @@ class ClaimJudging:
         self, verification: Verification, page: PreparedPage | None, trial: int, others_may_decide: bool
     ) -> tuple[Vote, PreparedPage | None]:
         context = self._context
-        subject = Subject(
+        subject = QuestionContext(
             "verify",
             node=verification.node_id,
             claim=verification.claim,

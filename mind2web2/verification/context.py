@@ -18,7 +18,7 @@ from mind2web2.errors import (
     MachineError,
     Mind2Web2Error,
 )
-from mind2web2.judge.protocol import Judge, Subject
+from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message
 from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.pages.captures import (
@@ -145,7 +145,7 @@ class EvaluationContext:
         template: type[Template],
         page: PreparedPage | None,
         messages: Callable[[PreparedPage | None], Sequence[Message]],
-        subject: Subject,
+        subject: QuestionContext,
         *,
         others_may_decide: bool = False,
     ) -> Answered[Template]:

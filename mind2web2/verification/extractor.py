@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mind2web2.errors import CaptureError
 from mind2web2.judge.client_judge import as_judge
-from mind2web2.judge.protocol import Judge, Subject
+from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.judge.session import cut_off_noted
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.pages.captures import PageCache, PageCapture, PreparedPage, SharedCaptures
@@ -164,7 +164,7 @@ class Extractor(ScriptAccess):
                 lambda shown: extraction_messages(
                     context.task, context.answer, shown, prompt, additional_instruction
                 ),
-                Subject("extract", node=name, page=url),
+                QuestionContext("extract", node=name, page=url),
             )
         record = ExtractionRecord(
             name=name,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from mind2web2.errors import MachineError, Mind2Web2Error
-from mind2web2.judge.protocol import Subject
+from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.session import cut_off_noted
 from mind2web2.prompts import encodable
 from mind2web2.rubric.node import VerificationNode
@@ -217,8 +217,8 @@ class Verifier(ScriptAccess):
     async def _gate(self, verification: Verification, reason: str | None) -> str | None:
         if len(self._asking_tasks) == 1:
             return reason
-        subject = Subject("verify", node=verification.node_id, claim=verification.claim)
-        return await self._context.judge.gate(subject, reason)
+        subject = QuestionContext("verify", node=verification.node_id, claim=verification.claim)
+        return await self._context.judge.record_skip_decision(subject, reason)
 
     def _skip(self, verification: Verification, node: VerificationNode | None, reason: str) -> bool:
         if node is not None:

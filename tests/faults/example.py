@@ -12,7 +12,7 @@ from typing import Any
 from projects import REPOSITORY
 from servers.recorded_replies import RECORDED
 
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
@@ -44,13 +44,13 @@ async def evaluate_example(
 ) -> list[AnswerOutcome]:
     """Evaluate the nine answers as the command does and return what became of them."""
     with JudgmentStore(results / AGENT / FILE_NAME) as store:
-        return await _evaluate(RecordedJudge(SETTINGS, provider, store), results, manner, library)
+        return await _evaluate(CachingJudge(SETTINGS, provider, store), results, manner, library)
 
 
 async def undisturbed_trees(results: Path, library: PageLibrary) -> dict[Name, Any]:
     """Return each answer's tree as the recorded judgments give it."""
     with open_for_replay(RECORDED) as store:
-        judge = RecordedJudge(JudgeSettings("replay", "example-key"), None, store)
+        judge = CachingJudge(JudgeSettings("replay", "example-key"), None, store)
         outcomes = await _evaluate(judge, results, Manner(), library)
     missing = [
         f"{'/'.join(name_of(outcome))}: {outcome.reason}" for outcome in outcomes if not outcome.result
@@ -69,7 +69,7 @@ async def undisturbed_trees(results: Path, library: PageLibrary) -> dict[Name, A
 
 
 async def _evaluate(
-    judge: RecordedJudge, results: Path, manner: Manner, library: PageLibrary
+    judge: CachingJudge, results: Path, manner: Manner, library: PageLibrary
 ) -> list[AnswerOutcome]:
     paths = PathConfig(REPOSITORY)
     run = RunParts(

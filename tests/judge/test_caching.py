@@ -20,10 +20,10 @@ from mind2web2.errors import (
     JudgmentMissingError,
     JudgmentStoreError,
 )
-from mind2web2.judge.answer_client import AnswerJudge
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.ledger import Rejection
-from mind2web2.judge.protocol import Subject
+from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
@@ -85,12 +85,12 @@ def question(text="Is it so?", template=Verdict):
 
 def subject(trial=1, node="leaf"):
     """Return the subject of a question."""
-    return Subject("verify", node=node, claim="It is so.", page="https://a.example/x", trial=trial)
+    return QuestionContext("verify", node=node, claim="It is so.", page="https://a.example/x", trial=trial)
 
 
 def answer_judge(run, limit=None):
     """Return the judge of one answer."""
-    return AnswerJudge(run, "task", "answer_1.md", limit)
+    return AnswerClient(run, "task", "answer_1.md", limit)
 
 
 @pytest.fixture
@@ -103,10 +103,10 @@ def store(tmp_path):
 async def test_a_question_is_asked_once_and_kept_with_all_about_it(store):
     """The second time the stored judgment answers, in this run or a later one."""
     provider = Provider(lambda _: verdict(served_model="gpt-4o-2024", system_fingerprint="fp", attempts=2))
-    run = RecordedJudge(SETTINGS, provider, store)
+    run = CachingJudge(SETTINGS, provider, store)
     first = await answer_judge(run).ask(question(), subject(), None)
     again = await answer_judge(run).ask(question(), subject(), None)
-    later = await answer_judge(RecordedJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
+    later = await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
     assert first == again == later
     assert first.value == Verdict()
     assert len(provider.requests) == 1
@@ -154,7 +154,7 @@ async def test_another_judge_is_asked_again(store, changed):
     """Judgments belong to one model and its parameters."""
     provider = Provider()
     for settings in (SETTINGS, changed):
-        await answer_judge(RecordedJudge(settings, provider, store)).ask(question(), subject(), None)
+        await answer_judge(CachingJudge(settings, provider, store)).ask(question(), subject(), None)
     assert len(provider.requests) == 2
 
 
@@ -162,7 +162,7 @@ async def test_equal_questions_at_the_same_time_are_asked_once(store):
     """Two answers wait for one reply; each counts it as a judgment of its own."""
     provider = Provider()
     provider.gate.clear()
-    run = RecordedJudge(SETTINGS, provider, store)
+    run = CachingJudge(SETTINGS, provider, store)
     judges = [answer_judge(run), answer_judge(run)]
     asking = [asyncio.ensure_future(judge.ask(question(), subject(), None)) for judge in judges]
     await provider.arrived.wait()
@@ -176,7 +176,7 @@ async def test_a_caller_that_waits_for_a_cancelled_one_asks_itself(store):
     """The first caller was cancelled; the second does not fail with it."""
     provider = Provider()
     provider.gate.clear()
-    run = RecordedJudge(SETTINGS, provider, store)
+    run = CachingJudge(SETTINGS, provider, store)
     first = asyncio.ensure_future(answer_judge(run).ask(question(), subject(), None))
     await provider.arrived.wait()
     second = asyncio.ensure_future(answer_judge(run).ask(question(), subject(), None))
@@ -189,9 +189,9 @@ async def test_a_caller_that_waits_for_a_cancelled_one_asks_itself(store):
 
 async def test_overwrite_asks_each_question_once_more(store):
     """Within the run the new judgment is reused, and it takes the old one's place."""
-    await answer_judge(RecordedJudge(SETTINGS, Provider(), store)).ask(question(), subject(), None)
+    await answer_judge(CachingJudge(SETTINGS, Provider(), store)).ask(question(), subject(), None)
     provider = Provider(lambda _: verdict(result=False))
-    run = RecordedJudge(SETTINGS, provider, store, overwrite=True)
+    run = CachingJudge(SETTINGS, provider, store, overwrite=True)
     for _ in range(3):
         reply = await answer_judge(run).ask(question(), subject(), None)
         assert reply.value.result is False
@@ -203,10 +203,10 @@ async def test_another_server_is_asked_again(store):
     """Two servers may call different models by one name; a replay is of one of them."""
     for endpoint, result in (("a", True), ("b", False)):
         provider = Provider(lambda _, result=result: verdict(result), endpoint)
-        await answer_judge(RecordedJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
+        await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
         assert len(provider.requests) == 1
     for endpoint, result in (("a", True), ("b", False)):
-        replay = RecordedJudge(replace(SETTINGS, replayed_endpoint=endpoint), None, store)
+        replay = CachingJudge(replace(SETTINGS, replayed_endpoint=endpoint), None, store)
         assert replay.endpoint == "replay"
         reply = await answer_judge(replay).ask(question(), subject(), None)
         assert reply.value.result is result
@@ -226,16 +226,16 @@ async def test_skips_are_recorded_for_each_judge(store, other):
     reasons = {SETTINGS: None, other: "not judged, because 'gate' failed"}
     place = (subject(), ("task", "answer_1.md"), 1)
     for settings, reason in reasons.items():
-        assert await RecordedJudge(settings, Provider(), store).gate(*place, reason) == reason
+        assert await CachingJudge(settings, Provider(), store).record_skip_decision(*place, reason) == reason
     for settings, reason in reasons.items():
-        replay = RecordedJudge(replace(settings, replayed_endpoint=Provider().endpoint), None, store)
+        replay = CachingJudge(replace(settings, replayed_endpoint=Provider().endpoint), None, store)
         for seen_now in reasons.values():
-            assert await replay.gate(*place, seen_now) == reason
+            assert await replay.record_skip_decision(*place, seen_now) == reason
 
 
 async def test_a_replay_without_the_judgment_fails_clearly(store):
     """One line with claim, page, node, trial and answer; permanent for a script's own request."""
-    judge = answer_judge(RecordedJudge(SETTINGS, None, store))
+    judge = answer_judge(CachingJudge(SETTINGS, None, store))
     with pytest.raises(JudgmentMissingError) as caught:
         await judge.ask(question(), subject(trial=2), None)
     for part in ("'It is so.'", "https://a.example/x", "'leaf'", "trial 2", "task/answer_1.md"):
@@ -248,19 +248,19 @@ async def test_a_replay_without_the_judgment_fails_clearly(store):
 
 async def test_a_missing_extraction_is_named(store):
     """It has no claim; a long claim is shortened."""
-    judge = answer_judge(RecordedJudge(SETTINGS, None, store))
+    judge = answer_judge(CachingJudge(SETTINGS, None, store))
     with pytest.raises(JudgmentMissingError, match="no stored judgment on extract 'facts' "):
-        await judge.ask(question(), Subject("extract", node="facts"), None)
-    judge = answer_judge(RecordedJudge(SETTINGS, None, store))
+        await judge.ask(question(), QuestionContext("extract", node="facts"), None)
+    judge = answer_judge(CachingJudge(SETTINGS, None, store))
     with pytest.raises(JudgmentMissingError) as caught:
-        await judge.ask(question(), Subject("verify", node="leaf", claim="so " * 500), None)
+        await judge.ask(question(), QuestionContext("verify", node="leaf", claim="so " * 500), None)
     assert len(str(caught.value)) < 300
 
 
 async def test_declined_once_is_asked_again(store):
     """The second reply counts, and the cost of both."""
     replies = iter([declined(), verdict()])
-    judge = answer_judge(RecordedJudge(SETTINGS, Provider(lambda _: next(replies)), store))
+    judge = answer_judge(CachingJudge(SETTINGS, Provider(lambda _: next(replies)), store))
     reply = await judge.ask(question(), subject(), None)
     assert (reply.value, reply.declined, reply.attempts) == (Verdict(), None, 2)
     assert judge.ledger.usage.input_tokens == 2 * USAGE.input_tokens
@@ -272,7 +272,7 @@ async def test_declined_twice_is_a_judgment_of_its_own(store):
     provider = Provider(lambda _: declined())
     ledgers = []
     for _ in range(2):
-        judge = answer_judge(RecordedJudge(SETTINGS, provider, store))
+        judge = answer_judge(CachingJudge(SETTINGS, provider, store))
         reply = await judge.ask(question(), subject(), None)
         assert (reply.value, reply.declined) == (None, "not this")
         assert judge.failure is None
@@ -290,7 +290,7 @@ async def test_too_long_is_kept_too(store):
 
     provider = Provider(too_long)
     for _ in range(2):
-        judge = answer_judge(RecordedJudge(SETTINGS, provider, store))
+        judge = answer_judge(CachingJudge(SETTINGS, provider, store))
         with pytest.raises(ContextTooLongError, match="too long"):
             await judge.ask(question(), subject(), None)
         assert judge.failure is None
@@ -302,7 +302,7 @@ async def test_a_ledger_is_the_same_from_stored_judgments(store):
     ledgers = []
     provider = Provider()
     for _ in range(2):
-        judge = answer_judge(RecordedJudge(SETTINGS, provider, store))
+        judge = answer_judge(CachingJudge(SETTINGS, provider, store))
         for text in ("a", "b"):
             await judge.ask(question(text), subject(), None)
         ledgers.append(judge.ledger)
@@ -328,7 +328,7 @@ async def test_after_a_failure_nothing_more_is_asked_for_the_answer(store, error
         return verdict()
 
     provider = Provider(fail)
-    run = RecordedJudge(SETTINGS, provider, store)
+    run = CachingJudge(SETTINGS, provider, store)
     judge, other = answer_judge(run), answer_judge(run)
     with pytest.raises(kind, match=words) as caught:
         await judge.ask(question("bad"), subject(), None)
@@ -349,7 +349,7 @@ async def test_questions_that_wait_for_their_turn_are_not_sent_after_a_failure(s
 
     provider = Provider(fail)
     limit = asyncio.Semaphore(1)
-    judge = answer_judge(RecordedJudge(SETTINGS, provider, store), limit)
+    judge = answer_judge(CachingJudge(SETTINGS, provider, store), limit)
     asking = [judge.ask(question(text), subject(), None) for text in "abcde"]
     outcomes = await asyncio.gather(*asking, return_exceptions=True)
     assert all(isinstance(outcome, JudgeError) for outcome in outcomes)
@@ -363,7 +363,7 @@ async def test_a_reply_that_cannot_be_kept_decides_nothing(store):
     connection = sqlite3.connect(store.path)
     connection.execute("DROP TABLE judgments")
     connection.close()
-    judge = answer_judge(RecordedJudge(SETTINGS, Provider(), store))
+    judge = answer_judge(CachingJudge(SETTINGS, Provider(), store))
     with pytest.raises(JudgmentStoreError, match=r"judgments\.sqlite3 cannot be used"):
         await judge.ask(question(), subject(), None)
     assert isinstance(judge.failure, JudgmentStoreError)
@@ -386,7 +386,7 @@ def limit_file_size():
 async def test_a_reply_that_a_full_disk_refuses_is_written_once_there_is_room(store, limit_file_size):
     """Until then no more requests are sent; the error names the file and the cure."""
     provider = Provider(lambda text: ChatReply(text=text * 9000))
-    run = RecordedJudge(SETTINGS, provider, store)
+    run = CachingJudge(SETTINGS, provider, store)
     limit_file_size(2000)
     for text in "ab":
         with pytest.raises(JudgmentStoreError, match=r"judgments\.sqlite3 cannot be used: .*room"):
@@ -409,7 +409,7 @@ async def test_a_paid_reply_is_stored_although_its_caller_is_cancelled(tmp_path)
             await super().put(judgment)
 
     with Watched(tmp_path / "judgments.sqlite3") as store:
-        run = RecordedJudge(SETTINGS, Provider(), store)
+        run = CachingJudge(SETTINGS, Provider(), store)
         asking = asyncio.create_task(answer_judge(run).ask(question(), subject(), None))
         await writing.wait()
         asking.cancel()
@@ -435,7 +435,7 @@ async def test_a_request_is_in_flight_until_its_reply_is_stored(tmp_path):
 
     provider = Provider(reply)
     with Counted(tmp_path / "judgments.sqlite3") as store:
-        judge = answer_judge(RecordedJudge(SETTINGS, provider, store), limit)
+        judge = answer_judge(CachingJudge(SETTINGS, provider, store), limit)
         asking = [judge.ask(question(text), subject(), None) for text in "abcdef"]
         await asyncio.gather(*asking, return_exceptions=True)
         assert (store.stored, max(unstored), provider.texts["c"]) == (6, 2, 2)
@@ -446,13 +446,13 @@ async def test_a_request_is_in_flight_until_its_reply_is_stored(tmp_path):
 async def test_a_stored_text_that_does_not_fit_is_no_verdict(store):
     """A replay fails with a clear error; a judge is asked again."""
     provider = Provider()
-    await answer_judge(RecordedJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
+    await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
     [kept] = store.all()
     await store.put(kept.model_copy(update={"text": '{"result": "perhaps"}'}))
-    judge = answer_judge(RecordedJudge(SETTINGS, None, store))
+    judge = answer_judge(CachingJudge(SETTINGS, None, store))
     with pytest.raises(JudgmentMissingError, match="does not fill Verdict; run with --overwrite"):
         await judge.ask(question(), subject(), None)
-    reply = await answer_judge(RecordedJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
+    reply = await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
     assert (reply.value, len(provider.requests)) == (Verdict(), 2)
     assert [again.text for again in store.all()] == [kept.text]
 
@@ -460,7 +460,7 @@ async def test_a_stored_text_that_does_not_fit_is_no_verdict(store):
 async def test_a_scripts_own_requests_are_kept_too(store):
     """They come as text or as the class asked for, with the tokens on request."""
     replies = {"text": ChatReply(text="Zürich", usage=USAGE), "class": verdict()}
-    run = RecordedJudge(SETTINGS, Provider(lambda text: replies[text]), store)
+    run = CachingJudge(SETTINGS, Provider(lambda text: replies[text]), store)
     for judge in (answer_judge(run), answer_judge(run)):
         text = await judge.async_response(
             model="o9", messages=[{"role": "user", "content": "text"}], count_token=True
@@ -480,7 +480,7 @@ async def test_a_scripts_own_requests_are_kept_too(store):
 async def test_the_same_request_of_a_script_again_is_another_trial(store):
     """A script that takes votes of its own gets independent ones, and the same ones when run again."""
     replies = iter("abc")
-    run = RecordedJudge(SETTINGS, Provider(lambda _: ChatReply(text=next(replies))), store)
+    run = CachingJudge(SETTINGS, Provider(lambda _: ChatReply(text=next(replies))), store)
     for _ in range(2):
         judge = answer_judge(run)
         messages = [{"role": "user", "content": "x"}]
@@ -494,7 +494,7 @@ async def test_the_same_request_of_a_script_again_is_another_trial(store):
 async def test_a_synchronous_request_of_a_script_is_refused(store):
     """It would hold up the whole run (eval-scripts.md)."""
     with pytest.raises(ValueError, match="this client is asynchronous"):
-        answer_judge(RecordedJudge(SETTINGS, Provider(), store)).response(model="o9", messages=[])
+        answer_judge(CachingJudge(SETTINGS, Provider(), store)).response(model="o9", messages=[])
 
 
 async def test_a_scripts_own_request_fails_like_any_other(store):
@@ -503,7 +503,7 @@ async def test_a_scripts_own_request_fails_like_any_other(store):
     def too_long(_):
         raise ContextTooLongError("too long")
 
-    judge = answer_judge(RecordedJudge(SETTINGS, Provider(too_long), store))
+    judge = answer_judge(CachingJudge(SETTINGS, Provider(too_long), store))
     with pytest.raises(ContextTooLongError):
         await judge.async_response(model="o9", messages=[{"role": "user", "content": "x"}])
     assert isinstance(judge.failure, ContextTooLongError)

@@ -12,9 +12,9 @@ from servers.judge_server import VERDICT, JudgeServer, context_too_long, prompt_
 
 from mind2web2.cli import evaluate_main
 from mind2web2.errors import JudgeError
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.limits import Budget
-from mind2web2.judge.protocol import Subject
+from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
@@ -36,7 +36,7 @@ async def judge_at(server, budget=None):
         async with LLMClient(
             "openai", True, base_url=server.base_url, api_key="key", retry=QUICK_RETRY
         ) as client:
-            yield RecordedJudge(JudgeSettings("openai", "o4-mini"), client, store, budget=budget)
+            yield CachingJudge(JudgeSettings("openai", "o4-mini"), client, store, budget=budget)
 
 
 async def failure_of(run, number, words="", limit=None):
@@ -44,7 +44,7 @@ async def failure_of(run, number, words="", limit=None):
     request = replace(REQUEST, messages=[{"role": "user", "content": f"{words} Is it {number}?"}])
     source = ("lake", f"answer_{number}.md")
     try:
-        await run.judgment(request, Subject("verify"), source, limit or asyncio.Semaphore())
+        await run.judgment(request, QuestionContext("verify"), source, limit or asyncio.Semaphore())
     except JudgeError as error:
         return str(error)
     return None

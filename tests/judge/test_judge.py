@@ -16,11 +16,11 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.client_judge import ClientProvider, as_judge, as_provider
 from mind2web2.judge.ledger import Rejection
-from mind2web2.judge.protocol import Subject
+from mind2web2.judge.protocol import QuestionContext
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.verification.verifier import BinaryEvalResult
 
-SUBJECT = Subject("verify", node="leaf", claim="claim", page="https://lake.example")
+SUBJECT = QuestionContext("verify", node="leaf", claim="claim", page="https://lake.example")
 MESSAGES = [{"role": "system", "content": "judge"}, {"role": "user", "content": "claim"}]
 VERDICT = ChatRequest(model="judge-1", messages=MESSAGES, template=BinaryEvalResult)
 TEXT = ChatRequest(model="judge-1", messages=MESSAGES)

@@ -12,10 +12,10 @@ from projects import QUICK_RETRY
 from servers.judge_server import JudgeServer, status
 
 from mind2web2.errors import BudgetReachedError, UsageError
-from mind2web2.judge.answer_client import AnswerJudge
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.limits import BATCH_CAUTION, Budget
-from mind2web2.judge.protocol import Subject
+from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.tokens import PART_SIZE_PX, request_tokens, text_tokens
@@ -247,9 +247,9 @@ async def outcomes(run, count, limit=None):
     """Ask many questions at once, each for an answer of its own, and count the outcomes."""
 
     async def ask(number):
-        judge = AnswerJudge(run, "task", f"answer_{number}.md", limit)
+        judge = AnswerClient(run, "task", f"answer_{number}.md", limit)
         try:
-            await judge.ask(question(f"Is {number} so?"), Subject("verify", node="leaf"), None)
+            await judge.ask(question(f"Is {number} so?"), QuestionContext("verify", node="leaf"), None)
         except BudgetReachedError:
             assert isinstance(judge.failure, BudgetReachedError)
             return "refused"
@@ -261,7 +261,7 @@ async def outcomes(run, count, limit=None):
 async def test_many_at_once_exceed_the_budget_by_a_request_at_most(store):
     """Two hundred in flight, with replies of unknown length."""
     provider, budget = Provider(), Budget(20, MODEL)
-    run = RecordedJudge(JudgeSettings("openai", MODEL), provider, store, budget=budget)
+    run = CachingJudge(JudgeSettings("openai", MODEL), provider, store, budget=budget)
     found = await outcomes(run, 600, asyncio.Semaphore(200))
     assert set(found) == {"answered", "refused"}
     assert budget.spent_usd == pytest.approx(provider.cost_usd)
@@ -276,7 +276,7 @@ async def test_a_server_far_dearer_than_expected_does_not_exceed_the_budget(stor
     with JudgeServer("so", input_tokens=20_000, cached_tokens=0, output_tokens=2000) as server:
         async with LLMClient("openai", is_async=True, base_url=server.base_url, api_key="x") as client:
             budget = Budget(30.5 * price, MODEL)
-            run = RecordedJudge(JudgeSettings("openai", MODEL), client, store, budget=budget)
+            run = CachingJudge(JudgeSettings("openai", MODEL), client, store, budget=budget)
             found = await outcomes(run, 200)
         assert found == {"answered": 30, "refused": 170}
         assert len(server.calls) == 30
@@ -290,7 +290,7 @@ async def test_waiting_retries_hold_neither_permit_nor_dollars(store):
         client = LLMClient("openai", is_async=True, base_url=server.base_url, api_key="x", retry=QUICK_RETRY)
         async with client:
             budget = taught(3.4 * PRICE_USD)
-            run = RecordedJudge(JudgeSettings("openai", MODEL), client, store, budget=budget)
+            run = CachingJudge(JudgeSettings("openai", MODEL), client, store, budget=budget)
             found = await outcomes(run, 6, asyncio.Semaphore(1))
     assert found == {"answered": 3, "refused": 3}
     assert len(server.calls) == 6

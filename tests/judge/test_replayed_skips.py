@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from evaluations import started
 
-from mind2web2.judge.answer_client import AnswerJudge
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ClientProvider
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
@@ -25,7 +25,7 @@ class ByClaim:
 
 async def statuses(judge, *, gate_decides_first):
     """Verify a gate and a dependent leaf concurrently, either of them first."""
-    evaluator = started(AnswerJudge(judge, "lake", "answer_1.md"))
+    evaluator = started(AnswerClient(judge, "lake", "answer_1.md"))
     gate, dependent = (evaluator.add_leaf(name, name) for name in ("gate", "dependent"))
     go_on = asyncio.Event()
 
@@ -48,18 +48,18 @@ async def statuses(judge, *, gate_decides_first):
 async def test_a_replay_makes_the_skips_of_the_run(gate_decides_first, expected):
     """Whichever of the two happens to be decided first this time."""
     with JudgmentStore(None) as store:
-        live = RecordedJudge(SETTINGS, ClientProvider(ByClaim()), store)
+        live = CachingJudge(SETTINGS, ClientProvider(ByClaim()), store)
         assert await statuses(live, gate_decides_first=gate_decides_first) == expected
         for order in (True, False):
-            replay = RecordedJudge(SETTINGS, None, store)
+            replay = CachingJudge(SETTINGS, None, store)
             assert await statuses(replay, gate_decides_first=order) == expected
 
 
 async def test_sequential_verifications_need_no_record():
     """It is the same in every run."""
     with JudgmentStore(None) as store:
-        judge = RecordedJudge(SETTINGS, ClientProvider(ByClaim()), store)
-        evaluator = started(AnswerJudge(judge, "lake", "answer_1.md"))
+        judge = CachingJudge(SETTINGS, ClientProvider(ByClaim()), store)
+        evaluator = started(AnswerClient(judge, "lake", "answer_1.md"))
         gate, dependent = (evaluator.add_leaf(name, name) for name in ("gate", "dependent"))
         await evaluator.verify("wrong claim", gate)
         await evaluator.verify("claim", dependent, extra_prerequisites=[gate])

@@ -12,7 +12,7 @@ from servers.judge_server import content, image_urls, prompt_text, status
 from servers.labelled_judge import labelled_judge
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ClientProvider
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
@@ -222,7 +222,7 @@ def test_a_check_belongs_to_all_parameters_of_its_judge():
     """Also to those of --judge_extra_body that can change replies."""
     settings = JudgeSettings("openai", "m", 0.5, "low", max_images=1, extra_body='{"top_k": 1, "user": "me"}')
     with JudgmentStore(None) as store:
-        identity = RecordedJudge(settings, ClientProvider(ScriptedJudge()), store).identity
+        identity = CachingJudge(settings, ClientProvider(ScriptedJudge()), store).identity
     given = identity.model_dump(exclude={"endpoint"})
     assert given == {
         "model": "m",

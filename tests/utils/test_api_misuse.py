@@ -43,7 +43,9 @@ MISUSES = {
     "create_evaluator(client=client)": "calls create_evaluator in line 24",
     "VerificationNode(id='a', desc='d', critcal=True)": "calls VerificationNode.__init__ in line 24 with "
     "arguments that it does not take: unknown keyword 'critcal': did you mean 'critical'?",
-    "await client.chat.completions.create(model='m', messages=[])": "AnswerJudge.chat.completions in line 24",
+    "await client.chat.completions.create(model='m', messages=[])": (
+        "AnswerClient.chat.completions in line 24"
+    ),
     "await evaluator.batch_verify([('c', None, leaf)])": "gives batch_verify an item of 3 parts: expected "
     "(claim, sources, node, additional_instruction)",
     "await evaluator.batch_verify(['c'])": "gives batch_verify an item of a str",

@@ -11,8 +11,8 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys
 from mind2web2.errors import CaptureError, JudgmentMissingError
-from mind2web2.judge.answer_client import AnswerJudge
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ClientProvider
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
@@ -178,11 +178,11 @@ async def test_a_replay_finds_the_support_wherever_it_is(tmp_path):
     """A page captured after the verdict on another is at hand in the replay, which was never judged."""
     cache = stored(tmp_path, b="b")
     with JudgmentStore(None) as store:
-        run = RecordedJudge(SETTINGS, ClientProvider(SlowJudge("b")), store)
-        first = AnswerJudge(run, "lake", "answer_1.md")
+        run = CachingJudge(SETTINGS, ClientProvider(SlowJudge("b")), store)
+        first = AnswerClient(run, "lake", "answer_1.md")
         assert (await judged(USUAL, first, cache, "ab", browser_manager=Camera()))[0]
         cache.put_web(address("a"), "a", None)
-        replay = AnswerJudge(RecordedJudge(SETTINGS, None, store), "lake", "answer_1.md")
+        replay = AnswerClient(CachingJudge(SETTINGS, None, store), "lake", "answer_1.md")
         verdict, leaf = await judged(USUAL, replay, cache, "ab")
         assert (verdict, checked(leaf), replay.failure) == (True, "b", None)
 
@@ -192,9 +192,9 @@ async def test_a_replay_without_a_supporting_page_needs_them_all(names, tmp_path
     """A judgment that is missing is no verdict, so the answer has no result."""
     cache = stored(tmp_path, a="a", b="b")
     with JudgmentStore(None) as store:
-        run = RecordedJudge(SETTINGS, ClientProvider(SlowJudge()), store)
-        assert not (await judged(USUAL, AnswerJudge(run, "lake", "answer_1.md"), cache, "b"))[0]
-        replay = AnswerJudge(RecordedJudge(SETTINGS, None, store), "lake", "answer_1.md")
+        run = CachingJudge(SETTINGS, ClientProvider(SlowJudge()), store)
+        assert not (await judged(USUAL, AnswerClient(run, "lake", "answer_1.md"), cache, "b"))[0]
+        replay = AnswerClient(CachingJudge(SETTINGS, None, store), "lake", "answer_1.md")
         with pytest.raises(JudgmentMissingError, match=address("a")) as caught:
             await judged(USUAL, replay, cache, names)
         assert replay.failure is caught.value

@@ -150,7 +150,7 @@ async def _estimated(
     options: argparse.Namespace, checking: Checking, judges: list[JudgeSettings], console: Console
 ) -> int:
     from mind2web2.cli.console import line
-    from mind2web2.judge.caching import RecordedJudge
+    from mind2web2.judge.caching import CachingJudge
     from mind2web2.judge.store import JudgmentStore
     from mind2web2.judge_check.check import CountingProvider
     from mind2web2.llm_client.chat import Usage
@@ -164,7 +164,7 @@ async def _estimated(
         has_store = path.is_file() and not options.overwrite
         with JudgmentStore(path if has_store else None) as known, JudgmentStore(None) as scratch:
             provider = CountingProvider(endpoint, known)
-            await checking.of(RecordedJudge(settings, provider, scratch))
+            await checking.of(CachingJudge(settings, provider, scratch))
         usages = [Usage(tokens, output_tokens=_OUTPUT_TOKENS) for tokens in provider.prompts]
         found[settings.model] = {
             "requests": len(usages),
@@ -193,7 +193,7 @@ async def _checked(
     options: argparse.Namespace, checking: Checking, judges: list[JudgeSettings], console: Console
 ) -> int:
     from mind2web2.cli.console import warnings_on
-    from mind2web2.judge.caching import RecordedJudge
+    from mind2web2.judge.caching import CachingJudge
     from mind2web2.judge.store import JudgmentStore, record_check
     from mind2web2.judge_check.check import comparisons, quality
 
@@ -207,7 +207,7 @@ async def _checked(
         for settings in judges:
             # A client for each, so that each has counts of its own.
             client = judge_client(options)
-            judge = RecordedJudge(settings, client, store, overwrite=options.overwrite)
+            judge = CachingJudge(settings, client, store, overwrite=options.overwrite)
             try:
                 check = await replace(checking, on_reply=advance).of(judge)
             finally:

@@ -30,7 +30,7 @@ from pydantic import BaseModel, InstanceOf, RootModel, TypeAdapter
 from mind2web2 import errors
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.ledger import JudgeLedger, Rejection
-from mind2web2.judge.protocol import Subject
+from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.store import ServiceAnswer
 from mind2web2.llm_client.chat import Usage
@@ -98,7 +98,7 @@ _RECEIVED = {
     kind.__name__: TypeAdapter[Any](kind)
     for kind in (
         *(Message, Done, JudgeLedger, Rejection, Usage, ServiceAnswer, ScriptInputs, ClockReading),
-        *(Subject, PageSettings, ServiceRequest),
+        *(QuestionContext, PageSettings, ServiceRequest),
     )
 }
 

@@ -32,9 +32,9 @@ from mind2web2.errors import (
     StorageError,
 )
 from mind2web2.judge.admission import DualSemaphore
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.ledger import JudgeLedger
-from mind2web2.judge.protocol import CheckedLimit, Subject
+from mind2web2.judge.protocol import CheckedLimit, QuestionContext
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.session import FailureLatch, unexpected
 from mind2web2.judge.store import Judgment, ServiceAnswer
@@ -99,7 +99,7 @@ class RunSide:
         zone: of the script's local time; ``None`` for that of the run.
     """
 
-    judge: RecordedJudge
+    judge: CachingJudge
     limits: DualSemaphore
     execution: ExecutionOptions
     timeout_s: float | None
@@ -245,7 +245,7 @@ class RunService:
         latch: keeps the first failure of the judge, after which there is no result.
     """
 
-    judge: RecordedJudge
+    judge: CachingJudge
     source: tuple[str, str]
     cache: AnswerCache
     limits: DualSemaphore
@@ -281,9 +281,9 @@ class RunService:
         messages: list[dict[str, Any]],
         template: TemplateName | None,
         extra: dict[str, Any],
-        subject: Subject,
+        subject: QuestionContext,
     ) -> Judgment:
-        """Return what ``RecordedJudge.judgment`` returns."""
+        """Return what ``CachingJudge.judgment`` returns."""
         self.latch.check()
         settings = self.judge.settings
         request = ChatRequest(
@@ -326,10 +326,12 @@ class RunService:
 
         return {"template": schema_proxy(name, form), "check": check}
 
-    async def gate(self, subject: Subject, ordinal: int, skip_reason: str | None) -> str | None:
-        """Return what ``RecordedJudge.gate`` returns."""
+    async def record_skip_decision(
+        self, subject: QuestionContext, ordinal: int, skip_reason: str | None
+    ) -> str | None:
+        """Return what ``CachingJudge.record_skip_decision`` returns."""
         try:
-            return await self.judge.gate(subject, self.source, ordinal, skip_reason)
+            return await self.judge.record_skip_decision(subject, self.source, ordinal, skip_reason)
         except JudgeError as error:
             raise self.latch.fail(error) from error.__cause__
 

@@ -25,8 +25,8 @@ from pydantic import BaseModel
 
 from mind2web2.capture.models import NetworkSettings, downloads_from, refused_downloads_reported
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
-from mind2web2.judge.answer_client import AnswerJudge
-from mind2web2.judge.protocol import Subject
+from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment
@@ -173,7 +173,7 @@ async def _evaluate(job: ScriptJob, client: RpcClient, clock: ScriptClock) -> No
 
 
 async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock: ScriptClock) -> Done:
-    judge = AnswerJudge(run_judge, job.task_id, job.call.answer_name)
+    judge = AnswerClient(run_judge, job.task_id, job.call.answer_name)
     if job.cache_is_mirrored:
         use_mirror(job.cache_dir, RunMirror(client))
     captures = captured_by_run() if job.with_captures else None
@@ -342,7 +342,7 @@ class RunMirror(Mirror):
 
 
 class RunJudge:
-    """Stands for the run's ``RecordedJudge``."""
+    """Stands for the run's ``CachingJudge``."""
 
     def __init__(self, client: RpcClient, settings: JudgeSettings, endpoint: str) -> None:
         self.settings = settings
@@ -354,11 +354,11 @@ class RunJudge:
     async def judgment(
         self,
         request: ChatRequest,
-        subject: Subject,
+        subject: QuestionContext,
         source: tuple[str, str],  # noqa: ARG002 (the run knows it)
         limit: Limit,  # noqa: ARG002 (the run enters its own)
     ) -> Judgment:
-        """Return what ``RecordedJudge.judgment`` returns."""
+        """Return what ``CachingJudge.judgment`` returns."""
         judgment: Judgment = await self._client.ask(
             "judgment",
             messages=list(request.messages),
@@ -368,16 +368,16 @@ class RunJudge:
         )
         return judgment
 
-    async def gate(
+    async def record_skip_decision(
         self,
-        subject: Subject,
+        subject: QuestionContext,
         source: tuple[str, str],  # noqa: ARG002 (likewise)
         ordinal: int,
         skip_reason: str | None,
     ) -> str | None:
-        """Return what ``RecordedJudge.gate`` returns."""
+        """Return what ``CachingJudge.record_skip_decision`` returns."""
         reason: str | None = await self._client.ask(
-            "gate", subject=subject, ordinal=ordinal, skip_reason=skip_reason
+            "record_skip_decision", subject=subject, ordinal=ordinal, skip_reason=skip_reason
         )
         return reason
 

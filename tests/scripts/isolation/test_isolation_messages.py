@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 
 from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
 from mind2web2.judge.ledger import JudgeLedger, Rejection
-from mind2web2.judge.protocol import Subject
+from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.store import ServiceAnswer, judgment_key
 from mind2web2.llm_client.chat import ChatRequest, Usage
@@ -138,7 +138,7 @@ INPUTS = ScriptInputs(files={"a": None}, clock=ClockReading(moment="now", zone="
     [
         Done({"final_score": 1.0}, None, LEDGER, {"https://a.example/\ud83d"}, ["b"], is_listed=True),
         Done(inputs=INPUTS),
-        Subject("verify", "leaf", "a claim \ud83d", None, 2),
+        QuestionContext("verify", "leaf", "a claim \ud83d", None, 2),
         PageSettings(max_text_chars=1),
         ServiceRequest("google_maps", "geocode", ["Como"], {"language": "it"}),
     ],
@@ -163,7 +163,7 @@ def test_objects_that_the_run_does_not_make_are_refused_where_they_are_sent(cont
         Done(looked_up=[[]]),
         Done(ledger=replace(LEDGER, usage="x")),
         Done(inputs=INPUTS.model_copy(update={"files": 3})),
-        Subject("verify", trial="many"),
+        QuestionContext("verify", trial="many"),
     ],
 )
 def test_objects_with_wrong_fields_are_refused(content):

@@ -62,8 +62,9 @@ from mind2web2.runs.shards import SHARDS_NAME, ShardState, shard_states, shards_
 from mind2web2.scheduling import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.aio import loaded_for_good, loading
-from mind2web2.utils.files import mirror, network_file_system
+from mind2web2.utils.files import mirror
 from mind2web2.utils.logging_setup import LogFile
+from mind2web2.utils.mounts import network_file_system
 from mind2web2.utils.path_config import PathConfig
 
 if TYPE_CHECKING:

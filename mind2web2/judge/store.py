@@ -25,7 +25,8 @@ from mind2web2.llm_client.failures import one_line
 from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.prompts import HashedText
 from mind2web2.utils.aio import ThreadQueue
-from mind2web2.utils.files import network_file_system, read_regular_file, write_whole
+from mind2web2.utils.files import read_regular_file, write_whole
+from mind2web2.utils.mounts import network_file_system
 
 log = logging.getLogger(__name__)
 

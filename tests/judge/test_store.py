@@ -14,7 +14,7 @@ from mind2web2.errors import JudgmentStoreError, Mind2Web2Error
 from mind2web2.judge import store
 from mind2web2.judge.store import FILE_NAME, JudgeIdentity, JudgmentStore
 from mind2web2.judge.transfer import export_judgments, open_for_replay, read_judgments, reading
-from mind2web2.utils.files import network_file_system
+from mind2web2.utils.mounts import network_file_system
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from projects import clean_environment
 from mind2web2.utils.files import (
     ProcessLock,
     is_leftover,
-    network_file_system,
     remove_leftovers,
     write_new,
     write_together,
     write_whole,
 )
+from mind2web2.utils.mounts import network_file_system
 
 
 def names_in(folder):

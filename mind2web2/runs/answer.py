@@ -64,8 +64,9 @@ from mind2web2.scripts.inputs import (
 )
 from mind2web2.scripts.run import ScriptCall, script_result
 from mind2web2.utils.aio import to_the_end
-from mind2web2.utils.files import ProcessLock, mirror, remove_leftovers
+from mind2web2.utils.files import mirror, remove_leftovers
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
+from mind2web2.utils.process_lock import ProcessLock
 
 if TYPE_CHECKING:
     from mind2web2.scripts.isolation.run import Isolation

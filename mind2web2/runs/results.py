@@ -18,14 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mind2web2.errors import PublishedElsewhereError, ResultWriteError, StorageError
-from mind2web2.utils.files import (
-    ProcessLock,
-    mirror,
-    read_regular_file,
-    remove_leftovers,
-    write_new,
-    write_whole,
-)
+from mind2web2.utils.files import mirror, read_regular_file, remove_leftovers, write_new, write_whole
+from mind2web2.utils.process_lock import ProcessLock
 from mind2web2.utils.text import natural_key
 
 if TYPE_CHECKING:

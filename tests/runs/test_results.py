@@ -22,7 +22,7 @@ from mind2web2.runs.results import (
     write_result,
     writing_in,
 )
-from mind2web2.utils.files import ProcessLock
+from mind2web2.utils.process_lock import ProcessLock
 
 
 def raw_result(folder, name, content):

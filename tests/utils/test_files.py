@@ -10,15 +10,9 @@ from pathlib import Path
 import pytest
 from projects import clean_environment
 
-from mind2web2.utils.files import (
-    ProcessLock,
-    is_leftover,
-    remove_leftovers,
-    write_new,
-    write_together,
-    write_whole,
-)
+from mind2web2.utils.files import is_leftover, remove_leftovers, write_new, write_together, write_whole
 from mind2web2.utils.mounts import network_file_system
+from mind2web2.utils.process_lock import ProcessLock
 
 
 def names_in(folder):

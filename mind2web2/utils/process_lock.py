@@ -1,0 +1,55 @@
+"""An exclusive lock, within this process and among processes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+
+_POLL_S = 0.01
+
+
+class ProcessLock:
+    """An exclusive lock, within this process and among processes.
+
+    Args:
+        path: of the lock's file, which exists while the lock is held. A file that a killed process left does
+            not count.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock: BaseFileLock | None = None
+
+    def take(self, timeout_s: float = 0.0) -> bool:
+        """Tell whether it could be taken within this time; its folder is made where needed.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        from filelock import FileLock, Timeout  # brings asyncio
+
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        # Taken by one thread, it may be given back by another.
+        lock = FileLock(self._path, thread_local=False)
+        try:
+            lock.acquire(timeout=timeout_s, poll_interval=_POLL_S)
+        except Timeout:
+            return False
+        self._lock = lock
+        return True
+
+    def give_back(self) -> None:
+        """Release the lock and remove its file."""
+        if self._lock is None:
+            return
+        # A process that waits on the removed file notices and starts over. On a disk that cannot be written
+        # any more the file stays, and does not count.
+        with suppress(OSError):
+            self._path.unlink()
+        self._lock.release()
+        self._lock = None

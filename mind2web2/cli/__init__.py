@@ -127,7 +127,7 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
 
 def _published(parser: CommandParser, exit_status: int) -> int:
     """Publish the files of roots in object stores, and return the exit status."""
-    from mind2web2.utils.files import push_all
+    from mind2web2.storage.mirror import push_all
 
     try:
         push_all()

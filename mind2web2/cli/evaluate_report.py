@@ -47,7 +47,7 @@ from mind2web2.runs.reader import (
     refused_downloads,
     refused_pages,
 )
-from mind2web2.utils.files import mirror
+from mind2web2.storage.mirror import mirror
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import dollars, dollars_as_given, name_list, natural_key
 

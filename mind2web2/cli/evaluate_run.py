@@ -61,8 +61,8 @@ from mind2web2.runs.run import (
 from mind2web2.runs.shards import SHARDS_NAME, ShardState, shard_states, shards_text
 from mind2web2.scheduling import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
+from mind2web2.storage.mirror import mirror
 from mind2web2.utils.aio import loaded_for_good, loading
-from mind2web2.utils.files import mirror
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.mounts import network_file_system
 from mind2web2.utils.path_config import PathConfig

@@ -31,8 +31,8 @@ from mind2web2.llm_client.retries import Retries
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import AnswerJob
 from mind2web2.runs.results import latest_result, newest_result_name
+from mind2web2.storage.mirror import mirror
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.utils.files import mirror
 from mind2web2.utils.private_attributes import check_private_attributes
 
 log = logging.getLogger(__name__)

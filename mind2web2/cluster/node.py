@@ -50,8 +50,8 @@ from mind2web2.pages.captures import OpenBrowser, PageCache, SharedCaptures
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import AnswerFile, AnswerJob
 from mind2web2.runs.results import newest_result_name
+from mind2web2.storage.mirror import mirror, push_all
 from mind2web2.urls.parts import normalize_url_for_browser
-from mind2web2.utils.files import mirror, push_all
 
 log = logging.getLogger(__name__)
 

@@ -36,9 +36,10 @@ from mind2web2.pages.cache_files import (
     sidecar_text,
 )
 from mind2web2.scheduling import check_change, check_look, watching
+from mind2web2.storage.mirror import mirror
 from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.utils.files import is_leftover, mirror, text_sha256, write_together, write_whole
+from mind2web2.utils.files import is_leftover, text_sha256, write_together, write_whole
 from mind2web2.utils.text import as_unicode_text
 
 if TYPE_CHECKING:

@@ -20,15 +20,9 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote_to_bytes
 
 from mind2web2.errors import CacheReadError, DocumentError
+from mind2web2.storage.mirror import mirror
 from mind2web2.urls.parts import clean_url, lookup_key, split_url
-from mind2web2.utils.files import (
-    MAX_JSON_BYTES,
-    is_leftover,
-    mirror,
-    read_regular_file,
-    staged_file,
-    write_whole,
-)
+from mind2web2.utils.files import MAX_JSON_BYTES, is_leftover, read_regular_file, staged_file, write_whole
 from mind2web2.utils.text import as_unicode_text
 
 if TYPE_CHECKING:

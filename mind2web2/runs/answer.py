@@ -63,8 +63,9 @@ from mind2web2.scripts.inputs import (
     variable_digests,
 )
 from mind2web2.scripts.run import ScriptCall, script_result
+from mind2web2.storage.mirror import mirror
 from mind2web2.utils.aio import to_the_end
-from mind2web2.utils.files import mirror, remove_leftovers
+from mind2web2.utils.files import remove_leftovers
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 from mind2web2.utils.process_lock import ProcessLock
 

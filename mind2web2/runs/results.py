@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mind2web2.errors import PublishedElsewhereError, ResultWriteError, StorageError
-from mind2web2.utils.files import mirror, read_regular_file, remove_leftovers, write_new, write_whole
+from mind2web2.storage.mirror import mirror
+from mind2web2.utils.files import read_regular_file, remove_leftovers, write_new, write_whole
 from mind2web2.utils.process_lock import ProcessLock
 from mind2web2.utils.text import natural_key
 

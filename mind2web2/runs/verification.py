@@ -35,8 +35,9 @@ from mind2web2.runs.results import EDITED, LoadedResult, answer_dir, latest_resu
 from mind2web2.runs.summaries import ALL_RESULTS_NAME, SUMMARY_NAME, agent_answers, task_answers, task_summary
 from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.scripts.isolation.run import Isolation
+from mind2web2.storage.mirror import mirror
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.utils.files import mirror, read_regular_file, text_sha256
+from mind2web2.utils.files import read_regular_file, text_sha256
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import items, mapping, mappings, natural_key
 

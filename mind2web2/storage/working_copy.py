@@ -34,7 +34,8 @@ from urllib.parse import quote, urlsplit
 
 from mind2web2.errors import PublishedElsewhereError, StorageError, UsageError
 from mind2web2.storage.bucket import Bucket, Edition, checked_url, server_of
-from mind2web2.utils.files import Mirror, is_leftover, use_mirror, write_new, write_whole
+from mind2web2.storage.mirror import Mirror, use_mirror
+from mind2web2.utils.files import is_leftover, write_new, write_whole
 from mind2web2.utils.mounts import network_file_system
 from mind2web2.utils.process_lock import ProcessLock
 

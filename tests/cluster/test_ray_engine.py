@@ -38,7 +38,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import AnswerFile, AnswerJob
 from mind2web2.runs.results import latest_results, same_but_run, write_result
-from mind2web2.utils.files import Mirror
+from mind2web2.storage.mirror import Mirror
 
 ANSWERS, CHECKS = 16, 5
 # Of 160 requests, two for each check.

@@ -15,8 +15,9 @@ from mind2web2.runs.results import published, write_result
 from mind2web2.runs.summaries import merge_all_results, write_task_summary
 from mind2web2.storage import bucket, working_copy
 from mind2web2.storage.bucket import Bucket
+from mind2web2.storage.mirror import mirror, use_mirror
 from mind2web2.storage.working_copy import WorkingCopy
-from mind2web2.utils.files import mirror, use_mirror, write_whole
+from mind2web2.utils.files import write_whole
 
 # They name editions in conditional writes in different ways.
 IN_BOTH = pytest.mark.parametrize("machine", ["s3", "gs"], indirect=True)

@@ -9,13 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mind2web2.cli.options import (
-    Subcommands,
-    add_folder_options,
-    add_task_option,
-    paths_of,
-    share,
-)
+from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of, share
 from mind2web2.cli.settings import suggested_command, suggested_evaluation, suggested_forgetting
 from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.utils.text import check_name, name_list
@@ -231,7 +225,7 @@ def _deleted(paths: PathConfig, folder: Path) -> str:
     """Delete the results of a task, and return one line about it."""
     from mind2web2.cli.console import counted
     from mind2web2.runs.summaries import merge_all_results
-    from mind2web2.utils.files import mirror
+    from mind2web2.storage.mirror import mirror
 
     results = len(list(folder.glob("*/results/*.md.json")))
     try:
@@ -263,7 +257,7 @@ def check_record(options: argparse.Namespace, eval_results_root: Path, agent_nam
 
 
 def _no_results(options: argparse.Namespace, eval_results_root: Path, agent_name: str) -> UsageError:
-    from mind2web2.utils.files import mirror
+    from mind2web2.storage.mirror import mirror
 
     others = {path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")} - {agent_name}
     known = f"; there are results of {name_list(others)}" if others else ""

@@ -57,7 +57,7 @@ from mind2web2.scripts.isolation.processes import (
 from mind2web2.scripts.isolation.rpc import MAX_REASON_CHARS, Done, Message, RpcConnection, schema_proxy
 from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob, TemplateName
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
-from mind2web2.utils.files import mirror
+from mind2web2.storage.mirror import mirror
 from mind2web2.verification.claims import BinaryEvalResult
 
 # For a script's own template, which only its process has.

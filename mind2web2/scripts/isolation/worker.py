@@ -44,7 +44,7 @@ from mind2web2.scripts.inputs import InputRecorder, ScriptClock, inputs_recorded
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
 from mind2web2.scripts.isolation.rpc import Done, Message, PageText, RpcClient
 from mind2web2.scripts.run import LoopGuard, ScriptCall, log_unseen_errors, script_result
-from mind2web2.utils.files import Mirror, use_mirror
+from mind2web2.storage.mirror import Mirror, use_mirror
 from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
 from mind2web2.verification.claims import BinaryEvalResult
 

@@ -27,7 +27,7 @@ from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.scheduling import ExecutionOptions, execution_options
 from mind2web2.scripts.load import load_eval_script
-from mind2web2.utils.aio import loaded_for_good
+from mind2web2.utils.garbage_collection import gc_frozen
 
 LATENCY_S = 0.2
 ITEMS = 5
@@ -72,7 +72,7 @@ async def evaluate(
     client = LLMClient("openai", is_async=True, base_url=base_url)
     took, requests = [], 0
     try:
-        with loaded_for_good():
+        with gc_frozen():
             for number in range(runs + 1):
                 with JudgmentStore(folder / f"{options.sequential}_{number}_{FILE_NAME}") as store:
                     judge = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)

@@ -26,7 +26,7 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.run import Concurrency, DualSemaphore, RunProgress, evaluate_work
-from mind2web2.utils.aio import loaded_for_good
+from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.path_config import PathConfig
 
 TARGET_SHARE, TARGET_BLOCK_S, TARGET_MB = 0.8, 0.05, 600
@@ -113,7 +113,7 @@ async def evaluate(
         folders = RunFolders(AGENT, paths.cache_root, paths.eval_results_root)
         work = select_work(paths, AGENT)
         ticking = asyncio.create_task(watch.tick())
-        with loaded_for_good():
+        with gc_frozen():
             outcomes = await evaluate_work(work, folders, run, Concurrency(3, 3), RunProgress())
         ticking.cancel()
     if any(outcome.score != 1.0 for outcome in outcomes):

@@ -325,7 +325,7 @@ def _shard(text: str) -> Shard:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
-    from mind2web2.utils.aio import loading
+    from mind2web2.utils.garbage_collection import gc_paused
 
     agent_name = _agent_name(options)
     apply_settings_file(options)
@@ -334,7 +334,7 @@ def run(options: argparse.Namespace) -> int:
         from mind2web2.pages.citations import BarredList
 
         options.barred = BarredList.read(options.barred)
-    with loading():
+    with gc_paused():
         from mind2web2.runs.answers import select_work
     captures = not options.no_capture and options.llm_provider != REPLAY
     paths = paths_of(options)
@@ -352,7 +352,7 @@ def run(options: argparse.Namespace) -> int:
 
         return print_estimate(options, agent_name, paths, work)
     # Only now: the judge's libraries take a while to load.
-    with loading():
+    with gc_paused():
         from mind2web2.cli.evaluate_run import run_evaluation
 
     return run_evaluation(options, agent_name, paths, work)

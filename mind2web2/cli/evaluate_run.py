@@ -62,7 +62,7 @@ from mind2web2.runs.shards import SHARDS_NAME, ShardState, shard_states, shards_
 from mind2web2.scheduling import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.storage.mirror import mirror
-from mind2web2.utils.aio import loaded_for_good, loading
+from mind2web2.utils.garbage_collection import gc_frozen, gc_paused
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.mounts import network_file_system
 from mind2web2.utils.path_config import PathConfig
@@ -173,7 +173,7 @@ async def _evaluate(
 ) -> list[AnswerOutcome]:
     options, console = run.options, run.console
     batches = _open_batches(run, settings.model, store)
-    with loading():
+    with gc_paused():
         client = judge_client(options, batches)
         judge = CachingJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
     captures = _captures(options, judge)
@@ -237,7 +237,7 @@ async def _this_machine(
     """Open what evaluates answers in this process."""
     # An isolated script is guarded in its own process.
     guard = nullcontext() if options.isolate else LoopGuard(_longest_block_s(options))
-    with downloads_from(network_of(options)), loaded_for_good():
+    with downloads_from(network_of(options)), gc_frozen():
         async with batches or nullcontext(), parts.captures or nullcontext(), guard:
             yield parts, _concurrency(options, parts.limits.llm)
 
@@ -297,10 +297,10 @@ async def node_parts(
     from mind2web2.cluster.node import ClusterCaptures, LeasedBudget, NodeParts, NodeStore
     from mind2web2.llm_client import LLMClient
 
-    with loading():
+    with gc_paused():
         client = judge_client(options)
     assert isinstance(client, LLMClient), "check_options refuses replays and batches"
-    with NodeStore(options.judgments) as store, loaded_for_good():
+    with NodeStore(options.judgments) as store, gc_frozen():
         budget = None if terms is None else LeasedBudget(terms, store.database)
         settings = judge_settings(options)
         judge = CachingJudge(settings, client, store, overwrite=options.overwrite, budget=budget)

@@ -183,7 +183,7 @@ async def test_a_result_that_a_file_system_shows_late_is_waited_for(tmp_path, mo
             if len(pulls) == 3:
                 hidden.rename(later)
 
-    monkeypatch.setattr("mind2web2.utils.files._mirrors", {folder: Slow()})
+    monkeypatch.setattr("mind2web2.storage.mirror._mirrors", {folder: Slow()})
     outcome = AnswerOutcome("lake", answer.name, None, None, earlier_result=later.name)
     assert (await with_result(job, outcome)).result == {"final_score": 1.0}
     assert (len(pulls), earlier.exists()) == (3, True)

@@ -36,7 +36,7 @@ def machine(store, tmp_path, monkeypatch, request):
     """Return a function that makes the working copy of another machine; the parameter is the URL's scheme."""
     for name, value in store.variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("mind2web2.utils.files._mirrors", {})
+    monkeypatch.setattr("mind2web2.storage.mirror._mirrors", {})
 
     def opened(name, limit_bytes=2**30):
         root = Bucket(f"{getattr(request, 'param', 's3')}://{BUCKET}/{request.node.name}")

@@ -6,15 +6,8 @@ import weakref
 
 import pytest
 
-from mind2web2.utils.aio import (
-    LoopTurns,
-    SharedWork,
-    all_or_first_error,
-    loaded_for_good,
-    loading,
-    loop_turn,
-    to_the_end,
-)
+from mind2web2.utils.aio import LoopTurns, SharedWork, all_or_first_error, loop_turn, to_the_end
+from mind2web2.utils.garbage_collection import gc_frozen, gc_paused
 
 
 class Work:
@@ -237,7 +230,7 @@ class Knot:
 def test_what_is_loaded_is_not_looked_at():
     """Nor is what a full collection has left."""
     knots = [Knot()]
-    with loaded_for_good():
+    with gc_frozen():
         assert not any(found is knots[0] for found in gc.get_objects())
         knots.append(Knot())
         assert any(found is knots[1] for found in gc.get_objects())
@@ -248,7 +241,7 @@ def test_what_is_loaded_is_not_looked_at():
 @pytest.mark.usefixtures("_nothing_is_frozen")
 def test_what_refers_to_itself_is_freed():
     """Where it was made since the last full collection."""
-    with loaded_for_good():
+    with gc_frozen():
         short, long = Knot(), Knot()
         seen_short, seen_long = weakref.ref(short), weakref.ref(long)
         del short
@@ -263,7 +256,7 @@ def test_what_refers_to_itself_is_freed():
 def test_the_collector_is_left_as_it_was():
     """Thresholds and callbacks; objects that are frozen stay frozen."""
     before = (gc.get_threshold(), list(gc.callbacks))
-    with loaded_for_good():
+    with gc_frozen():
         assert gc.get_threshold() != before[0]
     assert (gc.get_threshold(), list(gc.callbacks)) == before
     assert gc.get_freeze_count()
@@ -271,8 +264,8 @@ def test_the_collector_is_left_as_it_was():
 
 def test_nothing_is_collected_while_libraries_load():
     """Also where it is nested, or was off before."""
-    with loading():
-        with loading():
+    with gc_paused():
+        with gc_paused():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()

@@ -51,8 +51,8 @@ from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, DEFAULT_PAGE_LIMIT, RunPa
 from mind2web2.runs.answers import EMPTY_ANSWER, MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
 from mind2web2.runs.reader import leaves_of
 from mind2web2.urls.parts import lookup_key
-from mind2web2.utils.aio import LoopThread
 from mind2web2.utils.files import text_sha256
+from mind2web2.utils.loop_thread import LoopThread
 from mind2web2.utils.path_config import PathConfig, ScriptFile
 from mind2web2.utils.text import check_name, mapping, mappings
 

@@ -32,8 +32,8 @@ from typing import Any, NoReturn, TypeVar
 from mind2web2.errors import AttemptRefusedError, JudgeError
 from mind2web2.rubric.node import VerificationNode, possible_blocks
 from mind2web2.rubric.verdicts import Evidence, Status, skip_reason
-from mind2web2.utils.aio import loop_turn
 from mind2web2.utils.api_misuse import is_installed
+from mind2web2.utils.loop_turns import loop_turn
 
 log = logging.getLogger(__name__)
 

@@ -35,7 +35,8 @@ from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retries import Retries
 from mind2web2.llm_client.sent_requests import SentRequests, counted_requests
-from mind2web2.utils.aio import loop_turn, to_the_end
+from mind2web2.utils.aio import to_the_end
+from mind2web2.utils.loop_turns import loop_turn
 
 REPLAY_ENDPOINT = "replay"
 

@@ -42,7 +42,7 @@ from mind2web2.llm_client.structured_output import (
     schema_text,
 )
 from mind2web2.llm_client.transport import Completion, OutputMode, TemplateSchema, Transport, WireRequest
-from mind2web2.utils.aio import loop_turn
+from mind2web2.utils.loop_turns import loop_turn
 
 log = logging.getLogger(__name__)
 

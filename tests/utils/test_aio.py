@@ -6,8 +6,9 @@ import weakref
 
 import pytest
 
-from mind2web2.utils.aio import LoopTurns, SharedWork, all_or_first_error, loop_turn, to_the_end
+from mind2web2.utils.aio import SharedWork, all_or_first_error, to_the_end
 from mind2web2.utils.garbage_collection import gc_frozen, gc_paused
+from mind2web2.utils.loop_turns import LoopTurns, loop_turn
 
 
 class Work:

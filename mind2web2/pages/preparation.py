@@ -13,7 +13,7 @@ from mind2web2.errors import CaptureError, DocumentError, WorkerError
 from mind2web2.pages.captures import PageKind, PageRequest, PageSettings, PreparedPage, cut_text
 from mind2web2.prompts import HashedText, encodable, flags_of, one_a_kind
 from mind2web2.utils.images import cut_screenshot
-from mind2web2.utils.text import made_visible
+from mind2web2.utils.invisible_text import made_visible
 from mind2web2.utils.workers import run_in_worker
 
 Stored = TypeVar("Stored")

@@ -21,7 +21,7 @@ from typing import NamedTuple, Self
 from urllib.parse import unquote
 
 from mind2web2.rubric.verdicts import Flag, FlagKind
-from mind2web2.utils.text import (
+from mind2web2.utils.invisible_text import (
     hidden_runs,
     made_visible,
     read_selectors,

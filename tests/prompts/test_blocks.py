@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mind2web2.prompts import BlockChain, HashedText, encodable, instructions
-from mind2web2.utils.text import made_visible
+from mind2web2.utils.invisible_text import made_visible
 
 ANY_TEXT = st.text(st.characters())  # lone surrogates included
 CODE = re.compile(r"[0-9a-f]{20}")

@@ -11,6 +11,7 @@ from injection_suite.disguises import bits, selectors, tags
 
 from mind2web2.errors import UsageError
 from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.invisible_text import made_visible
 from mind2web2.utils.text import (
     MAX_NAME_BYTES,
     as_unicode_text,
@@ -18,7 +19,6 @@ from mind2web2.utils.text import (
     dollars,
     dollars_as_given,
     is_unicode_text,
-    made_visible,
     name_list,
     natural_key,
     stamp_now,

@@ -7,7 +7,7 @@ from scripted_judge import Question
 
 from mind2web2.pages.captures import PreparedPage
 from mind2web2.prompts import HashedText, encodable, instructions
-from mind2web2.utils.text import made_visible
+from mind2web2.utils.invisible_text import made_visible
 from mind2web2.verification.messages import extraction_messages, verification_messages
 
 ANY_TEXT = st.text(st.characters())

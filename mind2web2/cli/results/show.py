@@ -245,7 +245,7 @@ class _AnswerPage:
         from rich.text import Text
 
         from mind2web2.cli.console import number
-        from mind2web2.utils.text import made_visible
+        from mind2web2.utils.invisible_text import made_visible
 
         indent = _INDENT * min(depth, _MOST_INDENTED)
         status = str(node.get("status"))

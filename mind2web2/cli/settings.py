@@ -24,7 +24,7 @@ from mind2web2.cli.options import (
     temperature,
 )
 from mind2web2.errors import UsageError
-from mind2web2.utils.text import mapping
+from mind2web2.utils.json_fields import mapping
 
 if TYPE_CHECKING:
     from mind2web2.judge.batch_jobs import BatchClient, BatchJobs

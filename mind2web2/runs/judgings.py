@@ -17,7 +17,7 @@ from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.runs.summaries import agent_answers
 from mind2web2.statistics.paired import Pair, cohen_kappa, gwet_ac1
 from mind2web2.statistics.uncertainty import Limits, Statistic, bootstrap_intervals, nested_variance, sums_of
-from mind2web2.utils.text import mapping
+from mind2web2.utils.json_fields import mapping
 
 Cause = Literal["skip", "page_missing", "extraction", "vote", "answer", "judge"]
 CAUSES: Mapping[Cause, str] = {

@@ -21,7 +21,7 @@ from mind2web2.rubric.verdicts import (
     blocking_leaf_id,
     is_score,
 )
-from mind2web2.utils.text import items, mapping, mappings
+from mind2web2.utils.json_fields import items, mapping, mappings
 
 # Sums of the same numbers may differ by their last digits from one Python to the next.
 _TOLERANCE = 1e-9

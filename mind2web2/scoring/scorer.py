@@ -52,9 +52,10 @@ from mind2web2.runs.answers import EMPTY_ANSWER, MAX_ANSWER_BYTES, AnswerFile, A
 from mind2web2.runs.reader import leaves_of
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import text_sha256
+from mind2web2.utils.json_fields import mapping, mappings
 from mind2web2.utils.loop_thread import LoopThread
 from mind2web2.utils.path_config import PathConfig, ScriptFile
-from mind2web2.utils.text import check_name, mapping, mappings
+from mind2web2.utils.text import check_name
 
 if TYPE_CHECKING:
     from mind2web2.scripts.isolation.run import Isolation

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from mind2web2.errors import UsageError
 
@@ -150,21 +150,6 @@ def _seconds_until(date: str) -> float | None:
 
 
 # Fields of JSON files, whatever other programs wrote there
-
-
-def mapping(value: object) -> Mapping[str, Any]:
-    """Return a field that should be an object, empty where it is none."""
-    return value if isinstance(value, dict) else {}
-
-
-def mappings(value: object) -> list[Mapping[str, Any]]:
-    """Return the objects of a field that should be a list of them."""
-    return [item for item in items(value) if isinstance(item, dict)]
-
-
-def items(value: object) -> list[Any]:
-    """Return a field that should be a list, empty where it is none."""
-    return value if isinstance(value, list) else []
 
 
 # Characters that people cannot see but models read are replaced by marks, or kept where languages need them:

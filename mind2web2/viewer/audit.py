@@ -36,7 +36,7 @@ from mind2web2.statistics.paired import (
     share,
 )
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.text import mapping
+from mind2web2.utils.json_fields import mapping
 from mind2web2.viewer.catalog import AnswerKey, Catalog, Json, NoSuchResultError, tree_rows
 from mind2web2.viewer.server import JsonResponse, json_route
 

@@ -12,7 +12,8 @@ from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
 from mind2web2.cli.results.metrics import check_record
 from mind2web2.cli.settings import suggested_command
 from mind2web2.errors import Mind2Web2Error, UsageError
-from mind2web2.utils.text import check_name, items, mapping, mappings, name_list
+from mind2web2.utils.json_fields import items, mapping, mappings
+from mind2web2.utils.text import check_name, name_list
 
 if TYPE_CHECKING:
     from rich.console import Console

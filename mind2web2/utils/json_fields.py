@@ -1,0 +1,21 @@
+"""Fields of JSON files, whatever other programs wrote there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return a field that should be an object, empty where it is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def mappings(value: object) -> list[Mapping[str, Any]]:
+    """Return the objects of a field that should be a list of them."""
+    return [item for item in items(value) if isinstance(item, dict)]
+
+
+def items(value: object) -> list[Any]:
+    """Return a field that should be a list, empty where it is none."""
+    return value if isinstance(value, list) else []

@@ -29,8 +29,8 @@ from mind2web2.runs.answers import (
 from mind2web2.runs.score_matrix import is_time_s
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import remove_leftovers, write_whole
+from mind2web2.utils.names import check_name, name_list
 from mind2web2.utils.process_lock import ProcessLock
-from mind2web2.utils.text import check_name, name_list
 
 _LONGEST_WAIT_S = 60.0
 

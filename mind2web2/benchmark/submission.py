@@ -30,8 +30,8 @@ from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS, is_time_s
 from mind2web2.runs.shards import shard_caution
 from mind2web2.runs.summaries import agent_answers, stored_metrics
 from mind2web2.utils.files import is_leftover, read_regular_file, staged_file
+from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import name_list, natural_key
 
 LEADERBOARD_RUNS = 3
 _FORMAT = "mind2web2-submission-1"

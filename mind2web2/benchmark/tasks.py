@@ -22,9 +22,10 @@ from mind2web2.runs.provenance import DATASET_RECORD, dataset_record, git_blob_i
 from mind2web2.scripts.load import parsed_script, script_problem
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import read_regular_file, write_whole
+from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.process_lock import ProcessLock
-from mind2web2.utils.text import check_name, name_list, natural_key, retry_after_s
+from mind2web2.utils.text import retry_after_s
 
 if TYPE_CHECKING:
     import httpx2

@@ -24,7 +24,7 @@ from mind2web2.cli.options import (
 )
 from mind2web2.cli.settings import apply_settings_file
 from mind2web2.errors import UsageError
-from mind2web2.utils.text import check_name
+from mind2web2.utils.names import check_name
 
 if TYPE_CHECKING:
     from mind2web2.benchmark.agents import Agent

@@ -46,7 +46,8 @@ from mind2web2.urls.parts import (
     undo_markdown_escapes,
 )
 from mind2web2.utils.files import read_regular_file, remove_leftovers, text_sha256, write_whole
-from mind2web2.utils.text import as_unicode_text, natural_key
+from mind2web2.utils.names import natural_key
+from mind2web2.utils.text import as_unicode_text
 
 # Servers with HTTPS only redirect there; servers with HTTP only answer nothing else.
 _ASSUMED_SCHEME = "http"

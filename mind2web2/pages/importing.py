@@ -27,7 +27,7 @@ from mind2web2.pages.warc import Fault, FoundPage, warc_pages
 from mind2web2.urls.parts import clean_url, lookup_key, split_url
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.text import check_name
+from mind2web2.utils.names import check_name
 
 MAX_FILE_BYTES = 100 * 1024**2
 MAX_TEXT_CHARS = 4_000_000

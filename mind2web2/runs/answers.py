@@ -15,8 +15,8 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.score_matrix import is_time_s
 from mind2web2.storage.mirror import mirror
 from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig, ScriptFile
-from mind2web2.utils.text import check_name, name_list, natural_key
 
 log = logging.getLogger(__name__)
 

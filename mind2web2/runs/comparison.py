@@ -24,7 +24,7 @@ from mind2web2.statistics.paired import (
     variation,
 )
 from mind2web2.statistics.uncertainty import LEVEL, SEED, Limits, SampledInterval, too_few
-from mind2web2.utils.text import name_list, natural_key
+from mind2web2.utils.names import name_list, natural_key
 
 _METHOD = {"level": LEVEL, "method": METHOD, "resamples": DRAWS, "seed": SEED}
 _RANKED = ("avg_score", "success_rate")

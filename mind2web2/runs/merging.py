@@ -28,8 +28,8 @@ from mind2web2.runs.summaries import (
     write_task_summary,
 )
 from mind2web2.utils.files import is_leftover, read_regular_file, remove_leftovers, write_new, write_whole
+from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.process_lock import ProcessLock
-from mind2web2.utils.text import name_list, natural_key
 
 _MAX_FILE_BYTES = 2 * 1024**3
 

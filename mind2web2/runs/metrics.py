@@ -22,7 +22,7 @@ from mind2web2.statistics.uncertainty import (
     nested_variance,
     sampled_intervals,
 )
-from mind2web2.utils.text import name_list
+from mind2web2.utils.names import name_list
 
 # Digits after the point as published (file-layouts.md), by key; other numbers have four.
 _DIGITS = {

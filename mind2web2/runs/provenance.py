@@ -29,7 +29,7 @@ from mind2web2.prompts import BlockChain, HashedText
 from mind2web2.runs.results import EDITED, is_edited
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs, changed_inputs
 from mind2web2.utils.files import read_regular_file, text_sha256
-from mind2web2.utils.text import name_list
+from mind2web2.utils.names import name_list
 from mind2web2.verification.claims import BinaryEvalResult
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.messages import NO_INSTRUCTION, extraction_messages, verification_messages

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mind2web2.errors import PublishedElsewhereError, ResultWriteError, StorageError
 from mind2web2.storage.mirror import mirror
 from mind2web2.utils.files import read_regular_file, remove_leftovers, write_new, write_whole
+from mind2web2.utils.names import natural_key
 from mind2web2.utils.process_lock import ProcessLock
-from mind2web2.utils.text import natural_key
 
 if TYPE_CHECKING:
     from mind2web2.judge.caching import CachingJudge

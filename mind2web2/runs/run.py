@@ -39,7 +39,7 @@ from mind2web2.runs.results import answer_dir, answer_results_dir, newest_result
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import write_whole
-from mind2web2.utils.text import check_name
+from mind2web2.utils.names import check_name
 
 __all__ = ["DualSemaphore", "evaluate_task", "evaluate_work", "generate_result_summary", "merge_all_results"]
 

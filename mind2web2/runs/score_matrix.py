@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.runs.reader import NO_FACTS, ResultFacts
-from mind2web2.utils.text import name_list, natural_key
+from mind2web2.utils.names import name_list, natural_key
 
 MAX_TIME_S = 1e9
 

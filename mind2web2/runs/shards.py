@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.text import name_list, natural_key
+from mind2web2.utils.names import name_list, natural_key
 
 if TYPE_CHECKING:
     # Which loads much: settings name a shard before anything is loaded.

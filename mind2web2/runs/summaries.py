@@ -27,7 +27,7 @@ from mind2web2.runs.score_matrix import NO_RESULT, ScoredAnswer, is_time_s
 from mind2web2.runs.shards import shard_caution
 from mind2web2.storage.mirror import mirror
 from mind2web2.utils.files import read_regular_file, write_whole
-from mind2web2.utils.text import is_file_name, natural_key
+from mind2web2.utils.names import is_file_name, natural_key
 
 log = logging.getLogger(__name__)
 

@@ -39,8 +39,8 @@ from mind2web2.storage.mirror import mirror
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import read_regular_file, text_sha256
 from mind2web2.utils.json_fields import items, mapping, mappings
+from mind2web2.utils.names import natural_key
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import natural_key
 
 Kind = Literal["wrong", "stale", "missing"]
 # The remedy: evaluate; evaluate although the result looks valid; name the file of judgments; look at the

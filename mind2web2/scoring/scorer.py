@@ -54,8 +54,8 @@ from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.json_fields import mapping, mappings
 from mind2web2.utils.loop_thread import LoopThread
+from mind2web2.utils.names import check_name
 from mind2web2.utils.path_config import PathConfig, ScriptFile
-from mind2web2.utils.text import check_name
 
 if TYPE_CHECKING:
     from mind2web2.scripts.isolation.run import Isolation

@@ -14,7 +14,7 @@ from typing import Any
 
 from mind2web2.errors import ResultWriteError
 from mind2web2.utils.invisible_text import made_visible
-from mind2web2.utils.text import stamp_now
+from mind2web2.utils.names import stamp_now
 
 # Fields that every record has; any other was given with ``extra=``.
 # Ray gives its field to the records of all loggers.

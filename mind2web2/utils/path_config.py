@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from mind2web2.errors import UsageError
-from mind2web2.utils.text import check_name, name_list, natural_key
+from mind2web2.utils.names import check_name, name_list, natural_key
 
 
 @dataclass(frozen=True, slots=True)

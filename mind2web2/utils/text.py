@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TypeGuard
-
-from mind2web2.errors import UsageError
 
 
 def is_unicode_text(text: str) -> bool:
@@ -49,68 +45,6 @@ def dollars_as_given(amount_usd: float) -> str:
 
     written = f"{Decimal(repr(amount_usd)):f}"
     return written.rstrip("0").rstrip(".") if "." in written else written
-
-
-MAX_NAME_BYTES = 200  # file systems stop at 255, and result files add a stamp and a suffix
-MAX_NAMES_SHOWN = 10
-
-
-def check_name(kind: str, name: str) -> str:
-    """Return ``name`` if it is safe as one folder or file name below a root.
-
-    Raises:
-        UsageError: it is empty, too long, begins with a dot, or could lead out of its folder.
-    """
-    fault = _fault(name)
-    if fault is not None:
-        raise UsageError(f"{kind} {name[:MAX_NAME_BYTES]!r} {fault}: give its plain folder name")
-    return name
-
-
-def is_file_name(value: object) -> TypeGuard[str]:
-    """Tell whether a value from a file can be the name of one file or folder, however odd."""
-    if not isinstance(value, str) or not value.strip(".") or "/" in value or "\\" in value or "\0" in value:
-        return False
-    return len(value.encode("utf-8", "replace")) <= MAX_NAME_BYTES
-
-
-def natural_key(name: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
-    """Return a sort key by which ``answer_2`` comes before ``answer_10``."""
-    parts = re.split(r"([0-9]+)", name)
-    return tuple(_part_key(part) for part in parts if part), name
-
-
-def _part_key(part: str) -> tuple[int, int, str]:
-    # Digits are compared by length, then as text: int() refuses the very long ones.
-    digits = part.lstrip("0")
-    return (0, len(digits), digits) if part[0] in "0123456789" else (1, 0, part)
-
-
-def name_list(names: Iterable[str]) -> str:
-    """Return names in natural order for one line of a message, shortened when there are many."""
-    ordered = sorted(names, key=natural_key)
-    shown = ", ".join(ordered[:MAX_NAMES_SHOWN])
-    hidden = len(ordered) - MAX_NAMES_SHOWN
-    return f"{shown} and {hidden} more" if hidden > 0 else shown or "none"
-
-
-def stamp_now() -> str:
-    """Return the local time as ``YYYYMMDD_HHMMSS``, which begins the name of every log and result."""
-    return datetime.now().strftime("%Y%m%d_%H%M%S")
-
-
-def _fault(name: str) -> str | None:
-    if not name.strip():
-        return "is empty"
-    if name.startswith("."):
-        return "begins with a dot"
-    if ".." in name or "/" in name or "\\" in name:
-        return "contains '..', '/' or '\\'"
-    if not name.isprintable():
-        return "contains a character that cannot be printed"
-    if len(name.encode("utf-8")) > MAX_NAME_BYTES:
-        return f"is longer than {MAX_NAME_BYTES} bytes"
-    return None
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -34,8 +34,8 @@ from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.runs.summaries import SUMMARY_NAME, agent_answers, stored_metrics
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.json_fields import mapping, mappings
+from mind2web2.utils.names import is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import is_file_name, name_list, natural_key
 
 Json = dict[str, Any]
 

@@ -32,7 +32,7 @@ from mind2web2.pages.importing import reader_of
 from mind2web2.pages.warc import Fault
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.text import is_file_name
+from mind2web2.utils.names import is_file_name
 from mind2web2.viewer.catalog import Catalog, Json, NoSuchResultError
 from mind2web2.viewer.server import json_route, page_key
 from mind2web2.viewer.stored_pages import PageKey, StoredPages

@@ -20,8 +20,8 @@ from mind2web2.pages.captures import PageRequest, PreparedPage
 from mind2web2.pages.crawl import AgentCache
 from mind2web2.pages.library import PageLibrary
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
+from mind2web2.utils.names import is_file_name
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import is_file_name
 from mind2web2.verification.claims import BinaryEvalResult
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.messages import verification_messages

@@ -12,17 +12,8 @@ from injection_suite.disguises import bits, selectors, tags
 from mind2web2.errors import UsageError
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.invisible_text import made_visible
-from mind2web2.utils.text import (
-    MAX_NAME_BYTES,
-    as_unicode_text,
-    check_name,
-    dollars,
-    dollars_as_given,
-    is_unicode_text,
-    name_list,
-    natural_key,
-    stamp_now,
-)
+from mind2web2.utils.names import MAX_NAME_BYTES, check_name, name_list, natural_key, stamp_now
+from mind2web2.utils.text import as_unicode_text, dollars, dollars_as_given, is_unicode_text
 
 SCOTLAND = "\U0001f3f4" + tags("gbsct") + "\U000e007f"
 REAL_TEXTS = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of, share
 from mind2web2.cli.settings import suggested_command, suggested_evaluation, suggested_forgetting
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.utils.text import check_name, name_list
+from mind2web2.utils.names import check_name, name_list
 
 if TYPE_CHECKING:
     from rich.console import Console

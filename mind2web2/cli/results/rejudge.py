@@ -26,7 +26,7 @@ from mind2web2.cli.options import (
 from mind2web2.cli.results.metrics import check_record
 from mind2web2.cli.settings import apply_settings_file, evaluation_options, judge_server
 from mind2web2.errors import UsageError
-from mind2web2.utils.text import check_name
+from mind2web2.utils.names import check_name
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,7 +13,7 @@ from mind2web2.cli.results.metrics import check_record
 from mind2web2.cli.settings import suggested_command
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.utils.json_fields import items, mapping, mappings
-from mind2web2.utils.text import check_name, name_list
+from mind2web2.utils.names import check_name, name_list
 
 if TYPE_CHECKING:
     from rich.console import Console

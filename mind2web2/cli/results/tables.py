@@ -16,7 +16,7 @@ from mind2web2.runs.reader import leaves_of
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.statistics.uncertainty import LEVEL, RESAMPLES
 from mind2web2.utils.json_fields import mapping
-from mind2web2.utils.text import name_list, natural_key
+from mind2web2.utils.names import name_list, natural_key
 
 if TYPE_CHECKING:
     from mind2web2.runs.comparison import PairResult, Power, Ranking

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mind2web2.cli.options import DATABASE_URLS, Subcommands, add_folder_options, file_or_database, paths_of
 from mind2web2.cli.settings import suggested_command
 from mind2web2.errors import UsageError
-from mind2web2.utils.text import check_name
+from mind2web2.utils.names import check_name
 
 if TYPE_CHECKING:
     from mind2web2.judge.store import JudgeIdentity

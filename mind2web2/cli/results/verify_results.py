@@ -20,7 +20,7 @@ from mind2web2.cli.results.metrics import check_record
 from mind2web2.cli.settings import extra_body, suggested_evaluation
 from mind2web2.errors import UsageError
 from mind2web2.utils.json_fields import mapping
-from mind2web2.utils.text import check_name, name_list, natural_key
+from mind2web2.utils.names import check_name, name_list, natural_key
 
 if TYPE_CHECKING:
     from mind2web2.runs.verification import Check, Cure, Finding

@@ -21,7 +21,7 @@ from mind2web2.cli.options import (
     positive_int,
 )
 from mind2web2.errors import UsageError
-from mind2web2.utils.text import check_name
+from mind2web2.utils.names import check_name
 
 if TYPE_CHECKING:
     from rich.console import Console

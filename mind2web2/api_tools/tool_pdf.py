@@ -20,14 +20,10 @@ from mind2web2.capture.models import (
     network_of_downloads,
     report_refused_download,
 )
-from mind2web2.capture.pdf import (
-    HEADER_BYTES,
-    looks_like_pdf,
-    render_pdf,
-)
+from mind2web2.capture.pdf import HEADER_BYTES, looks_like_pdf, render_pdf
 from mind2web2.errors import CaptureError, DocumentError
 from mind2web2.utils.api_misuse import checked_call, script_api
-from mind2web2.utils.text import retry_after_s
+from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
     import httpx2

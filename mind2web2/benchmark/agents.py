@@ -28,7 +28,7 @@ from mind2web2.llm_client.prices import price_usd
 from mind2web2.llm_client.settings import ADDRESS_GIVEN, check_address, check_keys, variable
 from mind2web2.runs.answers import MAX_ANSWER_BYTES
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.text import retry_after_s
+from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

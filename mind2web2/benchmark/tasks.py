@@ -25,7 +25,7 @@ from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.process_lock import ProcessLock
-from mind2web2.utils.text import retry_after_s
+from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
     import httpx2

@@ -27,7 +27,7 @@ from mind2web2.capture.models import (
 from mind2web2.capture.quality import PageFailureError
 from mind2web2.errors import BrowserGoneError, DocumentError, MachineError
 from mind2web2.urls.parts import clean_url, lookup_key, normalize_url_for_browser, split_url
-from mind2web2.utils.text import retry_after_s
+from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
     from mind2web2.capture.browser import Browser

@@ -38,7 +38,7 @@ from mind2web2.llm_client.settings import (
 )
 from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest
 from mind2web2.utils.private_attributes import check_private_attributes
-from mind2web2.utils.text import retry_after_s
+from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
     import aiohttp

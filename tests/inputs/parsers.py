@@ -53,7 +53,7 @@ from mind2web2.urls.parts import (
 )
 from mind2web2.utils.images import cut_screenshot, size_px, to_jpeg
 from mind2web2.utils.misc import normalize_url_markdown, text_dedent
-from mind2web2.utils.text import retry_after_s
+from mind2web2.utils.retry_after import retry_after_s
 from mind2web2.utils.workers import run_in_worker
 
 Read = Callable[[bytes, Path], None]

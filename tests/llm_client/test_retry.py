@@ -11,7 +11,7 @@ from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.rate_limiter import RateLimiter
 from mind2web2.llm_client.retries import Attempts, RetryPolicy
 from mind2web2.llm_client.transport import Completion
-from mind2web2.utils.text import retry_after_s
+from mind2web2.utils.retry_after import retry_after_s
 
 
 @pytest.mark.parametrize(

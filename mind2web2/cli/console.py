@@ -25,8 +25,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from mind2web2.utils.dollars import dollars
 from mind2web2.utils.invisible_text import made_visible
-from mind2web2.utils.text import dollars
 
 if TYPE_CHECKING:
     from mind2web2.judge.batch_endpoints import JobProgress

@@ -48,9 +48,9 @@ from mind2web2.runs.reader import (
     refused_pages,
 )
 from mind2web2.storage.mirror import mirror
+from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import dollars, dollars_as_given
 
 if TYPE_CHECKING:
     from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate

@@ -38,8 +38,8 @@ from mind2web2.cli.settings import (
     names_a_judge,
 )
 from mind2web2.errors import AnswerError, UsageError
+from mind2web2.utils.dollars import dollars
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import dollars
 
 if TYPE_CHECKING:
     from rich.console import Console

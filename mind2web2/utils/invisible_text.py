@@ -1,4 +1,8 @@
-"""Invisible characters: those that have no use in a text are shown as marks."""
+"""Invisible characters: those that have no use in a text are shown as marks.
+
+People cannot see them, but models read them. The judge sees that something was there, but not its content,
+which no reader of the page could see. They are kept where languages need them.
+"""
 
 from __future__ import annotations
 

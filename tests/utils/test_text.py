@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from injection_suite.disguises import bits, selectors, tags
 
 from mind2web2.errors import UsageError
+from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.invisible_text import made_visible
 from mind2web2.utils.names import MAX_NAME_BYTES, check_name, name_list, natural_key, stamp_now
-from mind2web2.utils.text import as_unicode_text, dollars, dollars_as_given, is_unicode_text
+from mind2web2.utils.text import as_unicode_text, is_unicode_text
 
 SCOTLAND = "\U0001f3f4" + tags("gbsct") + "\U000e007f"
 REAL_TEXTS = {

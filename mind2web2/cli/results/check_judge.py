@@ -22,7 +22,7 @@ from mind2web2.cli.options import (
 )
 from mind2web2.cli.settings import apply_settings_file, judge_client, judge_server
 from mind2web2.errors import UsageError
-from mind2web2.utils.text import dollars
+from mind2web2.utils.dollars import dollars
 
 if TYPE_CHECKING:
     from rich.console import Console

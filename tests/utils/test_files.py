@@ -194,7 +194,7 @@ def test_network_file_systems_are_known(tmp_path, place, kind):
 HOLDER = """
 import sys
 from pathlib import Path
-from mind2web2.utils.files import ProcessLock
+from mind2web2.utils.process_lock import ProcessLock
 
 lock = ProcessLock(Path(sys.argv[1]))
 print(lock.take(), flush=True)

@@ -18,7 +18,7 @@ from mind2web2.pages.captures import PageCapture
 from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
 from mind2web2.rubric.verdicts import Evidence, Outcome, implied_verdict
 from mind2web2.scheduling import Request, deferrable, verifying
-from mind2web2.utils.api_misuse import note_ignored_argument, report_misuse, script_api
+from mind2web2.utils.api_misuse import note_added, note_ignored_argument, report_misuse, script_api
 from mind2web2.verification.context import NOT_PASSED
 from mind2web2.verification.extractor import EvaluatorConfig, Extractor, create_evaluator
 from mind2web2.verification.messages import NO_INSTRUCTION
@@ -112,6 +112,7 @@ def plain_info(info: Any) -> Any:
 
 _LEAF_STATUSES = ("passed", "failed", "skipped", "initialized")
 _NODE_FIELDS = frozenset(FIELDS)
+_GIVEN_FIELDS = ("id", "desc", "parent", "critical", "score", "status", "strategy")
 _BY_SCRIPT = "checked by the script without a judge"
 # Reading one of these never runs a script's own code.
 _SHOWN_TYPES = (str, int, float, type(None), list, tuple, dict, set)
@@ -188,10 +189,17 @@ class Rubric:
         self, node_id: str, desc: str, parent: VerificationNode | None, given: dict[str, Any]
     ) -> VerificationNode:
         above = parent if parent is not None else self._started_root()
+        if not isinstance(above, VerificationNode):
+            problem = (
+                f"gives node '{node_id}' the parent {above!r}: pass the node, as add_parallel returns it"
+            )
+            report_misuse(problem)
+            raise TypeError(problem)
         known = {name: value for name, value in given.items() if name in _NODE_FIELDS}
-        self._warn_of_unknown(f"node '{node_id}'", given.keys() - known.keys())
+        self._warn_of_unknown(f"node '{node_id}'", given.keys() - known.keys(), _GIVEN_FIELDS)
         node = VerificationNode(id=self._free_id(str(node_id)), desc=str(desc), **known)
         above.add_node(node)
+        note_added(node.id, is_inner="strategy" in given)
         return node
 
     def _free_id(self, wanted: str) -> str:
@@ -227,9 +235,9 @@ class Rubric:
             raise ValueError("the evaluation has no rubric yet: call initialize(...) first")
         return self.root
 
-    def _warn_of_unknown(self, where: str, names: Iterable[str]) -> None:
+    def _warn_of_unknown(self, where: str, names: Iterable[str], known: Sequence[str]) -> None:
         for name in sorted(names):
-            note_ignored_argument(name)
+            note_ignored_argument(name, where, known)
             self.logger.warning("unknown argument ignored where=%s name=%s", where, name)
 
 
@@ -246,6 +254,11 @@ def _condition(result: Any, passed: bool) -> str:
 Template = TypeVar("Template", bound=BaseModel)
 
 _ITEM = ("claim", "sources", "node", "additional_instruction")
+_INITIALIZED_BY = (
+    *("task_id", "strategy", "agent_name", "answer_name", "client", "task_description", "answer"),
+    *("global_cache", "global_semaphore", "logger", "default_model", "extract_model", "verify_model"),
+    *("config", "browser_manager"),
+)
 
 
 @script_api
@@ -300,7 +313,7 @@ class Evaluator(Rubric):
             unknown: ignored; the run says so in the end.
         """
         self.logger = logger or log
-        self._warn_of_unknown("initialize", unknown)
+        self._warn_of_unknown("initialize", unknown, _INITIALIZED_BY)
         description = task_description or f"Evaluation for {task_id}"
         self.agent_name = agent_name or "unknown_agent"
         self.answer_name = answer_name or "unknown_answer"

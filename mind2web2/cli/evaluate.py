@@ -109,6 +109,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="when a task is done, rewrite its cache index to list exactly the pages on disk",
     )
     add(
+        "--strict",
+        action="store_true",
+        help="no result for an answer whose script adds a leaf that it never judges, or gives add_* or "
+        "initialize a keyword that they do not know (default: a warning, as published scripts do both)",
+    )
+    add(
         "--self_debug",
         action="store_true",
         help="print the log of each answer with the extracted values, for writing eval scripts",

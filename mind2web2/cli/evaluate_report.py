@@ -46,6 +46,7 @@ from mind2web2.runs.reader import (
     quote_counts,
     refused_downloads,
     refused_pages,
+    script_faults,
 )
 from mind2web2.storage.mirror import mirror
 from mind2web2.utils.dollars import dollars, dollars_as_given
@@ -98,6 +99,7 @@ def _planned(options: argparse.Namespace, folders: RunFolders, work: Sequence[Ta
         with_private_network=options.allow_private_network,
         as_of=options.as_of,
         variables={name: os.environ[name] for name in options.script_env},
+        strict=options.strict,
     )
     return PlannedRun(work, folders, settings, endpoint, conditions, options.overwrite)
 
@@ -305,7 +307,7 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
         _declined_line(results),
         _misquoted_line(results),
         flagged_line(outcomes),
-        _ignored_arguments_line(results),
+        *_fault_lines(results),
     ]
     return [line for line in lines if line]
 
@@ -313,8 +315,8 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
 def lasting_cautions(outcomes: Sequence[AnswerOutcome]) -> list[str]:
     """Return the cautions about stored results that the table of doubtful verdicts does not count."""
     results = _scored(outcomes)
-    lines = [_unavailable_line(results), _downloads_line(results), _ignored_arguments_line(results)]
-    return [line for line in (*lines, *map(_undecided_line, results)) if line]
+    lines = [_unavailable_line(results), _downloads_line(results), *_fault_lines(results)]
+    return [line for line in lines if line]
 
 
 class _Scored(NamedTuple):
@@ -372,8 +374,6 @@ def _answer_lines(found: _Scored) -> Iterator[str]:
     errors = [leaf["id"] for leaf in found.leaves if leaf.get("evidence", {}).get("decided_by") == "error"]
     if errors:
         yield f"{name}: failed because of an error, see its log: {', '.join(errors)}"
-    if undecided := _undecided_line(found):
-        yield undecided
     if contradictory := [leaf["id"] for leaf in found.leaves if _is_contradictory(leaf)]:
         yield f"{name}: the script has set a score that contradicts the status: {', '.join(contradictory)}"
     if not found.leaves:
@@ -383,14 +383,6 @@ def _answer_lines(found: _Scored) -> Iterator[str]:
         yield f"{name}: its script returned the score {score:g}, but its rubric tree has {by_tree:g}"
     if result.get("doubts"):
         yield f"{name}: in doubt, the next run judges it again: {'; '.join(result['doubts'])}"
-
-
-def _undecided_line(found: _Scored) -> str | None:
-    undecided = found.result.get("undecided_leaves")
-    if not isinstance(undecided, list) or not undecided:
-        return None
-    listed = ", ".join(map(str, undecided))
-    return f"{found.name}: never decided by the script, counted 0: {listed}"
 
 
 def _is_contradictory(leaf: Mapping[str, Any]) -> bool:
@@ -478,20 +470,14 @@ def _flagged_claims(found: _Scored) -> Iterator[str]:
     return (str(evidence.get("claim")) for evidence in evidences if evidence.get("flags"))
 
 
-def _ignored_arguments_line(results: Iterable[_Scored]) -> str | None:
-    names: dict[str, set[str]] = {}
+def _fault_lines(results: Iterable[_Scored]) -> Iterator[str]:
+    """Yield the mistakes of scripts that may have cost answers points, each once for all its answers."""
+    answers: dict[tuple[str, str], list[str]] = {}
     for found in results:
-        ignored = found.result.get("ignored_arguments")
-        if isinstance(ignored, list) and ignored:
-            names.setdefault(found.task_id, set()).update(map(str, ignored))
-    if not names:
-        return None
-    scripts = "; ".join(
-        f"{task}.py: {', '.join(sorted(names[task]))}" for task in sorted(names, key=natural_key)
-    )
-    amount = sum(map(len, names.values()))
-    subject, them = ("1 argument was", "it") if amount == 1 else (f"{amount} arguments were", "them")
-    return f"{subject} ignored, as the toolkit does not know {them}: {scripts}"
+        for fault in script_faults(found.result):
+            answers.setdefault((found.task_id, fault), []).append(found.name)
+    for (_, fault), names in sorted(answers.items(), key=lambda item: natural_key(item[0][0])):
+        yield f"{fault} ({name_list(names)})"
 
 
 def _total(amounts: Counter[str]) -> str:

@@ -345,6 +345,7 @@ def _parts(
         as_of=options.as_of,
         barred=None if options.no_barred else options.barred or default_barred(),
         judge_check=judge_check,
+        strict=options.strict,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from mind2web2.judge.store import ServiceAnswer
 from mind2web2.llm_client.chat import Usage
 
-Noted = Literal["doubts", "refused_downloads", "ignored_arguments"]
+Noted = Literal["doubts", "refused_downloads", "ignored_arguments", "script_faults"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class JudgeLedger:
         served: number of judgments by the model and backend that the server reported.
         first_created: when the earliest judgment was made, UTC, ISO 8601; ``last_created`` the latest.
         doubts: reasons why another machine or day may give another verdict; such a result is not reused.
+        script_faults: mistakes of the script that may cost the answer points, with file and line.
     """
 
     usage: Usage = field(default_factory=Usage)
@@ -40,6 +41,7 @@ class JudgeLedger:
     doubts: list[str] = field(default_factory=list)
     refused_downloads: list[str] = field(default_factory=list)
     ignored_arguments: list[str] = field(default_factory=list)
+    script_faults: list[str] = field(default_factory=list)
     services: list[ServiceAnswer] = field(default_factory=list)
 
     def note_created(self, moment: str) -> None:

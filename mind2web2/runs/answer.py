@@ -17,6 +17,7 @@ from mind2web2 import __version__
 from mind2web2.capture.models import refused_downloads_reported
 from mind2web2.errors import (
     AttemptRefusedError,
+    EvalScriptError,
     JudgeUnusableError,
     JudgmentMissingError,
     Mind2Web2Error,
@@ -147,6 +148,7 @@ class RunParts:
         as_of: the moment at which the clock of isolated scripts stands still; ``None`` for the real time, in
             a replay for the moment of the newest result.
         judge_check: the judge's last check on the labelled set, for the results.
+        strict: an answer whose script makes mistakes that may cost it points has no result.
     """
 
     judge: CachingJudge
@@ -163,6 +165,7 @@ class RunParts:
     as_of: AsOf | None = None
     barred: BarredList | None = None
     judge_check: CheckRecord | None = None
+    strict: bool = False
 
     @property
     def conditions(self) -> Conditions:
@@ -173,6 +176,7 @@ class RunParts:
             with_private_network=self.with_private_network,
             as_of=self.as_of,
             variables={} if self.isolation is None else self.isolation.variables,
+            strict=self.strict,
         )
 
     @property
@@ -418,6 +422,9 @@ async def evaluated(
         in_order = replace(run, execution=replace(run.execution, sequential=True))
         result, ledger, inputs = await _script_result(job, in_order, call, cache, script_time, logger)
 
+    script_faults = list(dict.fromkeys(ledger.script_faults))
+    if run.strict and script_faults:
+        raise EvalScriptError(f"the eval script makes mistakes (--strict): {'; '.join(script_faults)}")
     pages, listing = await asyncio.to_thread(lambda: (cache.pages_used(), cache.listing_used()))
     others, flags = await asyncio.to_thread(lambda: (other_pages(result, pages), flags_of(text)))
     services = tuple({answer.key: answer for answer in ledger.services}.values())
@@ -453,6 +460,7 @@ async def evaluated(
         "quotes": quote_counts(result),
         "doubts": sorted(ledger.doubts),
         "ignored_arguments": sorted(set(ledger.ignored_arguments)),
+        "script_faults": script_faults,
         "answer_flags": [flag.model_dump(mode="json") for flag in flags],
         "barred": await asyncio.to_thread(_barred, job, run, text, pages),
         "run": {

@@ -28,6 +28,7 @@ from mind2web2.runs.provenance import (
     provenance_in,
     settings_sha256,
 )
+from mind2web2.runs.reader import script_faults
 from mind2web2.runs.results import LoadedResult, has_checksum, is_edited, latest_result, latest_results
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.scripts.inputs import (
@@ -53,6 +54,7 @@ class Conditions:
         with_private_network: captures and downloads may visit private addresses.
         as_of: the moment that scripts take for now; ``None`` for the real time.
         variables: the environment variables that scripts get.
+        strict: a result does not hold where its script has made mistakes (``script_faults``).
     """
 
     judge: JudgeRecord
@@ -60,6 +62,7 @@ class Conditions:
     with_private_network: bool
     as_of: AsOf | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    strict: bool = False
 
 
 def provenance_now(job: AnswerSetting, text: str, conditions: Conditions) -> Provenance:
@@ -105,6 +108,8 @@ def why_judged_again(found: LoadedResult, job: AnswerJob, text: str, conditions:
         changes = ["the result file was changed after it was written"]
     elif found.content.get("doubts"):
         changes = ["the earlier result is in doubt"]
+    elif conditions.strict and script_faults(found.content):
+        changes = ["its script has made mistakes (--strict)"]
     else:
         changes = [*_present(job, text, conditions).changes_since(found.content)]
         changes += _obstacles(made_from, conditions)

@@ -254,6 +254,19 @@ def barred_sources(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return mappings(mapping(result.get("barred")).get("sources"))
 
 
+def script_faults(result: Mapping[str, Any]) -> list[str]:
+    """Return the script's mistakes that may have cost the answer points, one line each."""
+    recorded = result.get("script_faults")
+    if isinstance(recorded, list):
+        return [str(fault) for fault in recorded]
+    # Results of earlier versions name neither script nor line.
+    undecided = (
+        f"leaf '{name}' is never judged, and counts 0" for name in items(result.get("undecided_leaves"))
+    )
+    ignored = (f"unknown keyword '{name}' is ignored" for name in items(result.get("ignored_arguments")))
+    return [*undecided, *ignored]
+
+
 def refused_pages(result: Mapping[str, Any]) -> list[str]:
     """Return the pages that were not captured because their addresses are private."""
     return [str(url) for url in items(mapping(result.get("provenance")).get("refused_pages"))]

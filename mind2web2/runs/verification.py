@@ -53,7 +53,9 @@ _MAX_NAMED = 5
 _AT_ONCE = 9
 _ANSWER_TIMEOUT_S = 3600.0
 # These keys differ in every replay, or are compared apart.
-_NOT_COMPARED = frozenset({"provenance", "run", "doubts", "time_seconds", "judge_usage", "barred"})
+_NOT_COMPARED = frozenset(
+    {"provenance", "run", "doubts", "time_seconds", "judge_usage", "barred", "script_faults"}
+)
 
 log = logging.getLogger(__name__)
 # The evaluation has logged the same about its answers.

@@ -9,7 +9,7 @@ import logging
 import signal
 import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -192,8 +192,12 @@ async def script_result(
     """
     try:
         ignore = partial(judge.note, "ignored_arguments")
-        with script_reports(ScriptReports(call.script_path.name, judge.fail, ignore)):
+        reports = ScriptReports(
+            call.script_path.name, judge.fail, ignore, partial(judge.note, "script_faults")
+        )
+        with script_reports(reports):
             result = await _loaded_and_run(call, judge, cache, logger, timeout_s, clock)
+        reports.find_undecided(_undecided(result))
     except Mind2Web2Error:
         # The judge's failure is the reason, even if the script turned it into another error.
         if judge.failure is not None:
@@ -206,6 +210,12 @@ async def script_result(
         # An answer during which one happened gets no result (eval-scripts.md).
         raise failure
     return result
+
+
+def _undecided(result: Mapping[str, Any]) -> list[str]:
+    """Return the undecided nodes without children of a result; a script may return one of its own making."""
+    named = result.get("undecided_leaves")
+    return [str(name) for name in named] if isinstance(named, list) else []
 
 
 async def _loaded_and_run(

@@ -28,7 +28,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
-from typing import Any, Literal, NoReturn, TypeVar, cast
+from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, cast
 
 from mind2web2.errors import EvalScriptError
 
@@ -112,6 +112,13 @@ _EVENT_LOOP = asyncio.events.__file__
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 
 
+class AddedNode(NamedTuple):
+    """Where a script adds a node, and whether the node is meant to have children."""
+
+    place: str
+    is_inner: bool
+
+
 @dataclass(frozen=True)
 class ScriptReports:
     """Where an evaluation learns how its script uses the toolkit.
@@ -120,13 +127,29 @@ class ScriptReports:
         script: the name of its file.
         fail: the script misuses the toolkit: there is no result.
         ignore: the name of an argument that has no effect.
+        find_fault: takes a mistake that may cost the answer points, with the script's line.
+        added: where the script has added its nodes, by id.
         not_awaited: coroutines that the script does not await where it creates them, with the report on each.
     """
 
     script: str
     fail: Callable[[EvalScriptError], object]
     ignore: Callable[[str], object]
+    find_fault: Callable[[str], object]
+    added: dict[str, AddedNode] = field(default_factory=dict)
     not_awaited: list[tuple[Coroutine[Any, Any, Any], EvalScriptError]] = field(default_factory=list)
+
+    def find_undecided(self, node_ids: Iterable[str]) -> None:
+        """Report the nodes without children that the script has added and left undecided."""
+        for node_id in node_ids:
+            added = self.added.get(node_id)
+            place = self.script if added is None else added.place
+            problem = f"leaf {node_id!r} is never judged"
+            if node_id == "root":
+                problem = "the rubric tree has no leaf"
+            elif added is not None and added.is_inner:
+                problem = f"node {node_id!r} has no leaf"
+            self.find_fault(f"{place}: {problem}, and counts 0")
 
     def fail_not_awaited(self) -> None:
         """Report the coroutines that never started, now that the script has returned."""
@@ -158,11 +181,32 @@ def report_misuse(problem: str) -> None:
         raise _report(_script_frame(sys._getframe(1)), problem)
 
 
-def note_ignored_argument(name: str) -> None:
-    """Report an argument that has no effect."""
+def note_ignored_argument(name: str, where: str, known: Sequence[str]) -> None:
+    """Report an argument that has no effect.
+
+    Args:
+        where: the call or node that the script gives it to.
+        known: the names that have an effect there.
+    """
     reports = _reports.get()
     if reports is not None:
         reports.ignore(name)
+        place = _place(_script_frame(sys._getframe(1)), reports)
+        reports.find_fault(f"{place}: unknown keyword {name!r} of {where} is ignored{_hint(name, known)}")
+
+
+def note_added(node_id: str, *, is_inner: bool) -> None:
+    """Note the script's line that adds a node."""
+    reports = _reports.get()
+    if reports is not None:
+        reports.added[node_id] = AddedNode(_place(_script_frame(sys._getframe(1)), reports), is_inner)
+
+
+def _place(frame: FrameType | None, reports: ScriptReports) -> str:
+    """Return file and line of a script's frame."""
+    return (
+        reports.script if frame is None else f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
+    )
 
 
 def script_api(kind: Kind) -> Kind:

@@ -20,7 +20,7 @@ from markdown_it.token import Token
 from mind2web2.errors import UsageError
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.runs.comparison import NoSharedTaskError, ranking
-from mind2web2.runs.reader import SCORE_BOUNDS, ResultFacts, result_facts
+from mind2web2.runs.reader import SCORE_BOUNDS, ResultFacts, result_facts, script_faults
 from mind2web2.runs.results import (
     PROGRESS_NAME,
     LoadedResult,
@@ -344,9 +344,13 @@ def _making(result: Mapping[str, Any]) -> Json:
         "time_seconds",
         SCORE_BOUNDS,
     )
-    return {"judge": facts.judge, "server": facts.server, "script": facts.script} | {
-        name: result[name] for name in kept if name in result
+    named = {
+        "judge": facts.judge,
+        "server": facts.server,
+        "script": facts.script,
+        "script_faults": script_faults(result),
     }
+    return named | {name: result[name] for name in kept if name in result}
 
 
 def _intervals(summary: Mapping[str, Any], passes: str) -> Json:

@@ -132,20 +132,20 @@ def behind(score, status):
     return {"score": 0.0, "status": "skipped", "superseded": {"score": score, "status": status}}
 
 
-def test_ignored_arguments_are_named_at_the_end():
-    """By script, each name once."""
+def test_mistakes_of_scripts_are_named_at_the_end():
+    """Each once, with the answers that it concerns; those of earlier versions without a line."""
+    fault = "harlow.py, line 3: leaf 'hours' is never judged, and counts 0"
 
-    def ignoring(task, *names):
-        result = {"final_score": 1.0, "ignored_arguments": list(names)}
-        return AnswerOutcome(task, "answer_1.md", result, None)
+    def outcome_of(task, number, **more):
+        return AnswerOutcome(task, f"answer_{number}.md", {"final_score": 1.0, **more}, None)
 
-    several = [ignoring("harlow", "soucres", "critcal"), ignoring("harlow", "critcal"), ignoring("m", "wide")]
-    assert cautions(several, "")[-1] == (
-        "3 arguments were ignored, as the toolkit does not know them: harlow.py: critcal, soucres; m.py: wide"
-    )
-    assert cautions(several[2:], "")[-1] == (
-        "1 argument was ignored, as the toolkit does not know it: m.py: wide"
-    )
+    several = [outcome_of("harlow", number, script_faults=[fault]) for number in (1, 2)]
+    older = outcome_of("m", 1, undecided_leaves=["deep"], ignored_arguments=["wide"])
+    assert cautions([older, *several], "")[-3:] == [
+        f"{fault} (harlow/answer_1.md, harlow/answer_2.md)",
+        "leaf 'deep' is never judged, and counts 0 (m/answer_1.md)",
+        "unknown keyword 'wide' is ignored (m/answer_1.md)",
+    ]
 
 
 def test_answers_of_one_short_name_keep_their_scores(capsys):

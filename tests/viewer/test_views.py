@@ -162,6 +162,21 @@ async def test_a_run_without_an_answer_has_one_reason(page, tmp_path):
         await expect(page.locator("main")).not_to_contain_text("without a rubric tree")
 
 
+async def test_mistakes_of_the_script_are_named(page, tmp_path):
+    """Above the tree, which counts the leaf that was never judged."""
+    made = Results(tmp_path)
+    fault = "lake.py, line 3: leaf 'late' is never judged, and counts 0"
+    late = {**leaf("late", "A claim"), "status": "initialized", "score": 0.0}
+    content = {**result("old", "answer_1", [leaf("l", "A claim"), late]), "script_faults": [fault]}
+    made.add(content, "lake")
+    made.summarise("old")
+    with served(Catalog(made.paths)) as home:
+        await show(page, home, "#/answer/old/lake/answer_1")
+        await expect(page.locator("p.notice")).to_have_text(f"Mistake of the script: {fault}")
+        await expect(page.locator("p.hint", has_text="never judged")).to_contain_text("1 never judged")
+        await expect(page.locator(".status.initialized")).to_contain_text("never judged")
+
+
 async def test_what_is_not_there_is_said(page, home):
     """In one line, with a way on."""
     await show(page, home, "#/answer/example/museum_saturday/answer_77")

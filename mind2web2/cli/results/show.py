@@ -199,7 +199,7 @@ class _AnswerPage:
 
     def _print_origin(self, result: Mapping[str, Any]) -> None:
         from mind2web2.judge.store import check_text
-        from mind2web2.runs.reader import barred_sources, result_facts
+        from mind2web2.runs.reader import barred_sources, result_facts, script_faults
 
         facts = result_facts(result)
         created = str(mapping(result.get("run")).get("created") or "")[:16].replace("T", " ")
@@ -212,6 +212,8 @@ class _AnswerPage:
             self._text(f"This judge's check: {check}.")
         if doubts := items(result.get("doubts")):
             self._text(f"In doubt: {'; '.join(map(str, doubts))}.")
+        for fault in script_faults(result):
+            self._text(f"Mistake of the script: {fault}.")
         for source in barred_sources(result):
             self._text(
                 f"Barred source: {source.get('url')} ({source.get('shown')}; rule {source.get('rule')})"
@@ -226,13 +228,18 @@ class _AnswerPage:
                 self._line(f"{label}: {path}")
 
     def _print_trees(self, result: Mapping[str, Any]) -> None:
+        from mind2web2.runs.reader import leaves_of
+
         self._line("")
         trees = [mapping(part.get("verification_tree")) for part in mappings(result.get("eval_breakdown"))]
         if not any(trees):
             self._line("The script gave this score without a rubric tree.")
         for tree in filter(None, trees):
-            counts = _leaf_counts({"eval_breakdown": [{"verification_tree": tree}]})
+            of_tree = {"eval_breakdown": [{"verification_tree": tree}]}
+            counts = _leaf_counts(of_tree)
             listed = ", ".join(f"{count} {status}" for status, count in counts.items())
+            if undecided := sum(leaf.get("status") == "initialized" for leaf in leaves_of(of_tree)):
+                listed += f", {undecided} never judged"
             self._text(f"Rubric tree: {listed}. A node marked * is critical: if it fails, its parent is 0.")
             stack = [(tree, 0)]
             while stack:
@@ -249,7 +256,7 @@ class _AnswerPage:
         from mind2web2.utils.invisible_text import made_visible
 
         indent = _INDENT * min(depth, _MOST_INDENTED)
-        status = str(node.get("status"))
+        status = str(node.get("status")).replace("initialized", "never judged")
         score = f" {number(node.get('score'))}" if status == "partial" else ""
         is_sequence = mappings(node.get("children")) and node.get("strategy") == "sequential"
         self._console.print(

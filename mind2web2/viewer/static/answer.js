@@ -39,6 +39,8 @@ export function Answer({ steps, options }) {
   const counts = ["passed", "failed", "skipped"].map(
     (status) => `${rows.filter((/** @type {any} */ row) => row.is_leaf && row.status === status).length} ${status}`,
   );
+  const undecided = rows.filter((/** @type {any} */ row) => row.is_leaf && row.status === "initialized").length;
+  if (undecided) counts.push(`${undecided} never judged`);
   return html`
     <p class="path"><a href="#/overview">Overview</a> / <bdi>${agent}</bdi> / <bdi>${task}</bdi></p>
     <h1><bdi>${answer}</bdi> <${Score} score=${data.score} /></h1>
@@ -48,6 +50,7 @@ export function Answer({ steps, options }) {
       data.facts.doubts?.length > 0 &&
       html`<p class="notice">In doubt, the next run judges it again: ${data.facts.doubts.join("; ")}</p>`
     }
+    ${data.facts.script_faults?.map((/** @type {string} */ fault) => html`<p class="notice">Mistake of the script: ${fault}</p>`)}
     <div class="columns">
       <section aria-label="Rubric tree">
         <p class="hint">${counted(rows.length, "node")}; leaves: ${counts.join(", ")}. ◆ marks a critical node: if it fails, its parent is 0.</p>

@@ -56,7 +56,7 @@ export function scoreClass(score) {
 
 /** @param {{status: string}} props */
 export function Status({ status }) {
-  return html`<span class=${`status ${status}`}><span aria-hidden="true">${SIGNS[status] || "?"}</span> ${status}</span>`;
+  return html`<span class=${`status ${status}`}><span aria-hidden="true">${SIGNS[status] || "?"}</span> ${status === "initialized" ? "never judged" : status}</span>`;
 }
 
 /** @type {Record<string, string>} */

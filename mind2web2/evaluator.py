@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -16,7 +16,7 @@ from mind2web2.judge.client_judge import as_judge
 from mind2web2.judge.protocol import Judge
 from mind2web2.pages.captures import PageCapture
 from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
-from mind2web2.rubric.verdicts import Evidence, Outcome, implied_verdict
+from mind2web2.rubric.verdicts import Evidence, Outcome, implied_verdict, weighted_share
 from mind2web2.scheduling import Request, deferrable, verifying
 from mind2web2.utils.api_misuse import note_added, note_ignored_argument, report_misuse, script_api
 from mind2web2.verification.context import NOT_PASSED
@@ -51,6 +51,11 @@ def tree_as_dict(root: VerificationNode) -> dict[str, Any]:
     return written[id(root)]
 
 
+def leaves_below(root: VerificationNode) -> list[VerificationNode]:
+    """Return the leaves of a tree in rubric order."""
+    return [node for node in root.walk() if not node.children]
+
+
 def tree_statistics(root: VerificationNode) -> dict[str, int]:
     """Return the edges of the longest branch, and the number of nodes and leaves."""
     levels: dict[int, int] = {}
@@ -71,6 +76,10 @@ def _node_as_dict(node: VerificationNode) -> dict[str, Any]:
         "strategy": node.strategy.value,
         "children": [],
     }
+    if node.tags:
+        fields["tags"] = list(node.tags)
+    if node.figure_weight is not None:
+        fields["weight"] = node.figure_weight
     if not node.children and node.verdict != (node.score, node.status):
         # Explains why a leaf that passed shows as skipped.
         fields["superseded"] = {
@@ -111,8 +120,8 @@ def plain_info(info: Any) -> Any:
 
 
 _LEAF_STATUSES = ("passed", "failed", "skipped", "initialized")
-_NODE_FIELDS = frozenset(FIELDS)
-_GIVEN_FIELDS = ("id", "desc", "parent", "critical", "score", "status", "strategy")
+_NODE_FIELDS = frozenset({*FIELDS, "tags", "figure_weight"})
+_GIVEN_FIELDS = ("id", "desc", "parent", "critical", "score", "status", "strategy", "tags")
 _BY_SCRIPT = "checked by the script without a judge"
 # Reading one of these never runs a script's own code.
 _SHOWN_TYPES = (str, int, float, type(None), list, tuple, dict, set)
@@ -395,6 +404,7 @@ class Evaluator(Rubric):
         majority_vote: bool | None = None,
         num_trials: int | None = None,
         use_screenshot: bool | None = None,
+        required: Mapping[str, Any] | None = None,
     ) -> bool:
         """Judge ``claim`` and write passed, failed or skipped into ``node``.
 
@@ -406,6 +416,8 @@ class Evaluator(Rubric):
             majority_vote: ``False`` lets one request decide.
             num_trials: of the vote, odd.
             use_screenshot: ``False`` shows the judge text alone.
+            required: values that the claim rests on, by name; if one is empty, the leaf fails, and no judge
+                is asked.
 
         Raises:
             ValueError: ``num_trials`` is even, or the node is its own prerequisite.
@@ -420,6 +432,7 @@ class Evaluator(Rubric):
             majority_vote=majority_vote,
             num_trials=num_trials,
             use_screenshot=use_screenshot,
+            required=required,
         )
 
     async def batch_verify(
@@ -527,10 +540,14 @@ class Evaluator(Rubric):
         root = self._started_root()
         final_score = self.score()
         records = self.extractor.records if self.extractor is not None else []
+        weighted = weighted_share(
+            [(leaf.figure_weight, leaf.status == "passed") for leaf in leaves_below(root)]
+        )
         return {
             "agent_name": self.agent_name,
             "answer_name": self.answer_name,
             "final_score": final_score,
+            **({} if weighted is None else {"weighted_score": weighted}),
             "judge_model": self._judge_models[0],
             "extract_model": self._judge_models[1],
             "eval_breakdown": [

@@ -20,10 +20,11 @@ from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.llm_client.settings import check_address, check_keys
 from mind2web2.runs.provenance import DATASET_RECORD, dataset_record, git_blob_id
 from mind2web2.scripts.load import parsed_script, script_problem
+from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, RubricFileError, read_rubric
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.names import check_name, name_list, natural_key
-from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.path_config import SCRIPT_SUFFIXES, PathConfig
 from mind2web2.utils.process_lock import ProcessLock
 from mind2web2.utils.retry_after import retry_after_s
 
@@ -142,7 +143,8 @@ def find_tasks(paths: PathConfig, tasks_root: Path, task_list: Path | None = Non
             )
     versions = paths.script_versions() if paths.eval_scripts_root.is_dir() else []
     if task_list is None:
-        scripts = [path for version in versions for path in (paths.eval_scripts_root / version).glob("*.py")]
+        folders = [paths.eval_scripts_root / version for version in versions]
+        scripts = [path for folder in folders for path in folder.iterdir() if path.suffix in SCRIPT_SUFFIXES]
         for task_id in sorted({path.stem for path in scripts}, key=natural_key):
             found.setdefault(task_id, Task(task_id))
     if not found:
@@ -192,10 +194,15 @@ def _with_script(task: Task, paths: PathConfig) -> Task:
 
 
 def _description(script: Path) -> str | None:
-    """Return ``TASK_DESCRIPTION`` of a script without running it; ``None`` where it cannot be read."""
+    """Return a script's ``TASK_DESCRIPTION`` without running it, or the question of a rubric file.
+
+    ``None`` where it cannot be read.
+    """
     try:
+        if script.suffix == RUBRIC_SUFFIX:
+            return read_rubric(script).rubric.question.strip()
         tree = parsed_script(read_regular_file(script), script)
-    except (OSError, ValueError, SyntaxError, RecursionError):
+    except (OSError, ValueError, SyntaxError, RecursionError, RubricFileError):
         return None  # ``script_problem`` says so
     for statement in tree.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else []

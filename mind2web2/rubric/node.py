@@ -105,6 +105,7 @@ class VerificationNode:
         *(f"_{name}" for name in FIELDS),
         *("_parent", "_position", "_tree", "_verdict", "_blocks", "_blocked_as", "_remembered"),
         *("_blocking_children", "_blocking_critical_children", "_pending", "_pending_children"),
+        *("_tags", "_figure_weight"),
         "__weakref__",
     )
     # Sets of nodes would have another order in each run.
@@ -122,12 +123,16 @@ class VerificationNode:
         strategy: AggregationStrategy | str = AggregationStrategy.PARALLEL,
         children: Iterable[VerificationNode] = (),
         evidence: Evidence | None = None,
+        tags: Iterable[str] | str = (),
+        figure_weight: float | None = None,
     ) -> None:
         self._id = self._text("id", id)
         self._desc = self._text("desc", desc)
         self._critical = self._flag(critical)
         self._strategy = AggregationStrategy(strategy)
         self._evidence = _evidence(evidence)
+        self._tags = self._tag_names(tags)
+        self._figure_weight = figure_weight
         self._parent: VerificationNode | None = None
         self._position = 0
         self._children: list[VerificationNode] = _Children(self)
@@ -259,6 +264,22 @@ class VerificationNode:
         self._check_decided("'evidence' of")
         self._evidence = _evidence(evidence)
 
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Return the names under which metrics count the leaves from here down."""
+        return self._tags
+
+    @property
+    def figure_weight(self) -> float | None:
+        """Return the leaf's weight in the weighted figure; the score has no weights."""
+        return self._figure_weight
+
+    def _tag_names(self, tags: Iterable[str] | str) -> tuple[str, ...]:
+        names = (tags,) if isinstance(tags, str) else tuple(tags)
+        if not all(isinstance(name, str) and name.strip() for name in names):
+            raise ValueError(f"node '{self._id}': tags must be a list of names, not {tags!r}")
+        return tuple(dict.fromkeys(names))
+
     def _text(self, name: str, text: str) -> str:
         if not isinstance(text, str):
             raise ValueError(f"a node's {name} must be a string, not {text!r}")
@@ -346,7 +367,8 @@ class VerificationNode:
         twins: dict[int, VerificationNode] = {}
         for node in self.walk():
             score, status = node._verdict
-            given = {name: getattr(node, name) for name in ("id", "desc", "critical", "strategy", "evidence")}
+            names = ("id", "desc", "critical", "strategy", "evidence", "tags", "figure_weight")
+            given = {name: getattr(node, name) for name in names}
             twin = twins[id(node)] = VerificationNode(**given, score=score, status=status)
             if node is not self:
                 twins[id(node._parent)].add_node(twin)

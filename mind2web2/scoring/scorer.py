@@ -55,7 +55,7 @@ from mind2web2.utils.files import text_sha256
 from mind2web2.utils.json_fields import mapping, mappings
 from mind2web2.utils.loop_thread import LoopThread
 from mind2web2.utils.names import check_name
-from mind2web2.utils.path_config import PathConfig, ScriptFile
+from mind2web2.utils.path_config import PathConfig, ScriptFile, script_in
 
 if TYPE_CHECKING:
     from mind2web2.scripts.isolation.run import Isolation
@@ -408,8 +408,8 @@ class Scorer:
 
     def _setting(self, parts: _Parts, task: str, text: str) -> AnswerSetting:
         root = self._scripts.eval_scripts_root
-        own = root / f"{check_name('task', task)}.py"
-        script = ScriptFile(own, root.name) if own.is_file() else self._scripts.find_script(task)
+        own = script_in(root, check_name("task", task))
+        script = ScriptFile(own, root.name) if own is not None else self._scripts.find_script(task)
         if script is None:
             raise UsageError(self._scripts.missing_script(task))
         # Unique to the text: records of answers must not overwrite each other.

@@ -23,6 +23,8 @@ from types import CodeType, ModuleType
 from mind2web2 import scheduling
 from mind2web2.errors import EvalScriptError
 from mind2web2.scheduling import EvaluateAnswer
+from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, RubricFileError, parsed_rubric
+from mind2web2.scripts.rubric_script import script_of
 from mind2web2.utils.api_misuse import syntax_tree
 from mind2web2.utils.files import read_regular_file
 
@@ -289,6 +291,8 @@ def script_problem(path: Path) -> str | None:
         return f"{path} cannot be read: {error.strerror or error}"
     except SyntaxError as error:
         return f"{path} has a syntax error{_in_line(error)}: {error.msg}"
+    except RubricFileError as error:
+        return str(error)
     except (ValueError, RecursionError) as error:
         return f"{path} cannot be parsed: {error}"
     if _ENTRY not in set(_bound_names(tree)) and not any(_imports_all(node) for node in tree.body):
@@ -315,7 +319,14 @@ def _imports_all(node: ast.stmt) -> bool:
 
 
 def parsed_script(source: bytes, path: Path) -> ast.Module:
-    """Return a script's syntax tree. Raises SyntaxError, or ValueError or RecursionError: it has none."""
+    """Return the syntax tree of a script, or of the script that is equal to a rubric file.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError: the script has none.
+        RubricFileError: the rubric file is wrong.
+    """
+    if path.suffix == RUBRIC_SUFFIX:
+        source = script_of(parsed_rubric(source, path).rubric).encode()
     if b"\0" in source:
         # Python 3.11 raises a ValueError here that names no file.
         line = source[: source.index(b"\0")].count(b"\n") + 1

@@ -11,10 +11,13 @@ from typing import Self
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name, name_list, natural_key
 
+# Of eval scripts and of rubric files.
+SCRIPT_SUFFIXES = (".py", ".yaml")
+
 
 @dataclass(frozen=True, slots=True)
 class ScriptFile:
-    """A task's eval script and the version folder it was found in."""
+    """A task's eval script or rubric file, and the version folder it was found in."""
 
     path: Path
     version: str
@@ -81,12 +84,13 @@ class PathConfig:
         """Return the script that judges a task, ``None`` if no searched version has one.
 
         Raises:
-            UsageError: ``task_id`` is not a plain name, or the pinned version does not exist.
+            UsageError: ``task_id`` is not a plain name, the pinned version does not exist, or a version has
+                both a script and a rubric file.
         """
-        file_name = f"{check_name('task', task_id)}.py"
+        check_name("task", task_id)
         for version in self.script_versions():
-            path = self.eval_scripts_root / version / file_name
-            if path.is_file():
+            path = script_in(self.eval_scripts_root / version, task_id)
+            if path is not None:
                 return ScriptFile(path, version)
         return None
 
@@ -108,8 +112,22 @@ class PathConfig:
         searched = name_list(self.script_versions())
         return (
             f"no script for task {task_id} under {self.eval_scripts_root} (versions searched: {searched}): "
-            f"add <version>/{task_id}.py"
+            f"add <version>/{task_id}.py or <version>/{task_id}.yaml"
         )
+
+
+def script_in(folder: Path, task_id: str) -> Path | None:
+    """Return a task's script or rubric file in a folder, ``None`` if there is none.
+
+    Raises:
+        UsageError: there are both.
+    """
+    found = [path for suffix in SCRIPT_SUFFIXES if (path := folder / f"{task_id}{suffix}").is_file()]
+    if len(found) > 1:
+        raise UsageError(
+            f"two scripts for task {task_id}: keep {found[0]} or {found[1]}, move the other away"
+        )
+    return found[0] if found else None
 
 
 def _version_folders(root: Path) -> list[str]:

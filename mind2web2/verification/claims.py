@@ -63,7 +63,11 @@ class BinaryEvalResult(BaseModel):
 
 @dataclass(frozen=True)
 class Verification:
-    """A claim with all that is given about it; defaults filled in."""
+    """A claim with all that is given about it; defaults filled in.
+
+    Args:
+        missing: the name of a value that the claim rests on and the answer does not give.
+    """
 
     claim: str
     node_id: str | None
@@ -71,6 +75,7 @@ class Verification:
     num_trials: int
     use_screenshot: bool
     prerequisites: tuple[str, ...] = ()
+    missing: str | None = None
 
 
 class ClaimJudging:

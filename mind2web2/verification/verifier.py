@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -13,6 +13,7 @@ from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.session import cut_off_noted
 from mind2web2.prompts import encodable
 from mind2web2.rubric.node import VerificationNode
+from mind2web2.rubric.values import is_empty
 from mind2web2.rubric.verdicts import Evidence, check_trials
 from mind2web2.scheduling import (
     NotedPrerequisites,
@@ -38,7 +39,10 @@ NotedSources = Callable[[], tuple[list[str], bool]]
 Prerequisites = Sequence[VerificationNode | None] | VerificationNode | None
 Sources = str | Iterable[str | None] | None
 OPTIONS = frozenset(
-    {"extra_prerequisites", "additional_instruction", "majority_vote", "num_trials", "use_screenshot"}
+    {
+        *("extra_prerequisites", "additional_instruction", "majority_vote", "num_trials", "use_screenshot"),
+        "required",
+    }
 )
 
 
@@ -47,7 +51,7 @@ class Verifier(ScriptAccess):
     """Judges claims and writes verdicts into leaves.
 
     The keyword arguments of its methods are ``additional_instruction``, ``extra_prerequisites``,
-    ``majority_vote``, ``num_trials`` and ``use_screenshot``, as in ``Evaluator.verify``.
+    ``majority_vote``, ``num_trials``, ``use_screenshot`` and ``required``, as in ``Evaluator.verify``.
     """
 
     def __init__(self, context: EvaluationContext) -> None:
@@ -93,6 +97,7 @@ class Verifier(ScriptAccess):
         majority_vote: bool | None = None,
         num_trials: int | None = None,
         use_screenshot: bool | None = None,
+        required: Mapping[str, Any] | None = None,
     ) -> bool:
         """Judge a claim, write the verdict into ``node`` and return it (eval-scripts.md).
 
@@ -106,6 +111,7 @@ class Verifier(ScriptAccess):
             "majority_vote": majority_vote,
             "num_trials": num_trials,
             "use_screenshot": use_screenshot,
+            "required": required,
         }
         async with verifying([node]):
             return await self.noted(claim, node, sources, **options)
@@ -164,7 +170,11 @@ class Verifier(ScriptAccess):
         sources: NotedSources,
     ) -> bool:
         try:
-            supported, evidence = await judging.judged(verification, *sources())
+            if verification.missing is not None:
+                reason = f"not judged, because the answer gives no {verification.missing}"
+                supported, evidence = False, evidence_of(verification, "script", reason=reason)
+            else:
+                supported, evidence = await judging.judged(verification, *sources())
         except Mind2Web2Error:
             # The judge or the disk failed for good, which is no verdict.
             raise
@@ -199,6 +209,7 @@ class Verifier(ScriptAccess):
         majority_vote: bool | None = None,
         num_trials: int | None = None,
         use_screenshot: bool | None = None,
+        required: Mapping[str, Any] | None = None,
     ) -> Verification:
         config = self._context.config
         trials = config.default_num_trials if num_trials is None else num_trials
@@ -212,6 +223,7 @@ class Verifier(ScriptAccess):
             additional_instruction=encodable(str(additional_instruction)),
             num_trials=trials if by_majority else 1,
             use_screenshot=config.default_use_screenshot if use_screenshot is None else use_screenshot,
+            missing=next((name for name, value in (required or {}).items() if is_empty(value)), None),
         )
 
     async def _gate(self, verification: Verification, reason: str | None) -> str | None:

@@ -1,0 +1,126 @@
+"""Extracted values compared without a judge; pure, and offered to eval scripts by ``eval_toolkit``."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+Item = TypeVar("Item", bound=BaseModel)
+
+_NUMBER = re.compile(r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?")
+_DAYS_OF_DEFAULT = (datetime(2000, 1, 1), datetime(2001, 2, 2))
+
+
+def is_empty(value: Any) -> bool:
+    """Tell whether an extracted value says nothing: a number, 0 included, and a yes or no say something."""
+    if value is None:
+        return True
+    if isinstance(value, str):
+        return not value.strip()
+    if isinstance(value, BaseModel):
+        return all(is_empty(getattr(value, name)) for name in type(value).model_fields)
+    if isinstance(value, list | tuple | set | frozenset):
+        return all(is_empty(item) for item in value)
+    return False
+
+
+def all_given(*values: Any) -> bool:
+    """Tell whether none of the values is empty."""
+    return not any(is_empty(value) for value in values)
+
+
+def first_items(items: Sequence[Item], count: int, kind: type[Item]) -> list[Item]:
+    """Return the first ``count`` items that are not empty, with empty ones for those that are missing."""
+    given = [item for item in items if not is_empty(item)][:count]
+    return [*given, *(kind() for _ in range(count - len(given)))]
+
+
+def shown(value: Any) -> str:
+    """Return a value as it stands in a claim; a whole number has no decimals."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "" if value is None else str(value)
+
+
+def same_value(one: Any, other: Any) -> bool:
+    """Tell whether two values are given and equal to the letter."""
+    return all_given(one, other) and one == other
+
+
+def same_text(one: Any, other: Any) -> bool:
+    """Tell whether two texts are given and have the same words; case and punctuation do not count."""
+    return all_given(one, other) and _folded(one) == _folded(other)
+
+
+def same_number(one: Any, other: Any, within: float | str = 0.0) -> bool:
+    """Tell whether two numbers are given and differ by no more than ``within``, such as 0.5 or ``"1%"``.
+
+    A text counts as the one number that stands in it.
+    """
+    found, wanted = _number(one), _number(other)
+    if found is None or wanted is None:
+        return False
+    if isinstance(within, str):
+        within = abs(wanted) * float(within.rstrip("%")) / 100
+    # Decimals such as 0.1 + 0.2 are not to fail for their last digit.
+    return abs(found - wanted) <= within + 1e-9 * max(abs(found), abs(wanted))
+
+
+def total(values: Iterable[Any]) -> float | None:
+    """Return the sum of numbers, ``None`` where one is missing."""
+    numbers = [_number(value) for value in values]
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
+
+
+def same_date(one: Any, other: Any) -> bool:
+    """Tell whether two texts are given and name the same day."""
+    found, wanted = _day(one), _day(other)
+    return found is not None and found == wanted
+
+
+def all_different(values: Iterable[Any]) -> bool:
+    """Tell whether all values are given and no two are the same text."""
+    listed = list(values)
+    folded = [_folded(value) for value in listed]
+    return bool(listed) and all_given(*listed) and len(set(folded)) == len(folded)
+
+
+def is_new(value: Any, earlier: Iterable[Any]) -> bool:
+    """Tell whether a value is given and is none of the earlier ones."""
+    return not is_empty(value) and _folded(value) not in {_folded(other) for other in earlier}
+
+
+def _folded(value: Any) -> str:
+    plain = unicodedata.normalize("NFKC", shown(value)).casefold()
+    words = re.findall(r"\w+", plain)
+    return " ".join(words) or plain.strip()
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    found = _NUMBER.findall(str(value))
+    return float(found[0].replace(",", "")) if len(found) == 1 else None
+
+
+def _day(value: Any) -> date | None:
+    from dateutil import parser  # type: ignore[import-untyped]  # ships no types
+
+    if is_empty(value):
+        return None
+    try:
+        # A text that names no full date takes parts from the default: the two then differ.
+        days = {parser.parse(shown(value), default=default).date() for default in _DAYS_OF_DEFAULT}
+    except (ValueError, OverflowError):
+        return None
+    return days.pop() if len(days) == 1 else None

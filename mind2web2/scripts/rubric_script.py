@@ -1,0 +1,325 @@
+"""The eval script that is equal to a rubric file: it runs in its place, and authors go on from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from keyword import iskeyword
+from string import Formatter
+
+from mind2web2.scripts.rubric_file import (
+    ANSWER_EXTRACTION,
+    FROM_ANSWER,
+    ITEM,
+    NUMBER,
+    Equals,
+    FieldSpec,
+    FieldType,
+    RubricFile,
+    RubricNode,
+    field_type,
+    last_name,
+)
+
+_TYPES: Mapping[FieldType, str] = {
+    "text": "str | None = None",
+    "number": "float | None = None",
+    "integer": "int | None = None",
+    "yes_no": "bool | None = None",
+    "urls": "list[str] = Field(default_factory=list)",
+}
+_COMPARISONS = {"exact": "same_value", "text": "same_text", "number": "same_number", "date": "same_date"}
+_TOOLKIT = (
+    *("all_different", "all_given", "first_items", "is_new", "same_date", "same_number", "same_text"),
+    *("same_value", "shown", "total"),
+)
+
+_LINE_LENGTH = 110
+_HEAD = '''"""The eval script of task {task}, written from its rubric file."""
+
+import logging
+
+from pydantic import BaseModel, Field
+
+from mind2web2 import CacheFileSys, Evaluator, LLMClient
+from mind2web2.eval_runner import DualSemaphore
+{toolkit}from mind2web2.verification_tree import AggregationStrategy
+
+TASK_ID = "{task}"
+TASK_DESCRIPTION = {question}
+'''
+_EVALUATE = '''
+
+async def evaluate_answer(
+    client: LLMClient,
+    answer: str,
+    agent_name: str,
+    answer_name: str,
+    cache: CacheFileSys,
+    semaphore: DualSemaphore,
+    logger: logging.Logger,
+    model: str = "o4-mini",
+) -> dict:
+    """Score one answer."""
+    evaluator = Evaluator()
+    root = evaluator.initialize(
+        task_id=TASK_ID,
+        strategy=AggregationStrategy.{strategy},
+        agent_name=agent_name,
+        answer_name=answer_name,
+        client=client,
+        task_description=TASK_DESCRIPTION,
+        answer=answer,
+        global_cache=cache,
+        global_semaphore=semaphore,
+        logger=logger,
+        default_model=model,
+    )
+'''
+
+
+def script_of(rubric: RubricFile) -> str:
+    """Return the text of the script that is equal to a rubric file."""
+    body = _Body(rubric).text()
+    used = [name for name in _TOOLKIT if re.search(rf"\b{name}\(", body)]
+    toolkit = f"from mind2web2.eval_toolkit import {', '.join(used)}\n" if used else ""
+    head = _HEAD.format(task=rubric.task, toolkit=toolkit, question=_long_text(rubric.question.strip()))
+    return head + body
+
+
+def _long_text(text: str) -> str:
+    """Return a text as a literal, over several lines where it has them."""
+    lines = text.split("\n")
+    if len(lines) == 1:
+        return _literal(text)
+    return "\n".join(['"""', *map(_escaped, lines), '""".strip()'])
+
+
+class _Body:
+    """Writes templates, prompts and the evaluation."""
+
+    def __init__(self, rubric: RubricFile) -> None:
+        self._rubric = rubric
+        self._classes: dict[str, str] = {}
+        self._names: set[str] = set(_TOOLKIT) | {
+            *("evaluator", "root", "client", "answer", "agent_name", "answer_name", "cache", "semaphore"),
+            *("logger", "model", "logging", ITEM, "items", NUMBER, "values"),
+        }
+        self._readings: dict[str, str] = {}
+
+    def text(self) -> str:
+        """Return all behind the constants."""
+        asked = {name: spec for name, spec in self._rubric.extract.items() if spec.page is None}
+        parts = []
+        calls = []
+        if asked:
+            parts += self._template("Answer", asked, "What the answer says.")
+            parts.append(f"\n\nEXTRACT_ANSWER = {_long_text(_prompt(asked))}\n")
+            calls.append(_extract_call("values", "EXTRACT_ANSWER", "Answer", ANSWER_EXTRACTION, None))
+        for name, spec in self._rubric.extract.items():
+            if spec.page is None:
+                continue
+            class_name = self._class_name(name)
+            parts += self._template(class_name, spec.fields, "What the page says.")
+            constant = f"EXTRACT_{name.upper()}"
+            parts.append(f"\n\n{constant} = {_long_text(_page_prompt(spec))}\n")
+            self._readings[name] = reading = self._name(f"{name}_on_page")
+            calls.append(_extract_call(reading, constant, class_name, name, spec.page))
+        parts.append(_EVALUATE.format(strategy=self._rubric.root.strategy.upper()))
+        parts += calls
+        parts += self._children(self._rubric.root.children, "root", None, "    ")
+        parts.append("    return evaluator.get_summary()\n")
+        return "".join(parts)
+
+    def _template(self, name: str, fields: Mapping[str, FieldSpec], promise: str) -> list[str]:
+        """Return the class of a group, after those of its groups."""
+        before, own = [], []
+        for field, spec in fields.items():
+            if not spec.fields:
+                own.append(f"    {field}: {_TYPES[field_type(field, spec)]}\n")
+                continue
+            class_name = self._class_name(field)
+            before += self._template(class_name, spec.fields, f"Of the answer: {' '.join(spec.ask.split())}.")
+            if spec.list is None:
+                own.append(f"    {field}: {class_name} = Field(default_factory={class_name})\n")
+            else:
+                self._classes[field] = class_name
+                own.append(f"    {field}: list[{class_name}] = Field(default_factory=list)\n")
+        promise = promise.replace("\\", "/").replace('"', "'")
+        return [*before, f'\n\nclass {name}(BaseModel):\n    """{promise}"""\n\n', *own]
+
+    def _class_name(self, field: str) -> str:
+        return self._name("".join(part[:1].upper() + part[1:] for part in field.split("_")) + "Part")
+
+    def _name(self, wanted: str) -> str:
+        name = re.sub(r"[\W_]+", "_", wanted.replace("{number}", "")).strip("_") or "node"
+        name = name if name[0].isalpha() else f"node_{name}"
+        free, number = name, 2
+        while free in self._names or iskeyword(free):
+            free, number = f"{name}_{number}", number + 1
+        self._names.add(free)
+        return free
+
+    def _children(
+        self, nodes: tuple[RubricNode, ...], parent: str, inside: str | None, indent: str
+    ) -> Iterator[str]:
+        for node in nodes:
+            if node.for_each is None:
+                yield from self._node(node, parent, inside, indent)
+                continue
+            count, kind = self._rubric.extract[node.for_each].list, self._classes[node.for_each]
+            items = f"first_items(values.{node.for_each}, {count}, {kind})"
+            yield f"{indent}items = {items}\n"
+            yield f"{indent}for number, item in enumerate(items, start=1):\n"
+            yield from self._node(node, parent, node.for_each, indent + "    ")
+
+    def _node(self, node: RubricNode, parent: str, inside: str | None, indent: str) -> Iterator[str]:
+        name = self._name(node.id)
+        common = self._common(node, parent, inside)
+        if node.children:
+            kind = "sequential" if node.strategy == "sequential" else "parallel"
+            yield _call(indent, f"{name} = evaluator.add_{kind}", common)
+            yield from self._children(node.children, name, inside, indent)
+        elif node.claim is not None:
+            yield _call(indent, f"{name} = evaluator.add_leaf", common)
+            yield from self._verification(node, name, inside, indent)
+        else:
+            conditions = " and ".join(self._conditions(node, inside))
+            yield _call(indent, "evaluator.add_custom_node", {"result": conditions, **common})
+
+    def _common(self, node: RubricNode, parent: str, inside: str | None) -> dict[str, str]:
+        """Return the arguments that all nodes have."""
+        arguments = {
+            "id": self._text(node.id, inside),
+            "desc": self._text(node.desc, inside),
+            "parent": parent,
+            "critical": repr(node.critical),
+        }
+        if node.tags:
+            arguments["tags"] = f"[{', '.join(map(_literal, node.tags))}]"
+        if node.weight is not None:
+            arguments["figure_weight"] = repr(node.weight)
+        return arguments
+
+    def _verification(self, node: RubricNode, name: str, inside: str | None, indent: str) -> Iterator[str]:
+        claim = node.claim or ""
+        values = {path: self._value(path) for path in _paths(claim)}
+        arguments = {"claim": self._text(claim, inside), "node": name}
+        if FROM_ANSWER not in node.sources:
+            sources = {path: self._value(path) for path in node.sources}
+            values |= sources
+            arguments["sources"] = f"({', '.join(f'*{value}' for value in sources.values())},)"
+        if inside is not None:
+            values.setdefault(ITEM, ITEM)
+        if values:
+            given = ", ".join(f"{_literal(path)}: {value}" for path, value in values.items())
+            arguments["required"] = f"{{{given}}}"
+        if node.instruction is not None:
+            arguments["additional_instruction"] = self._text(node.instruction, inside)
+        if node.after:
+            found = (f"evaluator.find_node({self._text(each, inside)})" for each in node.after)
+            arguments["extra_prerequisites"] = f"[{', '.join(found)}]"
+        if node.votes is not None:
+            arguments |= {"majority_vote": "True", "num_trials": repr(node.votes)}
+        yield _call(indent, "await evaluator.verify", arguments)
+
+    def _conditions(self, node: RubricNode, inside: str | None) -> Iterator[str]:
+        """Return the conditions of a leaf that is decided without a judge."""
+        given = [self._value(path) for path in node.present]
+        if inside is not None and not given:
+            given = [ITEM]
+        if given:
+            yield f"all_given({', '.join(given)})"
+        if node.distinct is not None:
+            first, _, field = node.distinct.partition(".")
+            if first == ITEM:
+                yield f"is_new(item.{field}, [other.{field} for other in items[: number - 1]])"
+            else:
+                count, kind = self._rubric.extract[first].list, self._classes[first]
+                yield f"all_different(each.{field} for each in first_items(values.{first}, {count}, {kind}))"
+        if node.equals is not None:
+            yield self._comparison(node.equals)
+
+    def _comparison(self, equals: Equals) -> str:
+        if equals.sum_of:
+            wanted = f"total([{', '.join(self._value(path) for path in equals.sum_of)}])"
+        elif equals.same_as is not None:
+            wanted = self._value(equals.same_as)
+        else:
+            wanted = repr(equals.value)
+        within = f", within={equals.within!r}" if equals.within else ""
+        return f"{_COMPARISONS[equals.compare]}({self._value(equals.field)}, {wanted}{within})"
+
+    def _value(self, path: str) -> str:
+        first, _, rest = path.partition(".")
+        if first == ITEM:
+            return path
+        return f"{self._readings[first]}.{rest}" if first in self._readings else f"values.{path}"
+
+    def _text(self, template: str, inside: str | None) -> str:
+        """Return a text with its placeholders as an expression."""
+        parts = list(Formatter().parse(template))
+        if all(path is None for _, path, _, _ in parts):
+            return _literal("".join(text for text, _, _, _ in parts))
+        pieces = []
+        for text, path, _, _ in parts:
+            pieces.append(_escaped(text).replace("{", "{{").replace("}", "}}"))
+            if path is not None:
+                pieces.append(f"{{{NUMBER if path == NUMBER else self._shown(path, inside)}}}")
+        return f'f"{"".join(pieces)}"'
+
+    def _shown(self, path: str, inside: str | None) -> str:
+        spec = self._rubric.field_at(path, inside)
+        value = self._value(path)
+        return value if field_type(last_name(path), spec) == "text" else f"shown({value})"
+
+
+def _literal(text: str) -> str:
+    return f'"{_escaped(text)}"'
+
+
+def _escaped(text: str) -> str:
+    """Return a text as it stands between double quotes."""
+    escapes = {"\\": "\\\\", '"': '\\"'}
+    return "".join(escapes.get(char, char if char.isprintable() else repr(char)[1:-1]) for char in text)
+
+
+def _paths(text: str) -> list[str]:
+    paths = [path for _, path, _, _ in Formatter().parse(text) if path is not None and path != NUMBER]
+    return list(dict.fromkeys(paths))
+
+
+def _extract_call(variable: str, prompt: str, template: str, name: str, page: str | None) -> str:
+    arguments = {"prompt": prompt, "template_class": template, "extraction_name": _literal(name)}
+    if page is not None:
+        arguments["source"] = _literal(page)
+    return _call("    ", f"{variable} = await evaluator.extract", arguments)
+
+
+def _call(indent: str, function: str, arguments: Mapping[str, str]) -> str:
+    """Return a call as a statement: on one line, or an argument a line."""
+    given = [f"{name}={value}" for name, value in arguments.items()]
+    line = f"{indent}{function}({', '.join(given)})\n"
+    if len(line) <= _LINE_LENGTH:
+        return line
+    return "".join([f"{indent}{function}(\n", *(f"{indent}    {each},\n" for each in given), f"{indent})\n"])
+
+
+def _prompt(fields: Mapping[str, FieldSpec]) -> str:
+    lines = "\n".join(_field_lines(fields, ""))
+    return (
+        "Extract what the answer finally says, as it says it. Leave empty what it does not say.\n"
+        f"For addresses (URLs), list those that the answer cites, in its order.\n{lines}"
+    )
+
+
+def _page_prompt(spec: FieldSpec) -> str:
+    lines = "\n".join(_field_lines(spec.fields, ""))
+    return f"Extract from the page: {spec.ask.strip()}.\nLeave empty what it does not say.\n{lines}"
+
+
+def _field_lines(fields: Mapping[str, FieldSpec], indent: str) -> Iterator[str]:
+    for name, spec in fields.items():
+        kind = " (a list; for each item:)" if spec.list is not None else ""
+        yield f"{indent}- {name}: {' '.join(spec.ask.split())}{kind}"
+        yield from _field_lines(spec.fields, indent + "  ")

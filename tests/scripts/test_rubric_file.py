@@ -1,0 +1,197 @@
+"""Rubric files: what they say, and what their readers say about faults."""
+
+import ast
+import json
+
+import pytest
+from projects import REPOSITORY
+from scripted_judge import ScriptedJudge
+
+from mind2web2.scripts.load import load_eval_script, unload_eval_script
+from mind2web2.scripts.rubric_file import (
+    RubricFileError,
+    parsed_rubric,
+    placeholders,
+    read_rubric,
+    rubric_schema,
+)
+from mind2web2.scripts.rubric_script import script_of
+
+EXAMPLES = REPOSITORY / "examples" / "rubrics" / "example"
+MUSEUM = EXAMPLES / "museum_saturday.yaml"
+SMALL = """\
+task: lake
+question: How deep is the lake?
+extract:
+  depth: the depth with its unit
+  urls: the addresses cited for it
+  fish:
+    ask: the fish in the lake
+    list: 2
+    fields:
+      name: its name
+root:
+  children:
+    - id: deep
+      desc: The depth is right
+      claim: The lake is {depth} deep.
+      sources: urls
+"""
+
+# What is changed, into what, and the beginnings of what is said: line, field and cure.
+FAULTS = [
+    ("critical: true", "critcal: true", "line 36, root.children[0].critcal: unknown field", "'critical'?"),
+    (
+        "present: tour_urls",
+        "present: tour_url",
+        "line 44, root.children[1].children[0].present",
+        "'tour_urls'?",
+    ),
+    ("sources: timetable_urls", "sources: tour_start", "line 60,", "name a field of type urls"),
+    (
+        "          sources: answer\n",
+        "",
+        "line 93, root.children[3].children[3]: the claim has no sources",
+        "'answer'",
+    ),
+    ("{tour_start}", "{tour_begin}", "line 48,", "no field 'tour_begin': there is"),
+    ("{tour_start}", "{tour_urls}", "line 48,", "addresses belong to sources"),
+    ("{tour_start}", "{item.start}", "line 48,", "outside of for_each"),
+    ("{tour_start}", "{}", "line 48,", "write {{ and }}"),
+    ("type: integer", "type: int", "line 17, extract.crossing_minutes.type", "'integer'"),
+    ("id: tour_cited", "id: tour", "line 41,", "the id of another node, in line 38"),
+    ("after: ferry_departure", "after: cost", "line 68,", "no earlier node 'cost'"),
+    ("question: |", "questio: |", "line 2, question: 'question' is missing", "did you mean 'question'?"),
+    ("claim: The ferry's", "claim: 'x': The", "line 72: no proper YAML", "in quotes"),
+    (
+        "desc: A timetable is cited",
+        "desc: a\n          desc: b",
+        "line 55,",
+        "stands twice, first in line 54",
+    ),
+    ("strategy: sequential", "strategy: serial", "line 32, root.strategy", "'parallel' or 'sequential'"),
+    ("compare: number, within", "compare: text, within", "line 100,", "compare: number"),
+    ("as HH:MM\n", "as HH:MM\n  model_x: a name\n", "line 13, extract.model_x", "choose another one"),
+    ("present: tour_urls", "present: tour_urls\n          votes: 3", "line 45,", "belongs to a claim"),
+    ("sources: tour_urls", "sources: tour_urls\n          votes: 2", "line 50,", "take 3"),
+    ("id: cost", "id: cost\n      claim: x", "line 75,", "has children"),
+    ("id: cost", "id: cost\n      critical: true", "line 82,", "add critical: true"),
+    ("id: cost", "id: cost\n      for_each: walks", "line 75,", "give a field 'list: N'"),
+    ("task: museum", "# \x00", "line 1: no proper YAML", "control characters"),
+    ("task: museum", "x: &a [*a]\ntask: museum", "line 2,", "anchors and aliases"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "place", "cure"), FAULTS)
+def test_an_error_names_file_line_field_and_cure(tmp_path, old, new, place, cure):
+    """In one line, as the first of the faults found."""
+    text = MUSEUM.read_text(encoding="utf-8")
+    assert old in text
+    with pytest.raises(RubricFileError) as raised:
+        parsed_rubric(text.replace(old, new, 1).encode(), tmp_path / "museum.yaml")
+    message = str(raised.value)
+    assert message.startswith(str(tmp_path / "museum.yaml"))
+    assert place in message
+    assert cure in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("name", ["museum_saturday", "library_facts", "step_free_walks"])
+def test_the_written_script_is_proper_python(name):
+    """It has a type for each field, and the question as the constant that others read."""
+    rubric = read_rubric(EXAMPLES / f"{name}.yaml").rubric
+    tree = ast.parse(script_of(rubric))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    assert classes[-1].name
+    assert "TASK_DESCRIPTION" in script_of(rubric)
+
+
+async def tree_of(path, judge, answer="The lake is deep."):
+    """Return status by id, evaluated with a judge."""
+    evaluate = load_eval_script(path)
+    arguments = {"client": judge, "answer": answer, "agent_name": "bot", "answer_name": "answer_1"}
+    result = await evaluate(**arguments, cache=None, semaphore=None, logger=None)
+    unload_eval_script(evaluate)
+    root = result["eval_breakdown"][0]["verification_tree"]
+    return {node["id"]: node["status"] for node in _below(root)}, result
+
+
+def _below(node):
+    yield node
+    for child in node["children"]:
+        yield from _below(child)
+
+
+def written(folder, text):
+    """Return a rubric file with a text."""
+    path = folder / "lake.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"depth": None, "urls": ["https://lake.example/"]}, {"depth": "80 m", "urls": []}, {"depth": " "}],
+)
+async def test_an_empty_value_fails_its_leaf_unasked(tmp_path, given):
+    """A placeholder as well as a source; the evidence names the field."""
+    judge = ScriptedJudge(lambda question: question.template(**given))
+    statuses, result = await tree_of(written(tmp_path, SMALL), judge)
+    assert statuses == {"root": "failed", "deep": "failed"}
+    assert len(judge.questions) == 1
+    leaf = result["eval_breakdown"][0]["verification_tree"]["children"][0]
+    missing = "depth" if not (given["depth"] or "").strip() else "urls"
+    assert leaf["evidence"]["reason"] == f"not judged, because the answer gives no {missing}"
+
+
+CHECKS = """\
+    - {id: first, desc: a, present: [depth, fish]}
+    - {id: same, desc: b, equals: {field: depth, value: 80 M., compare: text}}
+    - {id: other, desc: c, distinct: fish.name, tags: kinds, weight: 3}
+    - id: fish_{number}
+      desc: d
+      for_each: fish
+      children:
+        - {id: "fish_{number}_named", desc: "e{number} {{}}", present: item.name}
+        - {id: "fish_{number}_swims", desc: f, claim: It swims., sources: answer, weight: 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("fish", "passed"),
+    [
+        (["pike", "carp"], {"first", "same", "other", "fish_1_named", "fish_1_swims", "fish_2_swims"}),
+        (["pike", "Pike", "carp"], {"first", "same", "fish_1_swims", "fish_2_swims"}),
+        ([None, "pike"], {"first", "same", "fish_1_named", "fish_1_swims"}),
+        ([], {"same"}),
+    ],
+)
+async def test_leaves_without_a_claim_and_leaves_for_each_item(tmp_path, fish, passed):
+    """Items beyond the number do not count; the leaves of missing ones fail."""
+    text = SMALL[: SMALL.index("    - id: deep")] + CHECKS
+    filled = {"depth": "80 m", "fish": [{"name": name} for name in fish]}
+    judge = ScriptedJudge(lambda q: q.template(**filled) if q.template.__name__ == "Answer" else _yes(q))
+    statuses, result = await tree_of(written(tmp_path, text), judge)
+    leaves = {name: status for name, status in statuses.items() if name not in ("root", "fish_1", "fish_2")}
+    assert {name for name, status in leaves.items() if status == "passed"} >= passed
+    assert "initialized" not in leaves.values()
+    assert [node.get("tags") for node in _below(result["eval_breakdown"][0]["verification_tree"])].count(
+        ["kinds"]
+    ) == 1
+    of_swimming = sum(statuses[f"fish_{number}_swims"] == "passed" for number in (1, 2))
+    assert result["weighted_score"] == (3 * (statuses["other"] == "passed") + of_swimming) / 5
+
+
+def _yes(question):
+    return question.template(reasoning="yes", result=True)
+
+
+def test_the_published_schema_is_the_models():
+    """Editors check rubric files by it."""
+    published = json.loads((REPOSITORY / "docs" / "rubric-file.schema.json").read_text(encoding="utf-8"))
+    assert published == rubric_schema()
+
+
+def test_placeholders_are_names_in_braces():
+    """Doubled braces are text."""
+    assert placeholders("{a.b} of {number} and {{c}}") == ["a.b", "number"]

@@ -25,11 +25,12 @@ from PIL import Image
 from mind2web2 import CacheFileSys, Evaluator
 from mind2web2.judge.answer_client import AnswerClient
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
-from mind2web2.llm_client.chat import ChatRequest, Limit
+from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.prices import image_tokens
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
@@ -82,13 +83,13 @@ class NotingJudge(CachingJudge):
         self.all, self.first_trials = Ledger(), Ledger()
 
     async def judgment(
-        self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limit: Limit
+        self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limits: AnswerLimits
     ) -> Judgment:
         """Count, and answer."""
         self.all.note(request)
         if subject.trial == 1:
             self.first_trials.note(request)
-        return await super().judgment(request, subject, source, limit)
+        return await super().judgment(request, subject, source, limits)
 
     def show(self, what: str) -> None:
         """Print both shares."""

@@ -18,11 +18,12 @@ from typing import Any
 
 from mind2web2.errors import JudgmentMissingError
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, JudgmentStore, judgment_key
 from mind2web2.judge.transfer import export_judgments
-from mind2web2.llm_client.chat import ChatRequest, Limit
+from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import RunFolders, select_work
@@ -56,7 +57,7 @@ class KeyJudge(CachingJudge):
         request: ChatRequest,
         subject: QuestionContext,
         source: tuple[str, str],
-        limit: Limit,  # noqa: ARG002
+        limits: AnswerLimits,  # noqa: ARG002
     ) -> Judgment:
         """Return the key's reply to a question as a judgment."""
         question: Question = (*source, subject.purpose, subject.node, subject.page)

@@ -25,8 +25,8 @@ from mind2web2.cli.console import (
 )
 from mind2web2.cli.options import REPLAY
 from mind2web2.cli.settings import judge_server
+from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.limits import Budget
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage

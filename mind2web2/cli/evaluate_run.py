@@ -33,8 +33,8 @@ from mind2web2.cli.settings import (
 )
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, StorageError, UsageError
 from mind2web2.judge.admission import Admission
+from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.limits import BATCH_CAUTION, Budget
 from mind2web2.judge.settings import JudgeSettings, keyed_part
 from mind2web2.judge.store import FILE_NAME, CheckRecord, JudgmentStore, last_check
 from mind2web2.judge.usage import RunUsage

@@ -22,7 +22,7 @@ from typing import Any
 
 from mind2web2.cluster.node import ClusterNews, NodeActor, NodeJob, NodeReport, NodeSetup
 from mind2web2.errors import JudgeUnusableError, JudgmentStoreError, MachineError, StorageError, UsageError
-from mind2web2.judge.limits import Budget
+from mind2web2.judge.budget import Budget
 from mind2web2.judge.shared_store import SharedJudgmentStore
 from mind2web2.judge.transfer import judgments_named
 from mind2web2.judge.usage import RunUsage, TaskUsage

@@ -36,7 +36,7 @@ from mind2web2.errors import (
     Mind2Web2Error,
     UsageError,
 )
-from mind2web2.judge.limits import Budget
+from mind2web2.judge.budget import Budget
 from mind2web2.judge.shared_store import JudgmentDatabase, SharedJudgmentStore
 from mind2web2.judge.store import Judgment
 from mind2web2.judge.usage import TaskUsage

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -11,7 +12,8 @@ from pydantic import ValidationError
 
 from mind2web2.errors import ContextTooLongError, EvalScriptError, JudgeError, JudgmentMissingError
 from mind2web2.judge.asking import ask_within_limits
-from mind2web2.judge.protocol import CheckedLimit, QuestionContext
+from mind2web2.judge.permit import AnswerLimits
+from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.session import JudgeSession, cut_off_noted, unexpected
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, ServiceAnswer, judgment_key
@@ -35,7 +37,7 @@ class RunJudging(Protocol):
         """Return the name of the judge's server."""
 
     async def judgment(
-        self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limit: Limit
+        self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limits: AnswerLimits
     ) -> Judgment:
         """Return a judgment, as ``CachingJudge.judgment`` promises."""
 
@@ -59,7 +61,7 @@ class AnswerClient(JudgeSession, AsyncCalls):
         super().__init__(Usage(), ImageLimit(max_images=run.settings.max_images))
         self._run = run
         self._source = (task_id, answer_name)
-        self._limit = limit
+        self._limits = AnswerLimits(limit or nullcontext(), self._latch.check)
         self._own_requests: Counter[str] = Counter()
         self._gates: Counter[tuple[str | None, str | None]] = Counter()
 
@@ -106,8 +108,7 @@ class AnswerClient(JudgeSession, AsyncCalls):
             reasoning_effort=settings.reasoning_effort,
         )
         try:
-            latched = CheckedLimit(self._limit, self._latch.check)
-            judgment = await self._run.judgment(request, subject, self._source, latched)
+            judgment = await self._run.judgment(request, subject, self._source, self._limits)
             reply = _as_reply(judgment, request)
         except JudgmentMissingError:
             raise

@@ -22,14 +22,15 @@ from mind2web2.errors import (
     JudgmentStoreError,
 )
 from mind2web2.judge.asking import ask_twice_if_declined
+from mind2web2.judge.budget import Budget
 from mind2web2.judge.circuit_breaker import CircuitBreaker
-from mind2web2.judge.limits import Budget, GuardedLimit, HeldLimit
+from mind2web2.judge.permit import AnswerLimits, Permit
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgeIdentity, Judgment, JudgmentStore, gate_key, judgment_key
 from mind2web2.judge.usage import RunUsage, usage_of
-from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Usage
+from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Usage
 from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.llm_client.rate_limiter import Slowdown
@@ -113,7 +114,7 @@ class CachingJudge:
         return REPLAY_ENDPOINT if self._provider is None else self._provider.endpoint
 
     async def judgment(
-        self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limit: Limit
+        self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limits: AnswerLimits
     ) -> Judgment:
         """Return the stored judgment on a request, or request one and store it.
 
@@ -136,17 +137,22 @@ class CachingJudge:
                 raise JudgmentMissingError(_missing(subject, source))
             await self._write_unwritten()
             await self.check_reachable()
-            held = HeldLimit(GuardedLimit(self._breaker, limit))
-            async with self._store.claimed(key, self.endpoint) as theirs, aclosing(held):
+            async with self._store.claimed(key, self.endpoint) as theirs:
                 if theirs is not None and not self._overwrite and await _fits(theirs, request):
                     return self._reused(theirs, source)
                 asked = replace(request, name=key, extra={**extra, **self._extra})
-                judgment = await self._ask(self._provider, asked, subject, source, held)
-                # A paid reply is stored even if the caller is cancelled.
-                await to_the_end(self._write(judgment))
+                permit = self._permit(asked, limits)
+                async with aclosing(permit):
+                    judgment = await self._ask(self._provider, asked, subject, source, permit)
+                    # A paid reply is stored even if the caller is cancelled.
+                    await to_the_end(self._write(judgment))
             if self._overwrite:
                 self._asked_now.add(key)
             return judgment
+
+    def _permit(self, request: ChatRequest, limits: AnswerLimits) -> Permit:
+        reservation = None if self.budget is None else self.budget.reservation(request)
+        return Permit(limits, self._breaker, reservation)
 
     def _reused(self, judgment: Judgment, source: tuple[str, str]) -> Judgment:
         if judgment.outcome != "fewer_images":
@@ -223,14 +229,13 @@ class CachingJudge:
         request: ChatRequest,
         subject: QuestionContext,
         source: tuple[str, str],
-        limit: Limit,
+        permit: Permit,
     ) -> Judgment:
         started = time.monotonic()
         outcome: Literal["reply", "declined", "too_long", "fewer_images"]
-        exchange = None if self.budget is None else self.budget.exchange(request, limit)
         with counted_requests() as sent:
             try:
-                reply = await ask_twice_if_declined(provider.chat, request, exchange or limit)
+                reply = await ask_twice_if_declined(provider.chat, request, permit)
                 outcome = "reply" if reply.declined is None else "declined"
             except ContextTooLongError as error:
                 reply = ChatReply(text=str(error), usage=sent.usage, attempts=max(sent.requests, 1))
@@ -241,13 +246,11 @@ class CachingJudge:
             except BaseException as error:
                 # A failure or a cancelled caller: no judgment, but requests and tokens.
                 self._breaker.note_failure(error, source)
-                if exchange is not None:
-                    exchange.settle(sent.replies)
+                permit.settle(sent.replies)
                 self._count(_no_reply(sent), sent, source[0], judgments=0)
                 raise
         self._breaker.note_reply()
-        if exchange is not None:
-            exchange.settle(sent.replies or [reply.usage])
+        permit.settle(sent.replies or [reply.usage])
         # A refusal of the images is no judgment yet.
         cost_usd = self._count(reply, sent, source[0], judgments=int(outcome != "fewer_images"))
         return self._as_judgment(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import aclosing, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -20,7 +20,8 @@ from mind2web2.errors import (
     JudgeOutputError,
 )
 from mind2web2.judge.asking import ask_twice_if_declined, ask_within_limits
-from mind2web2.judge.protocol import CheckedLimit, Judge, QuestionContext
+from mind2web2.judge.permit import AnswerLimits, Permit
+from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.judge.session import JudgeSession, unexpected
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Usage
@@ -143,9 +144,10 @@ class ClientJudge(JudgeSession, AsyncCalls):
     async def ask(self, request: ChatRequest, subject: QuestionContext, limit: Limit | None) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
         self._latch.check()
-        checked = CheckedLimit(limit, self._latch.check)
+        permit = Permit(AnswerLimits(limit or nullcontext(), self._latch.check))
         try:
-            reply = await ask_twice_if_declined(self._provider.chat, request, checked)
+            async with aclosing(permit):
+                reply = await ask_twice_if_declined(self._provider.chat, request, permit)
         except ContextTooLongError:
             raise
         except ImagesRefusedError as refusal:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Literal, Protocol, TypeVar
 
 from mind2web2.errors import Mind2Web2Error
@@ -15,29 +13,6 @@ from mind2web2.llm_client.image_limits import ImageLimit
 
 Purpose = Literal["verify", "extract", "script"]
 Failure = TypeVar("Failure", bound=Mind2Web2Error)
-
-
-class CheckedLimit:
-    """A limit with a check after entering, so that requests which waited for the limit are checked too.
-
-    Args:
-        check: raises to refuse the request, which leaves the limit.
-    """
-
-    def __init__(self, limit: AbstractAsyncContextManager[Any] | None, check: Callable[[], None]) -> None:
-        self._limit = nullcontext() if limit is None else limit
-        self._check = check
-
-    async def __aenter__(self) -> None:
-        async with AsyncExitStack() as entered:
-            await entered.enter_async_context(self._limit)
-            self._check()
-            entered.pop_all()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._limit.__aexit__(kind, error, trace)
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,7 @@ class Attempts:
     async def _sent(
         self, request: Callable[[], Awaitable[Completion]], earlier: RequestFailedError | None = None
     ) -> Completion:
+        # The question's permit (judge/permit.py lists its steps), then the server and its rate limiter.
         async with self._limit, self._limiter.passing() as sent:
             if earlier is not None:  # the limiter may give up before a retry is sent
                 self._retries.note(earlier.kind)

@@ -33,9 +33,9 @@ from mind2web2.errors import (
     UsageError,
 )
 from mind2web2.judge.admission import DualSemaphore
+from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ScriptedClient, as_provider
-from mind2web2.judge.limits import Budget
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.usage import RunUsage, TaskUsage

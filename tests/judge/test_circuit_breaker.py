@@ -12,8 +12,9 @@ from servers.judge_server import VERDICT, JudgeServer, context_too_long, prompt_
 
 from mind2web2.cli import evaluate_main
 from mind2web2.errors import JudgeError
+from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.limits import Budget
+from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
@@ -44,7 +45,8 @@ async def failure_of(run, number, words="", limit=None):
     request = replace(REQUEST, messages=[{"role": "user", "content": f"{words} Is it {number}?"}])
     source = ("lake", f"answer_{number}.md")
     try:
-        await run.judgment(request, QuestionContext("verify"), source, limit or asyncio.Semaphore())
+        limits = AnswerLimits(limit or asyncio.Semaphore(), lambda: None)
+        await run.judgment(request, QuestionContext("verify"), source, limits)
     except JudgeError as error:
         return str(error)
     return None

@@ -9,8 +9,6 @@ from virtual_time import run_virtually
 
 from mind2web2.errors import JudgeError
 from mind2web2.judge.admission import Admission, DualSemaphore
-from mind2web2.judge.protocol import CheckedLimit
-from mind2web2.judge.session import FailureLatch
 from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client.chat import Usage
 
@@ -75,40 +73,6 @@ async def test_a_failed_judge_empties_the_queue():
         await evaluator.batch_verify([("claim", None, None, None)] * 5)
     assert not limit.locked()
     assert await started(global_semaphore=limit).verify("claim", None)
-
-
-async def test_waiting_requests_are_refused_after_a_failure():
-    """The permit is given back at once."""
-    limit, latch = asyncio.Semaphore(1), FailureLatch()
-    async with CheckedLimit(limit, latch.check):
-        latch.fail(JudgeError("outage"))
-    with pytest.raises(JudgeError, match="outage"):
-        async with CheckedLimit(limit, latch.check):
-            pytest.fail("admitted")
-    assert not limit.locked()
-    async with CheckedLimit(None, FailureLatch().check):
-        assert not limit.locked()
-
-
-async def test_a_refused_request_leaves_the_limit_with_the_reason():
-    """A limit may take an end without an error for a reply."""
-    ends = []
-
-    class Noting:
-        async def __aenter__(self):
-            pass
-
-        async def __aexit__(self, kind, error, trace):
-            ends.append(kind)
-
-    latch = FailureLatch()
-    limit = CheckedLimit(Noting(), latch.check)
-    async with limit:
-        latch.fail(JudgeError("outage"))
-    with pytest.raises(JudgeError, match="outage"):
-        async with limit:
-            pytest.fail("admitted")
-    assert ends == [None, JudgeError]
 
 
 @pytest.mark.parametrize(

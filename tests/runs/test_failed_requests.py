@@ -26,8 +26,8 @@ from mind2web2.cli.console import totals_text
 from mind2web2.cli.evaluate_report import print_usage
 from mind2web2.errors import ContextTooLongError, JudgeAccessError, JudgeOutputError, JudgeUnavailableError
 from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.limits import Budget
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore

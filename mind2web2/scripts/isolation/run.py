@@ -34,7 +34,8 @@ from mind2web2.errors import (
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.ledger import JudgeLedger
-from mind2web2.judge.protocol import CheckedLimit, QuestionContext
+from mind2web2.judge.permit import AnswerLimits
+from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.session import FailureLatch, unexpected
 from mind2web2.judge.store import Judgment, ServiceAnswer
@@ -294,9 +295,9 @@ class RunService:
             extra=extra,
             **self._template_fields(template),
         )
-        limit = CheckedLimit(self.limits.llm, self.latch.check)
+        limits = AnswerLimits(self.limits.llm, self.latch.check)
         try:
-            return await self.judge.judgment(request, subject, self.source, limit)
+            return await self.judge.judgment(request, subject, self.source, limits)
         except JudgmentMissingError:
             raise
         except JudgeError as error:

@@ -26,11 +26,12 @@ from pydantic import BaseModel
 from mind2web2.capture.models import NetworkSettings, downloads_from, refused_downloads_reported
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment
-from mind2web2.llm_client.chat import ChatRequest, Limit, Usage
+from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.llm_client.transport import Completion
@@ -356,7 +357,7 @@ class RunJudge:
         request: ChatRequest,
         subject: QuestionContext,
         source: tuple[str, str],  # noqa: ARG002 (the run knows it)
-        limit: Limit,  # noqa: ARG002 (the run enters its own)
+        limits: AnswerLimits,  # noqa: ARG002 (the run enters its own)
     ) -> Judgment:
         """Return what ``CachingJudge.judgment`` returns."""
         judgment: Judgment = await self._client.ask(

@@ -13,8 +13,9 @@ from servers.judge_server import JudgeServer, status
 
 from mind2web2.errors import BudgetReachedError, UsageError
 from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.limits import BATCH_CAUTION, Budget
+from mind2web2.judge.permit import AnswerLimits, Permit
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
@@ -44,17 +45,19 @@ def taught(max_usd):
 
 
 async def reserved(budget, limit=None):
-    """Return an exchange whose request is in flight."""
-    exchange = budget.exchange(question(), limit or nullcontext())
-    await exchange.__aenter__()
-    return exchange
+    """Return a permit whose request is in flight."""
+    limits = AnswerLimits(limit or nullcontext(), lambda: None)
+    permit = Permit(limits, reservation=budget.reservation(question()))
+    await permit.__aenter__()
+    return permit
 
 
-async def ended(exchange, error=None, usage=USAGE):
-    """End an exchange's request."""
-    await exchange.__aexit__(None if error is None else type(error), error, None)
+async def ended(permit, error=None, usage=USAGE):
+    """End a permit's request; its reply is stored."""
+    await permit.__aexit__(None if error is None else type(error), error, None)
     if error is None:
-        exchange.settle([usage])
+        permit.settle([usage])
+    await permit.aclose()
 
 
 async def started(*coroutines):
@@ -90,8 +93,8 @@ async def test_a_request_waits_for_room_while_others_are_in_flight():
     [waiting] = await started(reserved(budget))
     assert not waiting.done()
     await ended(running.pop(), usage=Usage(input_tokens=2000))
-    exchange = await waiting
-    for other in (*running, exchange):
+    permit = await waiting
+    for other in (*running, permit):
         await ended(other)
     assert budget.spent_usd == pytest.approx(3.5 * PRICE_USD)
 
@@ -101,8 +104,8 @@ async def test_a_request_is_refused_once_the_dollars_spent_leave_no_room():
     budget = taught(2.4 * PRICE_USD)
     running = [await reserved(budget) for _ in range(2)]
     waiting = await started(reserved(budget), reserved(budget))
-    for exchange in running:
-        await ended(exchange)
+    for permit in running:
+        await ended(permit)
     for task in waiting:
         with pytest.raises(BudgetReachedError, match=r"^max_cost 0\.024 is reached"):
             await task
@@ -132,10 +135,10 @@ async def test_refused_repairs_do_not_wait_for_each_other():
     """Their replies are of no use."""
     budget = taught(2.4 * PRICE_USD)
     repaired = [await reserved(budget) for _ in range(2)]
-    for exchange in repaired:
-        await exchange.__aexit__(None, None, None)
+    for permit in repaired:
+        await permit.__aexit__(None, None, None)
     async with asyncio.timeout(20):
-        entering = (exchange.__aenter__() for exchange in repaired)
+        entering = (permit.__aenter__() for permit in repaired)
         errors = await asyncio.gather(*entering, return_exceptions=True)
     assert [type(error) for error in errors] == [BudgetReachedError] * 2
 
@@ -183,10 +186,10 @@ async def test_a_timeout_may_be_billed():
     budget = taught(1)
     error = RequestFailedError("no answer within 300 s")
     error.__cause__ = TimeoutError()
-    exchange = await reserved(budget)
-    await ended(exchange, error)
-    await exchange.__aenter__()
-    await ended(exchange)
+    permit = await reserved(budget)
+    await ended(permit, error)
+    await permit.__aenter__()
+    await ended(permit)
     assert budget.spent_usd == pytest.approx(2 * PRICE_USD)
 
 
@@ -200,10 +203,10 @@ async def test_a_server_that_reports_no_tokens_is_not_free():
 async def test_a_repair_counts_with_the_first_request():
     """Two HTTP requests of one question are settled together."""
     budget = taught(1)
-    exchange = await reserved(budget)
-    await exchange.__aexit__(None, None, None)
-    await exchange.__aenter__()
-    await ended(exchange, usage=USAGE + USAGE)
+    permit = await reserved(budget)
+    await permit.__aexit__(None, None, None)
+    await permit.__aenter__()
+    await ended(permit, usage=USAGE + USAGE)
     assert budget.spent_usd == pytest.approx(2 * PRICE_USD)
 
 

@@ -1,6 +1,6 @@
-"""Limits that a judge's requests enter: permits, the circuit breaker, and the cost limit of a run.
+"""The cost limit of a run.
 
-Cost: a request's price is reserved before it is sent, and settled with its reply. A request that exceeds the
+A request's price is reserved before it is sent, and settled with its reply. A request that exceeds the
 remaining budget waits while others are in flight, since they may cost less than reserved; it is refused once
 the dollars spent leave no room for it. The budget is exceeded at most by the amount that requests in flight
 cost above their estimates.
@@ -12,14 +12,10 @@ import asyncio
 import logging
 import math
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from types import TracebackType
-from typing import Any
 
 from mind2web2.errors import BudgetReachedError, UsageError
-from mind2web2.judge.circuit_breaker import CircuitBreaker
 from mind2web2.judge.tokens import request_tokens
-from mind2web2.llm_client.chat import ChatRequest, Limit, Usage
+from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.utils.dollars import dollars, dollars_as_given
@@ -62,7 +58,7 @@ class Budget:
         self._in_flight = 0
         self._prompt_tokens_in_flight = 0
         # Questions whose latest request is in flight, or has a reply that is not read yet.
-        self._unread: set[Exchange] = set()
+        self._unread: set[Reservation] = set()
         self._refusal: str | None = None
         self._changed = asyncio.Event()
         if price_usd(Usage(input_tokens=1), model) is None:
@@ -76,9 +72,9 @@ class Budget:
         """Tell whether a request was refused; from then on all are."""
         return self._refusal is not None
 
-    def exchange(self, request: ChatRequest, limit: Limit) -> Exchange:
-        """Return the limit to enter around each HTTP request of one question, after ``limit``."""
-        return Exchange(self, request_tokens(request), limit)
+    def reservation(self, request: ChatRequest) -> Reservation:
+        """Return one question's part of the budget."""
+        return Reservation(self, request_tokens(request))
 
     async def enter(self, prompt_tokens: int) -> None:
         """Reserve the expected cost of a request, once there is room for it.
@@ -121,14 +117,14 @@ class Budget:
         self.spent_usd += spent_usd
         self._wake()
 
-    def note_sent(self, exchange: Exchange) -> None:
+    def note_sent(self, reservation: Reservation) -> None:
         """Note that a question's request is in flight."""
-        self._unread.add(exchange)
+        self._unread.add(reservation)
 
-    def note_read(self, exchange: Exchange) -> None:
+    def note_read(self, reservation: Reservation) -> None:
         """Note that a question has no request in flight, and no reply that is not read."""
-        if exchange in self._unread:
-            self._unread.remove(exchange)
+        if reservation in self._unread:
+            self._unread.remove(reservation)
             self._wake()
 
     async def all_read(self) -> None:
@@ -180,38 +176,57 @@ class Budget:
         self._changed = asyncio.Event()
 
 
-class Exchange:
-    """One question within the budget: a limit that is entered around each of its HTTP requests in turn."""
+class NoReservation:
+    """A question's part of a budget, for a run without a budget: it reserves nothing."""
 
-    def __init__(self, budget: Budget, prompt_tokens: int, limit: Limit) -> None:
+    def start_over(self) -> None:
+        """Note that the reply to the question's latest request is read."""
+
+    async def reserve(self) -> None:
+        """Reserve the expected cost of the next request."""
+
+    async def settle_refusal(self) -> None:
+        """Wait until the replies in flight are read: a refusal cancels the other questions of its answer."""
+
+    def end(self, error: BaseException | None) -> None:
+        """Note that the request has ended, with a reply if there is no error."""
+
+    def settle(self, usages: Sequence[Usage]) -> None:
+        """Replace the estimates by the cost of each reply."""
+
+
+class Reservation(NoReservation):
+    """One question's part of a budget."""
+
+    def __init__(self, budget: Budget, prompt_tokens: int) -> None:
         self._budget = budget
         self._prompt_tokens = prompt_tokens
-        self._limit = limit
         self._assumed_usd = 0.0
 
-    async def __aenter__(self) -> None:
+    def start_over(self) -> None:
+        """Note that the reply to the question's latest request is read."""
         self._budget.note_read(self)
-        try:
-            async with AsyncExitStack() as entered:
-                await entered.enter_async_context(self._limit)
-                await self._budget.enter(self._prompt_tokens)
-                entered.pop_all()
-        except BudgetReachedError:
-            # It cancels the other questions of its answer, and their replies in flight are paid for.
-            await self._budget.all_read()
-            raise
+
+    async def reserve(self) -> None:
+        """Reserve the expected cost of the next request, once there is room for it.
+
+        Raises:
+            BudgetReachedError: there will be none.
+        """
+        await self._budget.enter(self._prompt_tokens)
         self._budget.note_sent(self)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # The estimate counts until the reply is read, or for good if it never is.
+    async def settle_refusal(self) -> None:
+        """Wait until the replies in flight are read: they are paid for."""
+        await self._budget.all_read()
+
+    def end(self, error: BaseException | None) -> None:
+        """Count the expected cost until the reply is read, or for good if it never is."""
         assumed_usd = self._budget.leave(self._prompt_tokens, may_be_billed=_may_be_billed(error))
         if error is None:
             self._assumed_usd += assumed_usd
         else:
             self._budget.note_read(self)
-        await self._limit.__aexit__(kind, error, trace)
 
     def settle(self, usages: Sequence[Usage]) -> None:
         """Replace the estimates by the cost of each reply."""
@@ -259,54 +274,3 @@ class _Expectation:
 def _may_be_billed(error: BaseException | None) -> bool:
     """Tell whether a provider may charge for a request: not if it replied with an error."""
     return not isinstance(error, RequestFailedError) or isinstance(error.__cause__, TimeoutError)
-
-
-class HeldLimit:
-    """A limit for one question's requests in turn; its place is kept after a reply, until this is closed.
-
-    It is closed when the reply is stored: a process that dies loses no more replies than requests may be in
-    flight.
-    """
-
-    def __init__(self, limit: AbstractAsyncContextManager[Any]) -> None:
-        self._limit = limit
-        self._held = AsyncExitStack()
-
-    async def __aenter__(self) -> None:
-        await self.aclose()
-        await self._limit.__aenter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self._held.push_async_exit(self._limit)
-        else:
-            await self._limit.__aexit__(kind, error, trace)
-
-    async def aclose(self) -> None:
-        """Leave the limit."""
-        await self._held.aclose()
-
-
-class GuardedLimit:
-    """A limit whose requests pass a circuit breaker after entering it, and leave it while they must wait."""
-
-    def __init__(self, breaker: CircuitBreaker, limit: Limit) -> None:
-        self._breaker, self._limit = breaker, limit
-
-    async def __aenter__(self) -> None:
-        while True:
-            async with AsyncExitStack() as entered:
-                await entered.enter_async_context(self._limit)
-                change = self._breaker.enter()
-                if change is None:
-                    entered.pop_all()
-                    return
-            await change.wait()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._breaker.leave(has_reply=error is None)
-        await self._limit.__aexit__(kind, error, trace)

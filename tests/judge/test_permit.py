@@ -1,0 +1,102 @@
+"""The permit of a judge request: its steps, and when the place is given back."""
+
+import asyncio
+from contextlib import nullcontext
+
+import pytest
+
+from mind2web2.errors import BudgetReachedError, JudgeAccessError, JudgeError
+from mind2web2.judge.budget import NoReservation
+from mind2web2.judge.circuit_breaker import CircuitBreaker
+from mind2web2.judge.permit import AnswerLimits, Permit
+from mind2web2.judge.session import FailureLatch
+
+
+class Noting:
+    """A limit that notes what is entered and how it ends."""
+
+    def __init__(self):
+        self.events = []
+
+    async def __aenter__(self):
+        self.events.append("place")
+
+    async def __aexit__(self, kind, error, trace):
+        self.events.append(kind)
+
+
+class NotedReservation(NoReservation):
+    """A part of a budget that notes its calls."""
+
+    def __init__(self, events, refusal=None):
+        self._events, self._refusal = events, refusal
+
+    async def reserve(self):
+        """Note it, and refuse if so asked."""
+        self._events.append("reserve")
+        if self._refusal is not None:
+            raise self._refusal
+
+    async def settle_refusal(self):
+        """Note it."""
+        self._events.append("others are read")
+
+    def end(self, error):
+        """Note how the request ended."""
+        self._events.append("end" if error is None else "end with an error")
+
+
+async def test_the_place_is_kept_until_the_reply_is_stored():
+    """The budget learns at once that the request has ended; the next request gives the place back first."""
+    places = Noting()
+    permit = Permit(AnswerLimits(places, lambda: None), None, NotedReservation(places.events))
+    for _ in range(2):
+        async with permit:
+            pass
+    await permit.aclose()
+    one = ["place", "reserve", "end", None]
+    assert places.events == one * 2
+
+
+async def test_waiting_requests_are_refused_after_a_failure():
+    """The place is given back at once."""
+    places, latch = asyncio.Semaphore(1), FailureLatch()
+    permit = Permit(AnswerLimits(places, latch.check))
+    async with permit:
+        latch.fail(JudgeError("outage"))
+    with pytest.raises(JudgeError, match="outage"):
+        async with permit:
+            pytest.fail("admitted")
+    assert not places.locked()
+
+
+async def test_a_refused_request_leaves_the_limit_with_the_reason():
+    """A limit may take an end without an error for a reply."""
+    places, latch = Noting(), FailureLatch()
+    permit = Permit(AnswerLimits(places, latch.check))
+    async with permit:
+        latch.fail(JudgeError("outage"))
+    with pytest.raises(JudgeError, match="outage"):
+        async with permit:
+            pytest.fail("admitted")
+    assert places.events == ["place", None, "place", JudgeError]
+
+
+async def test_a_request_that_the_budget_refuses_waits_for_others_without_a_place():
+    """Its error ends the answer's other questions, whose replies are paid for."""
+    places, breaker = Noting(), CircuitBreaker()
+    refusal = NotedReservation(places.events, BudgetReachedError("max_cost is reached"))
+    with pytest.raises(BudgetReachedError):
+        async with Permit(AnswerLimits(places, lambda: None), breaker, refusal):
+            pytest.fail("admitted")
+    assert places.events == ["place", "reserve", BudgetReachedError, "others are read"]
+
+
+async def test_an_open_circuit_costs_no_dollars():
+    """The breaker is asked before the budget."""
+    breaker, events = CircuitBreaker(), []
+    breaker.note_failure(JudgeAccessError("wrong key", is_for_all=True), ("lake", "answer_1.md"))
+    with pytest.raises(JudgeAccessError, match="wrong key"):
+        async with Permit(AnswerLimits(nullcontext(), lambda: None), breaker, NotedReservation(events)):
+            pytest.fail("admitted")
+    assert events == []

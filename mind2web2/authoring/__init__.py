@@ -1,0 +1,1 @@
+"""Rubric files written, shown and imported; rehearsals; new tasks."""

@@ -6,7 +6,11 @@ CLUSTER ?=
 # The tests on two cores: they often wait for a browser or a timer, so that five processes keep both busy.
 TESTS = pytest -n 5 --dist worksteal
 
-.PHONY: check cluster-faults coverage faults fuzz injection mutants test types-js
+# The site, into build/docs; a warning is an error.
+docs:
+	$(RUN) --group docs sphinx-build -q -W --keep-going -b html docs build/docs
+
+.PHONY: check cluster-faults coverage docs faults fuzz injection mutants test types-js
 
 test:
 	$(RUN) $(TESTS)

@@ -1,0 +1,55 @@
+"""How Sphinx builds the site from these pages: ``make docs``."""
+
+from typing import Any
+
+from sphinx.application import Sphinx
+
+from mind2web2 import __version__
+
+project = "Mind2Web-2"
+author = "the Mind2Web-2 authors"
+project_copyright = "the Mind2Web-2 authors, MIT licence"
+version = release = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_llm_friendly",
+]
+exclude_patterns = ["_build", "_static"]
+nitpicky = False
+
+# The pages are also read on GitHub: headings have its anchors.
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+myst_url_schemes = ["http", "https", "mailto"]
+
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+# Fields of frozen dataclasses stand in the class's signature.
+autodoc_default_options = {"members": True, "undoc-members": False}
+
+html_theme = "furo"
+html_title = "Mind2Web-2"
+html_static_path = ["_static"]
+html_theme_options = {"navigation_with_keys": True}
+copybutton_prompt_text = "$ "
+
+llm_friendly_llms_txt_toctree_only = True
+
+
+def setup(app: Sphinx) -> None:
+    """Give the captions of the navigation, which the theme announces as headings, a level."""
+    # After the theme, which writes the navigation when it is asked for the page's context.
+    app.connect("html-page-context", _level_captions, priority=900)
+
+
+def _level_captions(*event: Any) -> None:
+    """Add the attribute that `role="heading"` requires."""
+    context = event[3]
+    for name in ("toctree", "furo_navigation_tree"):
+        tree = context.get(name)
+        if isinstance(tree, str):
+            context[name] = tree.replace('role="heading"', 'role="heading" aria-level="2"')

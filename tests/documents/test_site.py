@@ -1,0 +1,87 @@
+"""The documentation site: it builds, and what its pages say is in the program."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from axe import AXE, serious_violations
+from patchright.async_api import async_playwright
+from projects import REPOSITORY
+
+from mind2web2.capture.browser_process import find_browser
+
+DOCS = REPOSITORY / "docs"
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """Build the site once; a warning is an error."""
+    built = tmp_path_factory.mktemp("site")
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "-W",
+        "--keep-going",
+        "-b",
+        "html",
+        str(DOCS),
+        str(built),
+    ]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    return built
+
+
+def test_every_page_is_found_from_the_contents(site):
+    """The list for language models names each, with its twin in markdown."""
+    listed = set(re.findall(r"\]\(([^)]+\.md)\)", (site / "llms.txt").read_text(encoding="utf-8")))
+    pages = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
+    assert listed == pages
+    assert all((site / name).is_file() for name in listed)
+
+
+def test_pages_have_search_copy_buttons_and_a_dark_scheme(site):
+    """By what the theme and the extensions add."""
+    page = (site / "start.html").read_text(encoding="utf-8")
+    assert all(part in page for part in ("copybutton.js", "theme-toggle", "search.html", "text/markdown"))
+    index = (site / "searchindex.js").read_text(encoding="utf-8")
+    assert all(word in index for word in ("vllm", "grpo", "leaderboard"))
+
+
+def test_a_block_that_is_not_run_says_so_to_authors_only(site):
+    """The comment is none of the page's text."""
+    assert "<!-- not run: " in (DOCS / "start.md").read_text(encoding="utf-8")
+    pages = [re.sub("<!--.*?-->", "", path.read_text(encoding="utf-8")) for path in site.rglob("*.html")]
+    assert not [page[:200] for page in pages if "not run:" in page]
+
+
+def test_the_messages_on_the_page_of_errors_are_the_programs():
+    """The parts around the words in capitals stand in the sources, in this order."""
+    text = (DOCS / "errors.md").read_text(encoding="utf-8")
+    messages = re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)
+    modules = (REPOSITORY / "mind2web2").rglob("*.py")
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in modules)
+    assert len(messages) > 15
+    for message in messages:
+        parts = [part.strip(" :") for part in re.split(r"\b(?:[A-Z]{4,}|N|URL|\d+)\b", message)]
+        wanted = r"[^\n]{0,80}?".join(re.escape(part) for part in parts if part)
+        assert re.search(wanted, sources), message
+
+
+async def test_pages_have_no_serious_violation(site):
+    """As axe-core's rules have it, in light and dark."""
+    found = {}
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=find_browser(headless=True).path)
+        for scheme in ("light", "dark"):
+            for name in ("index.html", "how-to/grpo-reward.html", "options.html", "python-api.html"):
+                page = await browser.new_page(color_scheme=scheme)
+                await page.goto((site / name).as_uri())
+                await page.evaluate(AXE)
+                violations = await serious_violations(page)
+                found |= {(scheme, name): violations} if violations else {}
+        await browser.close()
+    assert found == {}, found

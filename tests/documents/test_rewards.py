@@ -1,0 +1,93 @@
+"""The rewards on the pages for trainers, called as each trainer documents it; no score is never a 0."""
+
+import asyncio
+import shutil
+from contextlib import closing
+from types import SimpleNamespace
+
+import pytest
+from documents.blocks import blocks_of
+from projects import REPOSITORY
+from scoring.test_server import served
+from servers.judge_server import JudgeServer, status
+from servers.recorded_replies import RecordedReplies
+
+from mind2web2 import Judge, Scorer
+
+TASK = "museum_saturday"
+RIGHT = (REPOSITORY / f"answers/example/{TASK}/answer_2.md").read_text(encoding="utf-8")
+# The judge refuses the key where it is shown this answer.
+UNJUDGED = f"{RIGHT}\n\nMore about the museum."
+
+
+def _refused(body):
+    return status(401, "Incorrect API key provided") if "More about the museum." in str(body) else None
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path, monkeypatch):
+    """Stand in a folder with scripts and pages, beside a judge that knows the key."""
+    shutil.copytree(REPOSITORY / "cache/example", tmp_path / "cache/my_agent")
+    shutil.copytree(REPOSITORY / "eval_scripts", tmp_path / "eval_scripts")
+    monkeypatch.chdir(tmp_path)
+    with JudgeServer(RecordedReplies(), faults=_refused) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        yield
+
+
+def names_of(page):
+    """Run the first Python block of a page and return its names."""
+    blocks = blocks_of(REPOSITORY / "docs/how-to" / page)
+    names = {}
+    exec(compile(next(block.text for block in blocks if block.language == "python"), page, "exec"), names)
+    return names
+
+
+def test_trl_gets_none_for_a_sample_without_a_score():
+    """`reward(prompts=, completions=, completion_ids=, trainer_state=, **columns)` gives a list."""
+    names = names_of("grpo-reward.md")
+    with names["scorer"]:
+        for answers, expected in [([RIGHT, ""], [1.0, 0.0]), ([UNJUDGED], [None])]:
+            rewards = names["rubric_reward"](
+                prompts=["q"] * len(answers),
+                completions=[[{"role": "assistant", "content": answer}] for answer in answers],
+                completion_ids=[[1]] * len(answers),
+                trainer_state=None,
+                task=[TASK] * len(answers),
+            )
+            assert asyncio.run(rewards) == expected
+
+
+def test_verl_gets_a_mark_beside_the_score():
+    """`compute_score(data_source, solution_str, ground_truth, extra_info)`."""
+    names = names_of("reward-in-verl.md")
+    with closing(names["_scorer"]):
+        for answer, expected in [(RIGHT, (1.0, 0.0)), ("", (0.0, 0.0)), (UNJUDGED, (0.0, 1.0))]:
+            outcome = asyncio.run(names["compute_score"]("tasks", answer, None, extra_info={"task": TASK}))
+            assert (outcome["score"], outcome["no_score"]) == expected
+
+
+def test_slime_gets_a_sample_to_remove():
+    """`fn(args, sample)`, and a list of samples for a group."""
+    names = names_of("reward-in-slime.md")
+    samples = [
+        SimpleNamespace(response=answer, metadata={"task": TASK}, label=None, remove_sample=False)
+        for answer in (RIGHT, "", UNJUDGED)
+    ]
+    with closing(names["_scorer"]):
+        assert asyncio.run(names["score_sample"](None, samples[:2])) == [1.0, 0.0]
+        assert asyncio.run(names["score_sample"](None, samples[2])) == 0.0
+    assert [sample.remove_sample for sample in samples] == [False, False, True]
+
+
+async def test_verifiers_gets_an_error_instead_of_a_score(monkeypatch):
+    """`fn(task, trace)`, asked over HTTP."""
+    names = names_of("reward-in-verifiers.md")
+    with served(Scorer(judge=Judge(model="o4-mini"), pages="cache/my_agent")) as client:
+        monkeypatch.setitem(names, "SERVER", str(client.base_url).rstrip("/"))
+        task = SimpleNamespace(id=TASK)
+        reward = names["rubric_tree"]
+        assert await reward(task, SimpleNamespace(last_reply=RIGHT)) == 1.0
+        with pytest.raises(names["NoRubricScore"], match="key"):
+            await reward(task, SimpleNamespace(last_reply=UNJUDGED))

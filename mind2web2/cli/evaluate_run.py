@@ -38,6 +38,7 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.settings import JudgeSettings, keyed_part
 from mind2web2.judge.store import FILE_NAME, CheckRecord, JudgmentStore, last_check
 from mind2web2.judge.usage import RunUsage
+from mind2web2.judge_check.fitness import failure
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, own_prices
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
 from mind2web2.pages.captures import SharedCaptures
@@ -191,6 +192,8 @@ async def _evaluate(
     try:
         with _logging(console, run.folders):
             await _print_beforehand(run, store, captures)
+            if judge_check is not None and (failed := failure(judge_check)):
+                run.print(f"Warning: {failed}")
             here = _this_machine(options, parts, batches) if options.engine != RAY else None
             async with (
                 here or _cluster(run, ray, judge, judge_check, store) as (runner, concurrency),
@@ -226,6 +229,8 @@ async def _evaluate(
     )
     if judge_check is None and judge.usage.total().asked.judgments:
         run.print(f"How often is this judge right? {suggested_check(checked)}")
+    elif judge_check is not None and (failed := failure(judge_check)):
+        report = replace(report, problems=[failed, *report.problems])
     print_run(console, report)
     return outcomes
 

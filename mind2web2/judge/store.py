@@ -475,6 +475,7 @@ class CheckRecord(BaseModel):
     Args:
         judge: ``None`` in a result, which names its judge itself.
         cases: to which the judge replied; a sample is less than the whole set.
+        claims_low: the lower end of the 95% interval on claims alone, which a coin gets right half the time.
         version: of this package, whose prompts were used.
     """
 
@@ -488,6 +489,7 @@ class CheckRecord(BaseModel):
     accuracy: float
     low: float
     high: float
+    claims_low: float | None = None
     version: str = __version__
     checked: str
 

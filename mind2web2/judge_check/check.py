@@ -25,6 +25,7 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.store import CheckRecord, JudgeIdentity, JudgmentStore
 from mind2web2.judge.tokens import request_tokens
 from mind2web2.judge.usage import TaskUsage
+from mind2web2.judge_check.fitness import fitness
 from mind2web2.judge_check.labelled_set import (
     LabelledClaim,
     LabelledForm,
@@ -349,13 +350,19 @@ class Quality:
             accuracy=accuracy.value,
             low=accuracy.low,
             high=accuracy.high,
+            claims_low=self._on_claims().low,
             checked=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
+    def _on_claims(self) -> Estimate:
+        outcomes = (each for each in self.check.outcomes if isinstance(each.case.right, bool))
+        return rates(outcomes).accuracy
+
     def summary(self) -> dict[str, Any]:
         """Return the figures as JSON."""
-        check = self.check
+        check, record = self.check, self.record()
         return {
+            "verdict": None if record is None else fitness(record),
             "judge": check.judge.model_dump(),
             "overall": asdict(self.overall),
             "categories": {name: asdict(found) for name, found in self.by_category.items()},

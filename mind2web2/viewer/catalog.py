@@ -18,8 +18,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from mind2web2.errors import UsageError
+from mind2web2.judge.store import CHECKS_FOLDER
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.runs.comparison import NoSharedTaskError, ranking
+from mind2web2.runs.judge_checks import failed_check
 from mind2web2.runs.reader import SCORE_BOUNDS, ResultFacts, result_facts, script_faults
 from mind2web2.runs.results import (
     PROGRESS_NAME,
@@ -71,6 +73,7 @@ class _AgentRead:
     state: tuple[Any, ...]
     answers: list[ScoredAnswer]
     summary: Json
+    failed_check: str | None
 
 
 class Catalog:
@@ -232,10 +235,14 @@ class Catalog:
                 for path in sorted(folder.glob(pattern))
                 if not self._tasks or path.relative_to(folder).parts[0] in self._tasks
             )
-            if known is None or known.state != state:
+            checks = (self.paths.eval_results_root / CHECKS_FOLDER).glob("*.json")
+            checked = tuple((str(path), path.stat().st_mtime_ns) for path in sorted(checks))
+            if known is None or known.state != (*state, *checked):
                 found = agent_answers(self.paths.eval_results_root, agent)
                 answers = [answer for answer in found if not self._tasks or answer.task_id in self._tasks]
-                known = _AgentRead(0.0, state, answers, self._summary(agent, answers, state))
+                summary = self._summary(agent, answers, state)
+                check = failed_check(self.paths.eval_results_root, agent)
+                known = _AgentRead(0.0, (*state, *checked), answers, summary, check)
             self._read[agent] = replace(known, looked_s=time.monotonic())
             return known
 
@@ -265,6 +272,7 @@ class Catalog:
             "intervals": _intervals(summary, passes),
             "bounds": summary.get("bounds"),
             "warnings": summary["warnings"],
+            "failed_check": read.failed_check,
             "missing": summary["missing"],
             "judges": sorted({answer.facts.judge for answer in read.answers if answer.facts.judge}),
             "cost_usd": self._cost(agent),

@@ -162,6 +162,24 @@ async def test_a_run_without_an_answer_has_one_reason(page, tmp_path):
         await expect(page.locator("main")).not_to_contain_text("without a rubric tree")
 
 
+async def test_a_judge_that_failed_its_check_is_named_first(page, tmp_path):
+    """Above the numbers that rest on it, and in the report."""
+    made = Results(tmp_path)
+    content = result("old", "answer_1", [leaf("l", "A claim")])
+    check = {"set_version": 1, "set_digest": "d", "is_whole_set": True, "cases": 326, "checked": "2026-11-22"}
+    failed = {**check, "accuracy": 0.531, "low": 0.48, "high": 0.58}
+    made.add({**content, "run": {**content.get("run", {}), "judge_check": failed}}, "lake")
+    made.summarise("old")
+    catalog = Catalog(made.paths)
+    file = tmp_path / "report.html"
+    await write_report(file, catalog, ReportContent())
+    with served(catalog) as home:
+        for place in (home, file.as_uri()):
+            await show(page, place, "#/overview")
+            expected = "old: the judge failed its check: 53.1% right (48% to 58%)"
+            await expect(page.locator("p.notice.error")).to_contain_text(expected)
+
+
 async def test_mistakes_of_the_script_are_named(page, tmp_path):
     """Above the tree, which counts the leaf that was never judged."""
     made = Results(tmp_path)

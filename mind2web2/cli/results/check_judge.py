@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -44,9 +45,10 @@ and differ from a true one in one detail.
   mind2web2 check-judge --sample 60                                        cheaper, less certain
 
 Replies are stored, so that the same check is free the next time. Exit status: 0 every case has a reply,
-1 some have none because the judge failed, 2 the check could not start.
+1 some have none because the judge failed, 2 the check could not start, 5 where --fail_under applies.
 """
 _WRONG_SHOWN = 10
+_BELOW = 5
 _OUTPUT_TOKENS = 400
 _STOPPED = "Stopped. Every reply so far is kept: the same command continues from here."
 
@@ -73,6 +75,12 @@ def add_command(commands: Subcommands) -> None:
     )
     add("--estimate", action="store_true", help="print requests, tokens and dollars, and ask nothing")
     add("--overwrite", action="store_true", help="ask everything again")
+    add(
+        "--fail_under",
+        metavar="SHARE",
+        type=_share,
+        help="exit with 5 where a judge is right on less than this share of the cases, such as 0.9",
+    )
     add("--json", action="store_true", help="print the figures as JSON")
     group = parser.add_argument_group("judge")
     add = group.add_argument
@@ -100,6 +108,16 @@ def _odd(text: str) -> int:
     if votes % 2 == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is even: a vote could end in a tie")
     return votes
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1")
+    return share
 
 
 def run(options: argparse.Namespace) -> int:
@@ -192,7 +210,7 @@ async def _estimated(
 async def _checked(
     options: argparse.Namespace, checking: Checking, judges: list[JudgeSettings], console: Console
 ) -> int:
-    from mind2web2.cli.console import warnings_on
+    from mind2web2.cli.console import line, warnings_on
     from mind2web2.judge.caching import CachingJudge
     from mind2web2.judge.store import JudgmentStore, record_check
     from mind2web2.judge_check.check import comparisons, quality
@@ -228,7 +246,34 @@ async def _checked(
             _print_quality(console, each)
         for comparison in compared:
             _print_comparison(console, comparison)
-    return 1 if any(each.failures for each in found) else 0
+        if not options.category:
+            _print_verdicts(console, found)
+    below = _below(found, options.fail_under)
+    if below and not options.json:
+        line(console, f"Below --fail_under {options.fail_under:g}: {', '.join(below)}")
+    return _BELOW if below else 1 if any(each.failures for each in found) else 0
+
+
+def _print_verdicts(console: Console, found: Sequence[Quality]) -> None:
+    """Print for each judge whether it is good enough, in one sentence."""
+    from mind2web2.cli.console import line
+    from mind2web2.judge_check.fitness import verdict
+
+    for each in found:
+        if (record := each.record()) is not None:
+            whose = f"{each.check.judge.model}: " if len(found) > 1 else ""
+            but = f" Not for: {', '.join(each.weak)}." if each.weak else ""
+            line(console, f"{whose}{verdict(record)}{but}")
+
+
+def _below(found: Sequence[Quality], least: float | None) -> list[str]:
+    """Return the judges that are right on a smaller share, each with its share."""
+    below = []
+    for each in found:
+        share = each.overall.accuracy.value
+        if least is not None and share is not None and share < least:
+            below.append(f"{each.check.judge.model} {share:.1%}")
+    return below
 
 
 @contextmanager

@@ -280,6 +280,7 @@ def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -
     from mind2web2.cli.console import line
     from mind2web2.cli.results.tables import print_metrics, print_now, print_variation, print_verdicts
     from mind2web2.judge.store import check_text
+    from mind2web2.runs.judge_checks import failed_check
     from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
     from mind2web2.runs.shards import shard_test
 
@@ -301,6 +302,8 @@ def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -
         # Of several judges, the newest result names the check of one.
         if len(judges) == 1 and agent.newest is not None and (check := check_text(agent.newest)) is not None:
             line(console, f"The judge's last check: {check}.")
+        if judge := failed_check(paths_of(options).eval_results_root, agent.name):
+            line(console, f"Warning: {judge}")
         for caution in agent.cautions:
             line(console, f"Warning: {caution}")
     # The other shards judge the rest, and the caution says so.
@@ -367,6 +370,7 @@ def run_compare(options: argparse.Namespace) -> int:
     from mind2web2.cli.console import plain_console
     from mind2web2.cli.results.tables import print_ranking, print_verdict
     from mind2web2.runs.comparison import ranking
+    from mind2web2.runs.judge_checks import failed_check
     from mind2web2.runs.judgings import Judging, leaf_flips
     from mind2web2.runs.shards import shard_caution
 
@@ -380,7 +384,8 @@ def run_compare(options: argparse.Namespace) -> int:
         [(name, own.answers) for name, own in agents.items()], task_ids, allow_unfair=options.allow_unfair
     )
     shards = {name: shard_caution(folder) for name, folder in folders.items()}
-    cautions = [f"{name}: {caution}" for name, caution in shards.items() if caution]
+    judges = {name: failed_check(folder.parent, folder.name) for name, folder in folders.items()}
+    cautions = [f"{name}: {caution}" for name, caution in (*shards.items(), *judges.items()) if caution]
     found = replace(found, warnings=(*cautions, *found.warnings))
     first, *others = agents
     leaves = {

@@ -77,8 +77,10 @@ function Agents({ agents: all, answers }) {
     ["agent's time", (agent) => (agent.metrics.avg_time_seconds === null ? "–" : `${agent.metrics.avg_time_seconds} s`)],
     ["judge", (agent) => agent.judges.join("; ") || "–"],
   ];
+  const failed = agents.filter((agent) => agent.failed_check);
   const warnings = agents.flatMap((agent) => agent.warnings.map((/** @type {string} */ text) => [agent.name, text]));
   return html`
+    ${failed.map((agent) => html`<p class="notice error"><bdi>${agent.name}</bdi>: ${agent.failed_check}</p>`)}
     <div class="table-wrap" tabindex="0" hidden=${!agents.length}>
       <table class="agents">
         <thead>

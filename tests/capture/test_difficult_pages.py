@@ -67,6 +67,14 @@ WALLS = {
         " Klick auf „Alle akzeptieren“ willigen Sie ein.</p><button>Einstellungen</button>"
         "<button>Alle akzeptieren</button>"
     ),
+    "in French": (
+        "<h1>Votre vie privée</h1><p>Nous et nos partenaires utilisons des cookies pour personnaliser le contenu."
+        "</p><button>Paramétrer</button><button>Tout accepter</button>"
+    ),
+    "in Japanese": (
+        "<h1>プライバシー</h1><p>当サイトではクッキーを使用しています。同意しますか。</p><button>同意する</button>"
+    ),
+    "without a title": "<p>This site uses cookies for analytics.</p><button>Accept</button>",
 }
 
 
@@ -79,10 +87,17 @@ async def test_a_page_that_is_only_a_consent_wall_is_suspect(manager, site, name
     assert "consent_wall" in {trouble.kind for trouble in page.record.troubles}
 
 
-async def test_a_page_with_a_consent_banner_is_not_suspect(manager, site):
+FIXED_BANNER = f"<div style='position:fixed;bottom:0' class=cookie>{BANNER}</div>"
+CONTENT = {
+    "an article": f"<h1>The weir</h1><p>{PROSE}</p>{FIXED_BANNER}",
+    "one sentence": "<p>The weir is open from May.</p><p>This site uses cookies.</p><button>Accept</button>",
+}
+
+
+@pytest.mark.parametrize("name", CONTENT)
+async def test_a_page_with_a_consent_banner_is_not_suspect(manager, site, name):
     """What stands beside a banner is content."""
-    html = f"<h1>The weir</h1><p>{PROSE}</p><div style='position:fixed;bottom:0' class=cookie>{BANNER}</div>"
-    page = await captured(manager, site, "/banner", html)
+    page = await captured(manager, site, f"/banner/{list(CONTENT).index(name)}", CONTENT[name])
     assert (page.record.troubles, "open from May" in page.text) == ((), True)
 
 
@@ -93,6 +108,7 @@ STARTS = {
     "a refresh to a PDF": "<meta http-equiv=refresh content='0;url=/tides.pdf'>",
     "a frame": "<iframe hidden src=/tides.zip></iframe>",
     "a link": "<a id=a href=/tides.zip download></a><script>a.click()</script>",
+    "a script, a file of HTML": "<script>onload = () => { location.href = '/saved.html' }</script>",
 }
 
 
@@ -101,10 +117,29 @@ async def test_a_page_that_starts_a_download_keeps_its_text(manager, site, name)
     """The file is not what the page's address stands for."""
     site.replies["/tides.zip"] = Reply(b"PK\x03\x04" + bytes(100), "application/zip", headers=DOWNLOAD)
     site.replies["/tides.pdf"] = Reply(b"%PDF-1.4\n" + bytes(100), "application/pdf", headers=DOWNLOAD)
+    site.replies["/saved.html"] = Reply(b"<p>The saved file</p>", headers=DOWNLOAD)
     html = f"<title>Tides</title>{STARTS[name]}<p>Your download starts in a moment. {PROSE}</p>"
     page = await captured(manager, site, f"/start/{list(STARTS).index(name)}", html)
     assert (page.record.kind, page.record.failure) == ("web", None)
     assert "open from May" in page.text
+
+
+BRIEF = {
+    "a sentence": "<p>The tower is 41 m tall.</p>",
+    "a text that comes after the download began": (
+        "<p id=p></p><script>fetch('/height').then((r) => r.text()).then((t) => { p.innerText = t })</script>"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BRIEF)
+async def test_a_brief_page_that_starts_a_download_keeps_its_text(manager, site, name):
+    """A page needs no length to stay before a file that is offered for saving."""
+    site.replies["/tides.zip"] = Reply(b"PK\x03\x04" + bytes(100), "application/zip", headers=DOWNLOAD)
+    site.replies["/height"] = lambda site, _: site.pause(1) or Reply(b"The tower is 41 m tall.")
+    html = f"<title>Tower</title>{BRIEF[name]}{STARTS['a script']}"
+    page = await captured(manager, site, f"/brief/{list(BRIEF).index(name)}", html)
+    assert (page.record.failure, "41 m" in (page.text or "")) == (None, True)
 
 
 async def test_a_page_cut_off_by_its_download_is_read_whole(manager, site):

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 # Says why a URL must not be opened, or None; for browsers whose connections no proxy filters.
 Guard = Callable[[str], Awaitable[str | None]]
 # Returns whether the page that is shown has content; called before a file takes its place. The argument says
-# whether the server offers that file for saving.
+# whether that file is offered for saving, or of a type that no judge can be shown.
 HasContent = Callable[[bool], Awaitable[bool]]
 
 _DOCUMENT_PATTERNS = [
@@ -246,14 +246,18 @@ class Navigation:
         else:
             await self._fulfill(event, stored.status, stored.headers, stored.body)
 
-    async def _keeps_page(self, file: MainDocument) -> bool:
-        """Tell whether a file came by itself from a page with content, which is then the page to read."""
+    async def _keeps_page(self, file: MainDocument, *, is_unwanted: bool) -> bool:
+        """Tell whether a file came by itself from a page with content, which is then the page to read.
+
+        Args:
+            is_unwanted: the file is offered for saving, or of a type that no judge can be shown.
+        """
         if self.page is None or self._has_content is None:
             return False
         self._is_choosing = True
         try:
             # May load the page once more.
-            if not await self._has_content(is_attachment(file.disposition)):
+            if not await self._has_content(is_unwanted):
                 self.document = file
                 return False
         finally:
@@ -283,16 +287,17 @@ class Navigation:
             is_cut,
         )
         kind = None if is_cut else await asyncio.to_thread(file.kind)
-        if kind == "html":
+        is_offered = is_attachment(document.disposition)
+        if kind == "html" and not (self.page is not None and is_offered):
             await self._show_as_html(event, file)
             return
         if self.page is not None:
             # The browser evaluates nothing in the page that is shown until the request is over.
             await self._fail(event)
-            if await self._keeps_page(document):
+            if await self._keeps_page(document, is_unwanted=is_offered or kind is None):
                 return
             self.page = None
-            if kind == "office":
+            if kind in ("html", "office"):
                 await send(self._session, "Page.navigate", url=document.url)
             else:
                 document.file = file

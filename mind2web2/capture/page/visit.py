@@ -46,6 +46,9 @@ _ON_THE_WAY = re.compile(
     re.IGNORECASE,
 )
 _ON_THE_WAY_CHARS = 600
+_DOWNLOAD_NOTICE = re.compile(
+    r"download|herunterladen|t[ée]l[ée]charg|descarg|scarica|下载|ダウンロード", re.IGNORECASE
+)
 _MAX_HOPS = 6
 _LEADING_ON_PAGE_TIME_S = 2.0
 _MAX_DIALOGS = 20
@@ -86,6 +89,18 @@ class PageState:
         if len(self.text) < _ON_THE_WAY_CHARS and _ON_THE_WAY.search(f"{self.title} {self.text}"):
             return False
         return len(self.text) >= _CONTENT_CHARS
+
+    def stays_for(self, *, is_unwanted: bool) -> bool:
+        """Tell whether the page is read rather than a file that it asked for by itself.
+
+        Args:
+            is_unwanted: the file is offered for saving, or of a type that no judge can be shown.
+        """
+        if self.has_content or (is_unwanted and len(self.text) >= _CONTENT_CHARS):
+            return True
+        words = f"{self.title} {self.text}"
+        is_step = _ON_THE_WAY.search(words) or _DOWNLOAD_NOTICE.search(words)
+        return is_unwanted and bool(self.text) and not is_step
 
 
 class Visit:
@@ -329,7 +344,7 @@ class Visit:
                 log.debug("document is gone reason=%s", error)
                 await self.page.wait_for_load_state("domcontentloaded", timeout=0)
 
-    async def _has_content(self, is_offered_for_saving: bool) -> bool:
+    async def _has_content(self, is_unwanted: bool) -> bool:
         state = await self._shown()
         if state is None:
             return False
@@ -342,9 +357,13 @@ class Visit:
                 state = await self._shown()
             if state is not None and not state.is_cut_off:
                 self.notes.append("the page was loaded again, since a download stopped its parsing")
-        if state is None:
-            return False
-        return state.has_content or (is_offered_for_saving and len(state.text) >= _CONTENT_CHARS)
+        if state is None or state.stays_for(is_unwanted=is_unwanted):
+            return state is not None
+        # Its text may be still to come.
+        async with self._turn:
+            await self.rest(SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s)
+            state = await self._shown()
+        return state is not None and state.stays_for(is_unwanted=is_unwanted)
 
     async def _load_and_stay(self, url: str) -> None:
         await self._try_to_send("Page.addScriptToEvaluateOnNewDocument", source=_STAY, worldName=WORLD_NAME)

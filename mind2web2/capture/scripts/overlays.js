@@ -11,6 +11,7 @@ function (step, isFrame, ...given) {
     ["login wall", /(?:sign|log) ?in (?:to|or register to|or sign up to) (?:continue|view|see|read|access)|create (?:a|your) (?:free )?account to|you must (?:be logged|log|sign) in|please (?:log|sign) in|join to (?:view|see)|melden sie sich an|connectez-vous/iu],
   ];
 
+  const MAX_BARE_CHARS = 300;
   const MAX_WALL_CHARS = 2500;
   const MAX_WALL_LIST_CHARS = 30000;
   const BEFORE = /before you continue|bevor sie|avant de|antes de continuar|prima di continuare|voordat je/iu;
@@ -247,7 +248,7 @@ function (step, isFrame, ...given) {
     }
     // A whole page that asks for consent, before it leads to what was asked for, names it in its titles.
     const titles = [document.title, ...[...t.queryIn(document, "h1, h2")].map((one) => t.textContent(one))].join(" ");
-    if (!BEFORE.test(titles) && !consent.SUBJECT.test(titles)) return null;
+    if (!BEFORE.test(titles) && !consent.SUBJECT.test(titles)) return bareRequest();
     const blocks = [...t.blocksOf(t.look().texts(t.root, MAX_WALL_LIST_CHARS + 1)).values()];
     const text = blocks.join(" ");
     if (text.length > MAX_WALL_LIST_CHARS || !consent.isConsentText(text)) return null;
@@ -258,6 +259,14 @@ function (step, isFrame, ...given) {
     // A site's policy has such words too, but neither a question nor its answer.
     const asks = consent.SUBJECT.test(titles) && !consent.asksForInput(t.body());
     return asks && consent.namedChoiceIn(t.body()) ? text.slice(0, 200) : null;
+  }
+  // A page of one sentence or two that ask, and a button that answers, needs no title to be known.
+  function bareRequest() {
+    const blocks = [...t.blocksOf(t.look().texts(t.root, MAX_BARE_CHARS + 1)).values()];
+    const sentences = blocks.filter((block) => block.length > 20);
+    const text = blocks.join(" ");
+    const isAsking = sentences.length > 0 && sentences.every((block) => consent.isConsentText(block));
+    return isAsking && text.length <= MAX_BARE_CHARS && !t.queryIn(document, "img, video, canvas, table").length && consent.choiceIn(t.body()) ? text.slice(0, 200) : null;
   }
   // A wall may list its partners and their purposes, and says little else.
   function isConsentList(blocks, titles) {

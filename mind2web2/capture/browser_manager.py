@@ -26,7 +26,7 @@ from mind2web2.capture.models import (
 )
 from mind2web2.capture.quality import PageFailureError
 from mind2web2.errors import BrowserGoneError, DocumentError, MachineError
-from mind2web2.urls.parts import clean_url, lookup_key, normalize_url_for_browser, split_url
+from mind2web2.urls.parts import clean_url, lookup_key, normalize_url_for_browser, split_url, storage_key
 from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ _MAX_DELAY_S = 20.0
 _SHORTEST_TRY_S = 1.0
 _RESTING_STATUSES = (429, 503)
 _MAX_RECORDED_REFUSALS = 50
+# Until a server begins to answer that is waited for once more; the proxy ends connections soon after.
+_PATIENT_ANSWER_S = 55.0
 # With less than none allowed, the proxy refuses every connection.
 _NO_BYTES = -1
 
@@ -122,12 +124,22 @@ class PageTries:
 
     Args:
         stored: the responses to render the page from, without a network.
+        is_patient: wait longer for the server's answer.
     """
 
-    def __init__(self, tools: CaptureTools, url: str, stored: StoredResponses | None = None) -> None:
+    def __init__(
+        self,
+        tools: CaptureTools,
+        url: str,
+        stored: StoredResponses | None = None,
+        *,
+        is_patient: bool = False,
+    ) -> None:
         self._tools = tools
         self._url = url
         self._settings = replace(tools.settings, stored=stored)
+        if is_patient:
+            self._settings = _patient(self._settings)
         self._left_s = tools.settings.page_timeout_s
         self._tries = 0
         self._refused: dict[RefusedConnection, None] = {}
@@ -141,7 +153,7 @@ class PageTries:
         failure: PageFailureError | None = None
         for address in _addresses(self._url):
             try:
-                return self._captured(await self._with_retries(address))
+                return self._captured(await self._found(await self._with_retries(address), address))
             except PageFailureError as error:
                 # Where no scheme was given, the second one is tried; the first one's failure says more.
                 failure = failure or error
@@ -167,6 +179,25 @@ class PageTries:
             self._left_s -= wait_s
             delay_s *= 2
         raise AssertionError("unreachable: the last try returns or raises")
+
+    async def _found(self, seen: Sighting, address: str) -> Sighting:
+        """Return the page under another spelling where the server knows its address by that one only."""
+        if seen.document.status != 404 or self._settings.stored is not None:
+            return seen
+        tries = self._tries
+        for spelling in _other_spellings(address):
+            if self._left_s < _SHORTEST_TRY_S:
+                break
+            try:
+                other = await self._try(spelling)
+            except PageFailureError as error:
+                log.info("other spelling not captured url=%s reason=%s", spelling, error)
+                continue
+            if other.document.status is not None and other.document.status < 400:
+                other.notes.append(f"the address as cited gave HTTP 404, and was opened as {spelling}")
+                return other
+        self._tries = tries
+        return seen
 
     async def _try(self, address: str) -> Sighting:
         host = (urlsplit(address).hostname or "").lower()
@@ -247,7 +278,7 @@ class PageTries:
         seen = seen or Sighting(MainDocument())
         trouble = Trouble(kind=failure.kind, detail=str(failure))
         seen.troubles = [trouble, *(other for other in seen.troubles if other.kind != trouble.kind)]
-        return CapturedPage(self._record(seen, failure))
+        return CapturedPage(self._record(seen, failure), is_unanswered=failure.is_unanswered)
 
     def _record(self, seen: Sighting, failure: PageFailureError | None = None) -> CaptureRecord:
         kind: PageKind = "web" if seen.pdf is None else "pdf"
@@ -280,6 +311,23 @@ def _addresses(url: str) -> tuple[str, ...]:
     if split_url(clean_url(url)).scheme is None:
         return ("https" + address.removeprefix("http"), address)
     return (address,)
+
+
+def _patient(settings: CaptureSettings) -> CaptureSettings:
+    answer_s = max(settings.answer_timeout_s, _PATIENT_ANSWER_S)
+    return replace(settings, answer_timeout_s=answer_s, load_timeout_s=max(settings.load_timeout_s, answer_s))
+
+
+def _other_spellings(address: str) -> list[str]:
+    """Return spellings that mean the same page to a cache: with or without a last slash, and decoded."""
+    parts = split_url(address)
+    if not parts.path.strip("/"):
+        return []
+    path = parts.path.rstrip("/") if parts.path.endswith("/") else f"{parts.path}/"
+    query = "" if parts.query is None else f"?{parts.query}"
+    slashed = f"{parts.scheme}://{parts.authority}{path}{query}{parts.route}"
+    decoded = normalize_url_for_browser(storage_key(address))
+    return [spelling for spelling in dict.fromkeys((slashed, decoded)) if spelling != address]
 
 
 def _explained(failure: PageFailureError, host: str, traffic: ProxySession) -> PageFailureError:
@@ -380,15 +428,20 @@ class BatchBrowserManager:
         """Return what a page shows that is rendered from stored responses; nothing is fetched."""
         return await PageTries(self._opened(), url, stored).run()
 
-    async def capture(self, url: str, logger: logging.Logger | None = None) -> CapturedPage:
+    async def capture(
+        self, url: str, logger: logging.Logger | None = None, *, is_patient: bool = False
+    ) -> CapturedPage:
         """Return a page's content, with a record of its capture and of signs of trouble.
 
         A failed capture raises nothing: its record's ``failure`` says why.
 
+        Args:
+            is_patient: wait longer for the server's answer.
+
         Raises:
             MachineError: the browser does not start any more.
         """
-        page = await PageTries(self._opened(), url).run()
+        page = await PageTries(self._opened(), url, is_patient=is_patient).run()
         _log_outcome(logger or log, page.record)
         return page
 

@@ -246,12 +246,17 @@ class CaptureRecord(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CapturedPage:
-    """The result of one capture: text and screenshot (JPEG), or a PDF, or only the record."""
+    """The result of one capture: text and screenshot (JPEG), or a PDF, or only the record.
+
+    Args:
+        is_unanswered: the server took the request and was silent until the limit; it may only be slow.
+    """
 
     record: CaptureRecord
     text: str | None = None
     screenshot: bytes | None = None
     pdf: bytes | None = None
+    is_unanswered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

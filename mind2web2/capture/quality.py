@@ -43,6 +43,7 @@ class PageFailureError(CaptureError):
         kind: the trouble that the record names.
         is_transient: the next try may succeed, or this machine or its network is at fault.
         net_error: the browser's own name for it, such as ``ERR_CERT_DATE_INVALID``.
+        is_unanswered: the server was silent until the limit.
     """
 
     def __init__(
@@ -52,8 +53,10 @@ class PageFailureError(CaptureError):
         *,
         is_transient: bool = False,
         net_error: str | None = None,
+        is_unanswered: bool = False,
     ) -> None:
         super().__init__(reason)
+        self.is_unanswered = is_unanswered
         self.kind = kind
         self.is_transient = is_transient
         self.net_error = net_error
@@ -70,7 +73,8 @@ def failure_of_navigation(message: str) -> PageFailureError:
     if found is None:
         timed_out = "Timeout" in message
         reason = "the page did not answer in time" if timed_out else message.splitlines()[0][:300]
-        return PageFailureError(reason, "timeout" if timed_out else "navigation_error", is_transient=True)
+        kind: TroubleKind = "timeout" if timed_out else "navigation_error"
+        return PageFailureError(reason, kind, is_transient=True, is_unanswered=timed_out)
     name = found[1]
     words = _IN_WORDS.get(name)
     return PageFailureError(

@@ -47,10 +47,10 @@ class CaptureActor:
         self._setup = setup
         return version_problem(setup.version)
 
-    async def capture(self, url: str) -> CapturedPage | str:
+    async def capture(self, url: str, is_patient: bool) -> CapturedPage | str:
         """Return what a page yielded, or in one line why there is no browser."""
         try:
-            page: CapturedPage = await (await self._opened()).capture(url)
+            page: CapturedPage = await (await self._opened()).capture(url, is_patient=is_patient)
         except MachineError as error:
             return str(error)
         return page
@@ -87,7 +87,9 @@ class RayCapturer:
         self._look_at_s = 0.0
         self._problems: list[str] = []
 
-    async def capture(self, url: str, logger: logging.Logger | None = None) -> CapturedPage:
+    async def capture(
+        self, url: str, logger: logging.Logger | None = None, *, is_patient: bool = False
+    ) -> CapturedPage:
         """Return a page's content and record, as ``PageCapturer`` promises.
 
         Raises:
@@ -100,7 +102,7 @@ class RayCapturer:
             node_id = node_for(url, self._actors)
             actor = self._actors[node_id]
             try:
-                page = await actor.capture.remote(url)
+                page = await actor.capture.remote(url, is_patient)
             except self._errors.RayTaskError as error:
                 raise MachineError(f"node {node_id[:6]} failed: {error.cause}") from error
             except self._errors.RayError as error:

@@ -65,8 +65,18 @@ def cited_urls(answer_markdown: str) -> list[str]:
     return one_spelling_each(markdown_addresses(answer_markdown))
 
 
+def addresses_to_open(answer_markdown: str) -> list[str]:
+    """Return the pages of ``cited_urls`` as the answer spells them: servers may know that spelling only."""
+    return as_cited(markdown_addresses(answer_markdown))
+
+
 def one_spelling_each(urls: Iterable[str]) -> list[str]:
-    """Return each page once, as a cache's index writes the first of its spellings.
+    """Return each page once, as a cache's index writes the first of its spellings."""
+    return [storage_key(url) for url in as_cited(urls)]
+
+
+def as_cited(urls: Iterable[str]) -> list[str]:
+    """Return each page once, in the first of its spellings.
 
     A spelling without a scheme gives way to a later one with it, as the scheme would be a guess.
     """
@@ -77,8 +87,12 @@ def one_spelling_each(urls: Iterable[str]) -> list[str]:
             continue
         known = spellings.get(page)
         if known is None or (not split_url(known).scheme and split_url(url).scheme):
-            spellings[page] = storage_key(url)
+            spellings[page] = _without_fragment(clean_url(url))
     return [url if split_url(url).scheme else f"{_ASSUMED_SCHEME}://{url}" for url in spellings.values()]
+
+
+def _without_fragment(url: str) -> str:
+    return url.partition("#")[0] + split_url(url).route
 
 
 async def judged_urls(

@@ -7,7 +7,7 @@ import json
 import logging
 import re
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ from mind2web2.capture.models import CapturedPage, CaptureRecord, PageKind, Trou
 from mind2web2.errors import DocumentError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import file_names_in
-from mind2web2.pages.citations import LinkJudge, cited_urls, one_spelling_each, write_citations
+from mind2web2.pages.citations import LinkJudge, addresses_to_open, as_cited, write_citations
 from mind2web2.urls.parts import lookup_key, storage_key
 from mind2web2.utils.aio import all_or_first_error
 
@@ -95,22 +95,26 @@ def _spread(jobs: Sequence[PageJob]) -> list[PageJob]:
     seen: Counter[str] = Counter()
     ranks = []
     for job in jobs:
-        host = _HOST_END.split(lookup_key(job.url) or job.url)[0]
+        host = _host_of(job)
         ranks.append(seen[host])
         seen[host] += 1
     return [jobs[position] for position in sorted(range(len(jobs)), key=lambda position: ranks[position])]
 
 
+def _host_of(job: PageJob) -> str:
+    return _HOST_END.split(lookup_key(job.url) or job.url)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class TaskCitations:
-    """The URLs that the answers to a task cite, by answer file."""
+    """The URLs that the answers to a task cite, by answer file, as the answers spell them."""
 
     task_id: str
     urls_by_answer: Mapping[str, Sequence[str]]
 
     def urls(self) -> list[str]:
-        """Return one spelling of each cited page."""
-        return one_spelling_each(url for urls in self.urls_by_answer.values() for url in urls)
+        """Return each cited page once, as it is cited first."""
+        return as_cited(url for urls in self.urls_by_answer.values() for url in urls)
 
 
 class AgentCache:
@@ -162,7 +166,9 @@ _RAW = "id_"
 class PageCapturer(Protocol):
     """Captures pages; a browser does."""
 
-    async def capture(self, url: str, logger: logging.Logger | None = None) -> CapturedPage:
+    async def capture(
+        self, url: str, logger: logging.Logger | None = None, *, is_patient: bool = False
+    ) -> CapturedPage:
         """Return the page; the record names a failure; ``MachineError`` for no browser."""
 
 
@@ -287,7 +293,7 @@ async def find_citations(
 
     async def urls_of(answer: str, name: str) -> list[str]:
         async with limit:
-            urls = await asyncio.to_thread(cited_urls, answer)
+            urls = await asyncio.to_thread(addresses_to_open, answer)
             urls = [*urls, *(await link_judge.urls(answer, name) if link_judge else ())]
         progress.answers_read += 1
         return urls
@@ -336,6 +342,7 @@ async def crawl(
                 workers = min(len(left), 4 * pages_at_once)
                 try:
                     await all_or_first_error(run.work(queue, capturer) for _ in range(workers))
+                    await all_or_first_error(run.wait_again(capturer) for _ in range(workers))
                 except asyncio.CancelledError:
                     # Before the browser closes, which may take longer than the process is given.
                     await run.list_citations()
@@ -353,6 +360,8 @@ class _Crawl:
     choice: Choice
     archive: Archive | None
     _jobs_left: Counter[str] = field(default_factory=Counter)
+    _unanswered: deque[tuple[PageJob, CapturedPage]] = field(default_factory=deque)
+    _silent_hosts: set[str] = field(default_factory=set)
 
     async def plan(self) -> list[PageJob]:
         """List the citations of every task, and return the pages to store."""
@@ -389,6 +398,21 @@ class _Crawl:
             else:
                 await self._copy(job, source)
 
+    async def wait_again(self, capturer: PageCapturer) -> None:
+        """Wait longer for pages whose server was silent, unless another page of the host stays silent too."""
+        while self._unanswered:
+            job, page = self._unanswered.popleft()
+            host = _host_of(job)
+            if host not in self._silent_hosts:
+                self.progress.running[job.url] = time.monotonic()
+                try:
+                    page = await capturer.capture(job.url, log, is_patient=True)
+                finally:
+                    self.progress.running.pop(job.url, None)
+                if page.is_unanswered:
+                    self._silent_hosts.add(host)
+            await self._keep(job, page, capturer)
+
     async def list_citations(self) -> None:
         """Update the citations of the tasks that still lack pages."""
         for task_id, left in self._jobs_left.items():
@@ -421,15 +445,27 @@ class _Crawl:
         self.progress.running[job.url] = time.monotonic()
         try:
             page = await capturer.capture(job.url, log)
-            if self.archive is not None and (page.record.kind is None or page.record.is_suspect):
-                page = await self.archive.copy_for(page, self._moment(job), capturer) or page
-            is_stored = False
-            for task_id, url in job.wanted_by:
-                store = partial(_store, self.cache.of(task_id), page, url, self.choice == "missing")
-                is_stored = await asyncio.to_thread(store) or is_stored
+            if page.is_unanswered:
+                # It is waited for when nothing else is left to do; a run that ends before keeps the failure.
+                self._unanswered.append((job, page))
+                await self._store_everywhere(job, page)
+                return
+            await self._keep(job, page, capturer)
         finally:
             self.progress.running.pop(job.url, None)
+
+    async def _keep(self, job: PageJob, page: CapturedPage, capturer: PageCapturer) -> None:
+        if self.archive is not None and (page.record.kind is None or page.record.is_suspect):
+            page = await self.archive.copy_for(page, self._moment(job), capturer) or page
+        is_stored = await self._store_everywhere(job, page)
         await self._done(job, PageOutcome(job.url, page.record, is_kept=not is_stored))
+
+    async def _store_everywhere(self, job: PageJob, page: CapturedPage) -> bool:
+        is_stored = False
+        for task_id, url in job.wanted_by:
+            store = partial(_store, self.cache.of(task_id), page, url, self.choice == "missing")
+            is_stored = await asyncio.to_thread(store) or is_stored
+        return is_stored
 
     def _moment(self, job: PageJob) -> datetime | None:
         """Return when the first of the answers that cite a page was made."""

@@ -68,8 +68,8 @@ WALLS = {
         "<button>Alle akzeptieren</button>"
     ),
     "in French": (
-        "<h1>Votre vie privée</h1><p>Nous et nos partenaires utilisons des cookies pour personnaliser le contenu."
-        "</p><button>Paramétrer</button><button>Tout accepter</button>"
+        "<h1>Votre vie privée</h1><p>Nous et nos partenaires utilisons des cookies pour personnaliser le"
+        " contenu.</p><button>Paramétrer</button><button>Tout accepter</button>"
     ),
     "in Japanese": (
         "<h1>プライバシー</h1><p>当サイトではクッキーを使用しています。同意しますか。</p><button>同意する</button>"
@@ -211,6 +211,41 @@ async def test_a_dead_server_is_asked_once(browser, site):
         page = await manager.capture(f"https://{HOST}/silent")
     assert (page.record.troubles[0].kind, page.record.tries) == ("timeout", 1)
     assert page.record.is_transient
+
+
+async def test_a_slow_server_is_waited_for_by_the_patient(browser, site):
+    """Its answer is taken however long the first wait was; the first result says that it was only silent."""
+    site.replies["/slow"] = lambda site, _: site.pause(3) or Reply(PROSE.encode())
+    async with capturing(browser, NetworkSettings(host_map=site.host_map), answer_timeout_s=1.0) as manager:
+        first = await manager.capture(f"https://{HOST}/slow")
+        second = await manager.capture(f"https://{HOST}/slow", is_patient=True)
+    assert (first.record.kind, first.is_unanswered) == (None, True)
+    assert "open from May" in second.text
+
+
+SPELLINGS = {
+    "with a last slash": ("/item/1", "/item/1/"),
+    "without": ("/item/2/", "/item/2"),
+    "decoded": ("/item%3A3", "/item:3"),
+    "with a query": ("/item/4?a=1", "/item/4/"),
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+async def test_a_page_that_the_server_knows_by_another_spelling_is_found(manager, site, name):
+    """The cited spelling is opened first, and the other one where it gives 404; the record says so."""
+    cited, known = SPELLINGS[name]
+    site.replies[known] = Reply(PROSE.encode())
+    page = await manager.capture(f"https://{HOST}{cited}")
+    assert (page.record.requested_url, page.record.status) == (f"https://{HOST}{cited}", 200)
+    assert ("open from May" in page.text, page.record.troubles) == (True, ())
+    assert "gave HTTP 404, and was opened as" in page.record.notes[0]
+
+
+async def test_a_page_that_is_not_there_stays_the_page_of_the_cited_spelling(manager, site):
+    """It says HTTP 404, after one request for each spelling."""
+    page = await manager.capture(f"https://{HOST}/gone")
+    assert (page.record.status, site.hits("/gone"), site.hits("/gone/")) == (404, 1, 1)
 
 
 async def test_a_broken_compression_is_given_up_at_once(manager, site):

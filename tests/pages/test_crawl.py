@@ -37,11 +37,14 @@ class ScriptedCapturer:
         self.times_opened += 1
         yield self
 
-    async def capture(self, url, _logger=None):
-        """Return the page."""
+    async def capture(self, url, _logger=None, *, is_patient=False):
+        """Return the page; one that is "slow" answers only who is patient, and one that is "dead" no one."""
         self.captured.append(url)
         await asyncio.sleep(0)
         reply = self.replies.get(url)
+        if reply in ("slow", "dead"):
+            is_silent = reply == "dead" or not is_patient
+            reply = {"failure": "no answer", "is_transient": True, "is_silent": True} if is_silent else None
         if isinstance(reply, Exception):
             raise reply
         failure = reply.get("failure") if isinstance(reply, dict) else None
@@ -57,7 +60,9 @@ class ScriptedCapturer:
         )
         text = f"version {self.version} of {url}"
         screenshot = reply.get("screenshot", jpeg()) if isinstance(reply, dict) else jpeg()
-        return CapturedPage(record) if failure else CapturedPage(record, text, screenshot)
+        if failure:
+            return CapturedPage(record, is_unanswered=reply.get("is_silent", False))
+        return CapturedPage(record, text, screenshot)
 
 
 def jpeg():
@@ -96,6 +101,35 @@ async def test_a_page_of_several_tasks_is_captured_once(cache):
     assert [[page.kind for page in task.pages] for task in tasks] == [["web", "web"], ["web"]]
     assert (progress.pages_cited, progress.pages_total, len(progress.outcomes)) == (2, 2, 2)
     assert progress.running == {}
+
+
+async def test_a_page_is_opened_as_it_is_cited(cache):
+    """Its key in the index is the published one; a fragment names a place in the page, not another page."""
+    cited = ["http://a.example/api/item/", "https://b.example/a%3Ab%3Bc/#part", "c.example/x/#/route/"]
+    answers = {"one": {"answer_1.md": " ".join(f"[page]({url})" for url in cited[:2]) + f" {cited[2]}"}}
+    citations = await find_citations(answers, None, CrawlProgress())
+    capturer = ScriptedCapturer()
+    (task,), _ = await run(cache, capturer, *citations)
+    opened = ["http://a.example/api/item/", "https://b.example/a%3Ab%3Bc/", "http://c.example/x/#/route/"]
+    assert (capturer.captured, [page.url for page in task.pages]) == (opened, opened)
+    assert sorted(cache.of("one").get_all_urls()) == [
+        "http://a.example/api/item",
+        "http://c.example/x/#/route/",
+        "https://b.example/a:b;c",
+    ]
+    assert read_json(cache.folder / "one.json")["all_unique_urls"] == sorted(cache.of("one").get_all_urls())
+
+
+async def test_a_slow_server_is_waited_for_once_more_at_the_end(cache):
+    """Longer than before; of a host that stays silent, one page is enough to know it."""
+    also_dead = "https://c.example/4"
+    capturer = ScriptedCapturer(a="slow", c="dead")
+    capturer.replies[also_dead] = "dead"
+    (task,), progress = await run(cache, capturer, citing("one", A, C, also_dead, B), pages_at_once=1)
+    assert sorted(capturer.captured[:4]) == [A, B, C, also_dead]
+    assert capturer.captured.count(A) == 2
+    assert {page.url: page.kind for page in task.pages} == {A: "web", B: "web", C: None, also_dead: None}
+    assert (len(progress.outcomes), progress.pages_total) == (4, 4)
 
 
 async def test_a_second_run_has_nothing_to_do(cache):

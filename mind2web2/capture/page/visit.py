@@ -186,7 +186,9 @@ class Visit:
                 raise PageFailureError(self.navigation.refusal, "refused_address") from error
             raise failure_of_navigation(error.message) from error
         except TimeoutError as error:
-            raise PageFailureError("the page did not answer in time", "timeout", is_transient=True) from error
+            raise PageFailureError(
+                "the page did not answer in time", "timeout", is_transient=True, is_unanswered=True
+            ) from error
         if self.navigation.document.file is None:
             await self._settle()
 

@@ -20,6 +20,7 @@ from mind2web2.capture.models import (
     network_of_downloads,
     report_refused_download,
 )
+from mind2web2.capture.network.proxy import FilteringProxy
 from mind2web2.capture.pdf import HEADER_BYTES, looks_like_pdf, render_pdf
 from mind2web2.errors import CaptureError, DocumentError
 from mind2web2.utils.api_misuse import checked_call, script_api
@@ -180,8 +181,6 @@ async def _download_with_retries(url: str, first_bytes: int | None, max_bytes: i
 
 
 async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> bytes:
-    from mind2web2.capture.network.proxy import FilteringProxy
-
     # Headers, redirects and TLS come on top of the content, which is measured for itself.
     max_wire_bytes = max_bytes + max_bytes // 4 + 2 * 1024**2
     async with (

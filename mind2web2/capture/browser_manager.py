@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
+from mind2web2.capture.browser import Browser
 from mind2web2.capture.models import (
     CapturedPage,
     CaptureRecord,
@@ -24,15 +25,17 @@ from mind2web2.capture.models import (
     StoredResponses,
     Trouble,
 )
+from mind2web2.capture.network.proxy import FilteringProxy
+from mind2web2.capture.page.capture import Sighting, see_page
+from mind2web2.capture.page.navigation import MainDocument
+from mind2web2.capture.pdf import render_pdf
 from mind2web2.capture.quality import PageFailureError
 from mind2web2.errors import BrowserGoneError, DocumentError, MachineError
 from mind2web2.urls.parts import clean_url, lookup_key, normalize_url_for_browser, split_url, storage_key
 from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
-    from mind2web2.capture.browser import Browser
-    from mind2web2.capture.network.proxy import FilteringProxy, ProxySession
-    from mind2web2.capture.page.capture import Sighting
+    from mind2web2.capture.network.proxy import ProxySession
 
 log = logging.getLogger(__name__)
 
@@ -230,8 +233,6 @@ class PageTries:
             return await self._see(address, host, error.net_error)
 
     async def _see(self, address: str, host: str, certificate_error: str | None) -> Sighting:
-        from mind2web2.capture.page.capture import see_page
-
         settings = self._settings
         max_bytes = settings.max_page_bytes if settings.stored is None else _NO_BYTES
         async with self._tools.proxy.session(max_bytes) as traffic:
@@ -272,9 +273,6 @@ class PageTries:
         return CapturedPage(self._record(seen), text=text, screenshot=seen.screenshot, pdf=seen.pdf)
 
     def _failed(self, failure: PageFailureError, seen: Sighting | None = None) -> CapturedPage:
-        from mind2web2.capture.page.capture import Sighting
-        from mind2web2.capture.page.navigation import MainDocument
-
         seen = seen or Sighting(MainDocument())
         trouble = Trouble(kind=failure.kind, detail=str(failure))
         seen.troubles = [trouble, *(other for other in seen.troubles if other.kind != trouble.kind)]
@@ -388,9 +386,6 @@ class BatchBrowserManager:
         Raises:
             MachineError: there is no browser, or it does not start; the text names the remedy.
         """
-        from mind2web2.capture.browser import Browser
-        from mind2web2.capture.network.proxy import FilteringProxy
-
         async with AsyncExitStack() as exits:
             proxy = await exits.enter_async_context(FilteringProxy(self.settings.network))
             browser = await exits.enter_async_context(Browser(self.settings))
@@ -467,8 +462,6 @@ def _log_outcome(logger: logging.Logger, record: CaptureRecord) -> None:
 
 async def _pdf_shown(pdf: bytes) -> tuple[str | None, str | None]:
     """Return a PDF's first page as base64 JPEG and the text of all its pages."""
-    from mind2web2.capture.pdf import render_pdf
-
     try:
         rendered = await render_pdf(pdf, max_image_pages=1)
     except DocumentError as error:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mind2web2 import __version__
+from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CapturedPage, CaptureSettings
 from mind2web2.cluster.engine import MOST_LOSSES, MOST_STARTS, placed_actor, ray_connected
 from mind2web2.cluster.node import node_for, version_problem
@@ -56,8 +57,6 @@ class CaptureActor:
         return page
 
     async def _opened(self) -> Any:
-        from mind2web2.capture.browser_manager import BatchBrowserManager
-
         setup = self._setup
         async with self._opening:
             if self._browser is None:

@@ -11,7 +11,9 @@ from typing import Any, Self
 from anyio.from_thread import start_blocking_portal
 
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
+from mind2web2.llm_client.claude_client import anthropic_client, bedrock_client
 from mind2web2.llm_client.openai_protocol import OpenAITransport, azure_connection, openai_connection
+from mind2web2.llm_client.pool import PoolClient
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.rate_limiter import RateLimiter
 from mind2web2.llm_client.retries import RetryPolicy
@@ -216,8 +218,6 @@ def _build(
     provider: str, base_url: str | PoolSource | None, api_key: str | None, retry: RetryPolicy | None
 ) -> AsyncProviderClient:
     if isinstance(base_url, PoolSource):
-        from mind2web2.llm_client.pool import PoolClient
-
         return PoolClient(base_url, retry or RetryPolicy())
     if provider == "openai":
         return AsyncOpenAIClient(base_url=base_url, api_key=api_key, retry=retry)
@@ -227,9 +227,6 @@ def _build(
         transport = OpenAITransport(*openai_connection(base_url, api_key, provider))
         return AsyncProviderClient(transport, retry or RetryPolicy())
     if provider in ("anthropic", "bedrock_anthropic"):
-        # Most runs do not need it.
-        from mind2web2.llm_client.claude_client import anthropic_client, bedrock_client
-
         if provider == "anthropic":
             return anthropic_client(base_url, api_key, retry)
         return bedrock_client(base_url, retry)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mind2web2.capture.models import CapturedPage
 from mind2web2.errors import CacheMiss, CacheWriteError
 from mind2web2.pages.cache_files import (
     FAILURES_NAME,
@@ -43,7 +44,7 @@ from mind2web2.utils.files import is_leftover, text_sha256, write_together, writ
 from mind2web2.utils.text import as_unicode_text
 
 if TYPE_CHECKING:
-    from mind2web2.capture.models import CapturedPage, CaptureRecord
+    from mind2web2.capture.models import CaptureRecord
 
 _log = logging.getLogger(__name__)
 _PAGES = "the page cache"
@@ -161,8 +162,6 @@ class CacheFileSys:
         if kind is None:
             return False
         if record is not None and record.kind == kind:
-            from mind2web2.capture.models import CapturedPage
-
             self.put_capture(CapturedPage(record, text, screenshot, pdf), url=url)
         elif pdf is not None:
             self.put_pdf(url, pdf)

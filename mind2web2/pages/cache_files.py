@@ -26,7 +26,7 @@ from mind2web2.utils.files import MAX_JSON_BYTES, is_leftover, read_regular_file
 from mind2web2.utils.text import as_unicode_text
 
 if TYPE_CHECKING:
-    from mind2web2.capture.models import CapturedPage, CaptureRecord
+    from mind2web2.capture.models import CapturedPage
 
 
 import threading
@@ -35,8 +35,10 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from mind2web2.capture.models import CaptureRecord
 from mind2web2.errors import CacheWriteError
 from mind2web2.urls.parts import storage_key
+from mind2web2.utils.images import to_jpeg
 from mind2web2.utils.text import is_unicode_text
 
 if TYPE_CHECKING:
@@ -115,8 +117,6 @@ def screenshot_bytes(screenshot: bytes | str | None) -> bytes | None:
     """
     if not screenshot:
         return None
-    from mind2web2.utils.images import to_jpeg  # Pillow is slow to load
-
     return to_jpeg(_decoded(screenshot) if isinstance(screenshot, str) else bytes(screenshot))
 
 
@@ -224,8 +224,6 @@ def read_sidecar(path: Path) -> CaptureRecord | None:
         return None
     from pydantic import ValidationError  # slow to load, and most readers of a cache read no records
 
-    from mind2web2.capture.models import CaptureRecord
-
     try:
         return CaptureRecord.model_validate_json(raw)
     except ValidationError as error:
@@ -271,8 +269,6 @@ class UrlNotes:
 
 def listed_failure_record(url: str, note: object) -> CaptureRecord | None:
     """Return the record of a page that ``failures.json`` lists, ``None`` for one that it does not."""
-    from mind2web2.capture.models import CaptureRecord
-
     if note is None:
         return None
     fields = note if isinstance(note, dict) else {}

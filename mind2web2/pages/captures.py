@@ -12,7 +12,9 @@ from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 from weakref import WeakValueDictionary
 
+from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CapturedPage, CaptureRecord, CaptureSettings
+from mind2web2.capture.quality import PageObservation, signs_of_trouble
 from mind2web2.errors import CacheWriteError, CaptureError, MachineError
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.image_limits import NO_LIMIT, ImageLimit
@@ -197,9 +199,6 @@ class SharedCaptures:
         @asynccontextmanager
         async def open_browser() -> AsyncIterator[PageCapture]:
             await check()
-            # Only now: most runs find every page in the cache.
-            from mind2web2.capture.browser_manager import BatchBrowserManager
-
             async with BatchBrowserManager(
                 settings.headless, max_concurrent_pages=max_pages, settings=settings
             ) as browser:
@@ -319,8 +318,6 @@ async def _page_from(browser: PageCapture, url: str, logger: logging.Logger) -> 
 
 def _page_of(url: str, text: str, screenshot: str | None) -> CapturedPage:
     """Return a page that a browser without records has captured, looked at as far as its text goes."""
-    from mind2web2.capture.quality import PageObservation, signs_of_trouble
-
     seen = PageObservation(requested_url=url, final_url=url, text=text, text_chars=len(text))
     record = _record(url, kind="web", text_chars=len(text), troubles=signs_of_trouble(seen))
     return CapturedPage(record, text, screenshot_bytes(screenshot))

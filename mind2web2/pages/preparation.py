@@ -9,6 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from mind2web2.capture.models import RenderedPdf
+from mind2web2.capture.pdf import render_pdf
 from mind2web2.errors import CaptureError, DocumentError, WorkerError
 from mind2web2.pages.captures import PageKind, PageRequest, PageSettings, PreparedPage, cut_text
 from mind2web2.prompts import HashedText, encodable, flags_of, one_a_kind
@@ -82,8 +83,6 @@ def screenshot_note(shown_px: int, height_px: int) -> str:
 
 
 async def _pdf_page(request: PageRequest) -> PreparedPage:
-    from mind2web2.capture.pdf import render_pdf
-
     pdf = await _read(request.cache.get_pdf, request.url)
     settings = request.settings
     rendered = await render_pdf(

@@ -15,6 +15,7 @@ from typing import Any
 from mind2web2.errors import AnswerError, JudgmentStoreError, Mind2Web2Error, UsageError
 from mind2web2.judge.caching import REPLAY_ENDPOINT
 from mind2web2.judge.store import FILE_NAME, JudgeIdentity
+from mind2web2.judge.transfer import latest_served_model
 from mind2web2.pages.answer_cache import listing_sha256
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.rubric.verdicts import is_score
@@ -228,8 +229,6 @@ class PresentReader:
             return None
 
     def _read_served(self, judge: JudgeRecord) -> str | None:
-        from mind2web2.judge.transfer import latest_served_model
-
         store = self._paths.eval_results_root / self._agent_name / FILE_NAME
         identity = JudgeIdentity.model_validate(judge.model_dump(exclude={"provider"}))
         try:

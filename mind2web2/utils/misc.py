@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mind2web2.urls.parts import undo_markdown_escapes
 from mind2web2.utils.api_misuse import checked_call
+from mind2web2.utils.images import to_jpeg
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -62,8 +63,6 @@ def _image_bytes(image: bytes | BytesIO | Image) -> bytes:
         return image
     if isinstance(image, BytesIO):
         return image.getvalue()
-    from mind2web2.utils.images import to_jpeg  # Pillow is slow to load
-
     lossless = BytesIO()
     image.save(lossless, format="PNG")
     return to_jpeg(lossless.getvalue())

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict
 
+from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.errors import CaptureError
 from mind2web2.judge.client_judge import as_judge
 from mind2web2.judge.protocol import Judge, QuestionContext
@@ -253,6 +254,4 @@ def _captures(cache: PageCache | None, browser_manager: PageCapture | None) -> S
 
 
 def _is_ours(browser_manager: PageCapture) -> bool:
-    from mind2web2.capture.browser_manager import BatchBrowserManager
-
     return isinstance(browser_manager, BatchBrowserManager)

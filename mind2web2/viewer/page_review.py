@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -23,6 +23,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.routing import Route
 
+from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CapturedPage, CaptureRecord, CaptureSettings, PageKind, Review
 from mind2web2.errors import CacheReadError, CacheWriteError, UsageError
 from mind2web2.pages.cache import CacheFileSys
@@ -36,9 +37,6 @@ from mind2web2.utils.names import is_file_name
 from mind2web2.viewer.catalog import Catalog, Json, NoSuchResultError
 from mind2web2.viewer.server import json_route, page_key
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
-
-if TYPE_CHECKING:
-    from mind2web2.capture.browser_manager import BatchBrowserManager
 
 log = logging.getLogger(__name__)
 
@@ -172,8 +170,6 @@ class PageReview:
 
     @asynccontextmanager
     async def _browser(self) -> AsyncIterator[BatchBrowserManager]:
-        from mind2web2.capture.browser_manager import BatchBrowserManager
-
         # One at a time: a person waits for each.
         async with self._capturing:
             settings = self._reviewer.capture

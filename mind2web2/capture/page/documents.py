@@ -12,6 +12,7 @@ from typing import Literal
 from urllib.parse import unquote
 
 from mind2web2.capture.page.office import OfficeHtml, office_html
+from mind2web2.capture.pdf import has_text
 from mind2web2.capture.quality import PageFailureError
 from mind2web2.errors import DocumentError
 from mind2web2.utils.images import to_jpeg
@@ -231,8 +232,6 @@ async def read_file_content(file: FetchedDocument, max_text_chars: int, jpeg_qua
 
 
 async def _pdf_notes(pdf: bytes) -> tuple[str, ...]:
-    from mind2web2.capture.pdf import has_text
-
     try:
         is_scan = not await run_in_worker(has_text, pdf, timeout_s=_PDF_TIMEOUT_S)
     except DocumentError:  # reported when the PDF is prepared for a judge

@@ -24,7 +24,7 @@ from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore, judgment_key
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.pages.captures import PreparedPage
+from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.verification.extractor import BinaryEvalResult
 from mind2web2.verification.messages import verification_messages

@@ -23,7 +23,7 @@ from slow_judge import SlowJudge
 from mind2web2 import CacheFileSys, Evaluator
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
-from mind2web2.pages.captures import PreparedPage
+from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.scheduling import ExecutionOptions, execution_options
 from mind2web2.verification.extractor import BinaryEvalResult

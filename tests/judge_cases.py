@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 from pydantic import BaseModel, create_model
 
 from mind2web2.llm_client.chat import Message
-from mind2web2.pages.captures import PreparedPage
+from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import HashedText, instructions
 from mind2web2.verification.messages import extraction_messages, verification_messages
 

@@ -35,8 +35,8 @@ from mind2web2.judge_check.labelled_set import (
     screenshot,
 )
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
-from mind2web2.pages.captures import PageKind
 from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.prepared_page import PageKind
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import Evidence, Vote
 from mind2web2.statistics.paired import Estimate, PairedTest, binomial_p_value, holm, paired_test, share

@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Protocol, Self
 from weakref import WeakValueDictionary
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
@@ -17,133 +17,9 @@ from mind2web2.capture.models import CapturedPage, CaptureRecord, CaptureSetting
 from mind2web2.capture.quality import PageObservation, signs_of_trouble
 from mind2web2.errors import CacheWriteError, CaptureError, MachineError
 from mind2web2.llm_client.chat import Limit
-from mind2web2.llm_client.image_limits import NO_LIMIT, ImageLimit
 from mind2web2.pages.cache_files import screenshot_bytes
-from mind2web2.prompts import HashedText
-from mind2web2.rubric.verdicts import TO_THIS_JUDGE, Flag, PageShown
+from mind2web2.pages.prepared_page import PageKind, PageSettings
 from mind2web2.urls.parts import lookup_key
-
-PageKind = Literal["web", "pdf"]
-
-
-@dataclass(frozen=True, slots=True)
-class PageSettings:
-    """How much of a page the judge is shown.
-
-    Args:
-        image_max_height: pixels of a screenshot, after scaling it to ``image_max_width``; the rest is cut.
-        part_height: a screenshot is shown in parts of this height, since models shrink taller images
-            until nothing can be read; neighbours share ``part_overlap`` pixels.
-        max_side_px: of a screenshot's part or the image of a PDF page; ``None`` for no other limit.
-    """
-
-    max_text_chars: int = 400_000
-    image_max_width: int = 1100
-    image_max_height: int = 10_000
-    part_height: int = 2000
-    part_overlap: int = 200
-    jpeg_quality: int = 85
-    max_pdf_images: int = 50
-    max_pdf_text_pages: int = 100
-    max_side_px: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedPage:
-    """A page as the judge is shown it.
-
-    Args:
-        url: empty for a content that several URLs may share.
-        text: cut to the limit, with a mark where it was.
-        text_chars: characters of the page's own text in ``text``.
-        text_chars_stored: characters before the cut.
-        images: ``data:`` URLs, from top to bottom or page by page.
-        notes: parts that were left out, and signs of trouble.
-        troubles: kinds of trouble in its capture.
-        flags: passages of text or address that look as if they were written for the judge.
-        times_halved: how often it was cut for the judge's context.
-        limit: on its images, to which it was cut.
-        captured_at: UTC, ISO 8601; ``None`` where the cache does not know.
-        captured_by: the browser that it was captured with.
-        doubt: why another machine or day might give another content.
-    """
-
-    url: str
-    kind: PageKind
-    sha256: str | None
-    text: HashedText
-    text_chars: int
-    text_chars_stored: int
-    images: tuple[HashedText, ...] = ()
-    notes: tuple[str, ...] = ()
-    troubles: tuple[str, ...] = ()
-    flags: tuple[Flag, ...] = ()
-    times_halved: int = 0
-    limit: ImageLimit = NO_LIMIT
-    captured_at: str | None = None
-    captured_by: str | None = None
-    doubt: str | None = None
-
-    @property
-    def memory_bytes(self) -> int:
-        """Return how much memory texts and images take."""
-        return sum(text.memory_bytes for text in (self.text, *self.images))
-
-    def shown(self) -> PageShown:
-        """Return the record for the evidence."""
-        return PageShown(
-            kind=self.kind,
-            sha256=self.sha256,
-            text_chars=self.text_chars,
-            text_chars_stored=self.text_chars_stored,
-            images=len(self.images),
-            notes=self.notes,
-            troubles=self.troubles,
-            flags=self.flags,
-            captured_at=self.captured_at,
-            captured_by=self.captured_by,
-        )
-
-    def within(self, limit: ImageLimit) -> PreparedPage:
-        """Return the page with no more images than a limit allows: the first of them.
-
-        Taller ones would show more of the page, but models scale these down until nothing can be read.
-        """
-        count = limit.max_images
-        notes = self.notes
-        if count == 0:
-            notes = (*notes, f"no images are {TO_THIS_JUDGE}")
-        elif count is not None and count < len(self.images):
-            notes = (*notes, f"images: the first {count} of {len(self.images)} are {TO_THIS_JUDGE}")
-        if self.images[:count] and limit.max_side_px is not None:
-            notes = (
-                *notes,
-                f"images have at most {limit.max_side_px} pixels a side, as this judge takes them",
-            )
-        return replace(self, images=self.images[:count], notes=notes, limit=limit)
-
-    def halved(self) -> PreparedPage:
-        """Return the page with half its text and half its images, for a judge with a short context."""
-        chars = self.text_chars // 2
-        images = self.images[: len(self.images) // 2]
-        note = f"cut for the judge's context: {chars} characters and {len(images)} images are shown"
-        return replace(
-            self,
-            text=cut_text(self.text[: self.text_chars], chars, self.text_chars_stored),
-            text_chars=chars,
-            images=images,
-            notes=(*self.notes, note),
-            times_halved=self.times_halved + 1,
-        )
-
-
-def cut_text(text: str, limit_chars: int, stored_chars: int) -> HashedText:
-    """Return a page's text up to the limit, with a mark where it was cut."""
-    if len(text) > limit_chars:
-        text = f"{text[:limit_chars]}\n[The page is cut here: {limit_chars} of {stored_chars} characters.]"
-    # here, in a worker thread, rather than at the first request
-    return HashedText(text).prepared()
-
 
 log = logging.getLogger(__name__)
 

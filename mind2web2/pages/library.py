@@ -11,17 +11,9 @@ from functools import partial
 
 from mind2web2.capture.models import notes_for_judge
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
-from mind2web2.pages.captures import (
-    DoubtfulPageError,
-    PageCache,
-    PageKind,
-    PageRequest,
-    PageSettings,
-    PreparedPage,
-    SharedCaptures,
-    shared_cache,
-)
+from mind2web2.pages.captures import DoubtfulPageError, PageCache, PageRequest, SharedCaptures, shared_cache
 from mind2web2.pages.preparation import prepared_content
+from mind2web2.pages.prepared_page import PageKind, PageSettings, PreparedPage
 from mind2web2.prompts import address_flags, one_a_kind
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import SharedWork

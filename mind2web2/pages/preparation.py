@@ -11,7 +11,8 @@ from typing import TypeVar
 from mind2web2.capture.models import RenderedPdf
 from mind2web2.capture.pdf import render_pdf
 from mind2web2.errors import CaptureError, DocumentError, WorkerError
-from mind2web2.pages.captures import PageKind, PageRequest, PageSettings, PreparedPage, cut_text
+from mind2web2.pages.captures import PageRequest
+from mind2web2.pages.prepared_page import PageKind, PageSettings, PreparedPage, cut_text
 from mind2web2.prompts import HashedText, encodable, flags_of, one_a_kind
 from mind2web2.utils.images import cut_screenshot
 from mind2web2.utils.invisible_text import made_visible

@@ -23,8 +23,8 @@ from mind2web2.llm_client.chat import Message
 from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.llm_client.structured_output import InvalidOutputError, repair_messages, schema_of, schema_text
 from mind2web2.llm_client.transport import Completion
-from mind2web2.pages.captures import PageSettings, PreparedPage
 from mind2web2.pages.preparation import NO_SCREENSHOT, page_content, pdf_notes, screenshot_note
+from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.prompts import BlockChain, HashedText
 from mind2web2.runs.results import EDITED, is_edited
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs, changed_inputs

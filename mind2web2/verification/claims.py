@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.pages.captures import PreparedPage
+from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import flags_of
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED, Evidence, PageCheck, Vote, outcome, trials_needed
 from mind2web2.scheduling import current_options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from mind2web2.pages.captures import PageSettings
+from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.messages import NO_INSTRUCTION
 

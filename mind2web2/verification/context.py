@@ -21,15 +21,9 @@ from mind2web2.errors import (
 from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message
 from mind2web2.llm_client.image_limits import ImageLimit
-from mind2web2.pages.captures import (
-    DoubtfulPageError,
-    PageCache,
-    PageRequest,
-    PreparedPage,
-    SharedCaptures,
-    shared_cache,
-)
+from mind2web2.pages.captures import DoubtfulPageError, PageCache, PageRequest, SharedCaptures, shared_cache
 from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED
 from mind2web2.utils.api_misuse import report_misuse
 from mind2web2.verification.config import EvaluatorConfig

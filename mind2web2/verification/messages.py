@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mind2web2.llm_client.chat import Message
-from mind2web2.pages.captures import PreparedPage
+from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import BlockChain, instructions, shown_text
 from mind2web2.rubric.verdicts import QuoteSource
 

@@ -16,9 +16,10 @@ from mind2web2.judge.store import judgment_key
 from mind2web2.llm_client.chat import ChatRequest, Message
 from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import PageRequest, PreparedPage
+from mind2web2.pages.captures import PageRequest
 from mind2web2.pages.crawl import AgentCache
 from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 from mind2web2.utils.names import is_file_name
 from mind2web2.utils.path_config import PathConfig

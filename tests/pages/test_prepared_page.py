@@ -14,8 +14,8 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys, EvaluatorConfig
 from mind2web2.errors import CaptureError
-from mind2web2.pages.captures import PreparedPage
 from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.rubric.verdicts import Flag
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_judge import Question
 
-from mind2web2.pages.captures import PreparedPage
+from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import HashedText, encodable, instructions
 from mind2web2.utils.invisible_text import made_visible
 from mind2web2.verification.messages import extraction_messages, verification_messages

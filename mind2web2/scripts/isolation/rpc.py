@@ -34,7 +34,8 @@ from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.store import ServiceAnswer
 from mind2web2.llm_client.chat import Usage
-from mind2web2.pages.captures import DoubtfulPageError, PageSettings
+from mind2web2.pages.captures import DoubtfulPageError
+from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.prompts import HashedText
 from mind2web2.scripts.inputs import ClockReading, ScriptInputs
 

@@ -43,7 +43,8 @@ from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache_files import is_page_file, is_sidecar
-from mind2web2.pages.captures import PageRequest, PageSettings, PreparedPage
+from mind2web2.pages.captures import PageRequest
+from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.scheduling import ExecutionOptions
 from mind2web2.scripts.inputs import ScriptInputs

@@ -25,8 +25,9 @@ from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.structured_output import schema_of
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import DoubtfulPageError, PageSettings
+from mind2web2.pages.captures import DoubtfulPageError
 from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.prompts import HashedText
 from mind2web2.scripts.inputs import ClockReading, ScriptInputs
 from mind2web2.scripts.isolation.rpc import (

@@ -20,6 +20,7 @@ from mind2web2.capture.models import (
     CapturedPage,
     CaptureRecord,
     CaptureSettings,
+    PackageBrowser,
     PageKind,
     RefusedConnection,
     StoredResponses,
@@ -351,7 +352,7 @@ def _nothing_shown(seen: Sighting) -> PageFailureError:
     )
 
 
-class BatchBrowserManager:
+class BatchBrowserManager(PackageBrowser):
     """Captures pages with one browser, many at once, politely and within bounds.
 
     Used as an async context manager. Everything that a page fetches goes through a filtering proxy that

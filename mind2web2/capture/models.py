@@ -65,6 +65,10 @@ def refused_downloads_reported(report: Callable[[str], None]) -> Iterator[None]:
         report_refused_download.reset(token)
 
 
+class PackageBrowser:
+    """A browser of this package, in contrast to one that an eval script brings itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
     """A response that was received before; names of headers in lower case, the body decoded."""

@@ -44,6 +44,7 @@ from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.citations import default_barred
 from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.run_browser import run_browser
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, AnswerOutcome, RunParts
 from mind2web2.runs.answers import RunFolders, TaskWork
 from mind2web2.runs.freshness import changed_scripts
@@ -474,7 +475,7 @@ def _captures(
         storage_state=storage_state_of(options),
         network=network_of(options),
     )
-    return kind.of_run(settings, options.max_webpage_retrieval, judge.check_reachable)
+    return kind(run_browser(settings, options.max_webpage_retrieval, judge.check_reachable))
 
 
 async def _print_beforehand(run: _Run, store: JudgmentStore, captures: SharedCaptures | None) -> None:

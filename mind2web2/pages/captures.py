@@ -1,19 +1,18 @@
-"""A page as the judge is shown it, and the captures of a run: each page once, for all that ask for it."""
+"""The captures of a run: each page once, for all that ask for it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Protocol, Self
 from weakref import WeakValueDictionary
 
-from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.models import CapturedPage, CaptureRecord, CaptureSettings
+from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.capture.quality import PageObservation, signs_of_trouble
 from mind2web2.errors import CacheWriteError, CaptureError, MachineError
 from mind2web2.llm_client.chat import Limit
@@ -40,10 +39,6 @@ class PageCapture(Protocol):
 OpenBrowser = Callable[[], AbstractAsyncContextManager[PageCapture]]
 
 
-async def _no_check() -> None:
-    """Let every capture begin."""
-
-
 class SharedCaptures:
     """The captures of a run, with one browser that is opened for the first of them; an async context manager.
 
@@ -60,27 +55,6 @@ class SharedCaptures:
         self._exits = AsyncExitStack()
         self._outcomes: dict[str, _Outcome] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    @classmethod
-    def of_run(
-        cls, settings: CaptureSettings, max_pages: int, check: Callable[[], Awaitable[None]] = _no_check
-    ) -> Self:
-        """Return captures with a browser of our own.
-
-        Args:
-            max_pages: captured at once.
-            check: awaited before the browser opens; raises where captures would serve no purpose.
-        """
-
-        @asynccontextmanager
-        async def open_browser() -> AsyncIterator[PageCapture]:
-            await check()
-            async with BatchBrowserManager(
-                settings.headless, max_concurrent_pages=max_pages, settings=settings
-            ) as browser:
-                yield browser
-
-        return cls(open_browser)
 
     @classmethod
     def by(cls, browser: PageCapture) -> Self:

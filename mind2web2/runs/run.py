@@ -27,6 +27,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.citations import default_barred, listed_urls
 from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.run_browser import run_browser
 from mind2web2.runs.answer import (
     DEFAULT_JUDGE_LIMIT,
     DEFAULT_PAGE_LIMIT,
@@ -387,7 +388,7 @@ async def evaluate_task(
         judge = CachingJudge(
             JudgeSettings("client", DEFAULT_JUDGE_MODEL), as_provider(client), store, overwrite=overwrite
         )
-        captures = SharedCaptures.of_run(CaptureSettings(), DEFAULT_PAGE_LIMIT, judge.check_reachable)
+        captures = SharedCaptures(run_browser(CaptureSettings(), DEFAULT_PAGE_LIMIT, judge.check_reachable))
         run = RunParts(
             judge=judge,
             library=PageLibrary(),

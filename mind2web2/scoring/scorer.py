@@ -47,6 +47,7 @@ from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, OWN_PARAMETERS, P
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCache, SharedCaptures
 from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.run_browser import run_browser
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, DEFAULT_PAGE_LIMIT, RunParts, evaluated
 from mind2web2.runs.answers import EMPTY_ANSWER, MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
 from mind2web2.runs.reader import leaves_of
@@ -486,7 +487,7 @@ class Scorer:
         if self._missing_pages == "no_score":
             return _StoredPagesOnly()
         settings = CaptureSettings(network=self._network)
-        return SharedCaptures.of_run(settings, DEFAULT_PAGE_LIMIT, judge.check_reachable)
+        return SharedCaptures(run_browser(settings, DEFAULT_PAGE_LIMIT, judge.check_reachable))
 
     async def _closed(self, parts: _Parts) -> None:
         self._is_closing = True

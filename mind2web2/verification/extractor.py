@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict
 
-from mind2web2.capture.browser_manager import BatchBrowserManager
+from mind2web2.capture.models import PackageBrowser
 from mind2web2.errors import CaptureError
 from mind2web2.judge.client_judge import as_judge
 from mind2web2.judge.protocol import Judge, QuestionContext
@@ -249,10 +249,9 @@ def _captures(cache: PageCache | None, browser_manager: PageCapture | None) -> S
     """Return the browser that captures: the run's, or one that the script brings itself."""
     is_in_run = hasattr(cache, "captures")
     of_run: SharedCaptures | None = getattr(cache, "captures", None)
-    if browser_manager is None or (is_in_run and (of_run is None or _is_ours(browser_manager))):
+    if browser_manager is None:
+        return of_run
+    # The run's own browser comes before ours, and a run without one captures nothing.
+    if is_in_run and (of_run is None or isinstance(browser_manager, PackageBrowser)):
         return of_run
     return SharedCaptures.by(browser_manager)
-
-
-def _is_ours(browser_manager: PageCapture) -> bool:
-    return isinstance(browser_manager, BatchBrowserManager)

@@ -29,6 +29,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageRequest, SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
+from mind2web2.pages.run_browser import run_browser
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ async def _capture(attacks: Sequence[Attack], cache: CacheFileSys) -> None:
     headers = {"Content-Type": "text/html; charset=utf-8"}
     with LocalHttp(lambda request: Answer(pages.get(request.path, b""), headers=headers)) as server:
         network = NetworkSettings(host_map={HOST: ("127.0.0.1", urlsplit(server.url).port)})
-        async with SharedCaptures.of_run(CaptureSettings(network=network), _PAGES_AT_ONCE) as captures:
+        async with SharedCaptures(run_browser(CaptureSettings(network=network), _PAGES_AT_ONCE)) as captures:
             bring = (captures.capture_into(page_url(attack), cache, nullcontext(), log) for attack in attacks)
             await asyncio.gather(*bring)
 

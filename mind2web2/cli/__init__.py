@@ -11,6 +11,7 @@ from mind2web2 import __version__
 from mind2web2.cli import evaluate
 from mind2web2.cli.options import CommandParser, Handler
 from mind2web2.errors import Mind2Web2Error, StorageError
+from mind2web2.utils.values import one_of
 
 _DESCRIPTION = """\
 Find out whether an AI search agent's cited answers are true.
@@ -67,7 +68,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for module in command_modules():
         module.add_command(commands)
-    return _run(parser, arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    if given and not given[0].startswith("-"):
+        _check_command(parser, given[0], tuple(commands.choices))
+    return _run(parser, given)
+
+
+def _check_command(parser: CommandParser, word: str, commands: tuple[str, ...]) -> None:
+    """Name the command that a misspelled one is near to; argparse would list all."""
+    try:
+        one_of(commands)(word)
+    except ValueError as error:
+        parser.error(f"argument COMMAND: {error}")
 
 
 def evaluate_main(arguments: Sequence[str] | None = None) -> int:

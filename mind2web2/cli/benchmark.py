@@ -6,7 +6,7 @@ import argparse
 import json
 import re
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING
@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING
 from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
+    add_settings,
     add_task_option,
     count,
-    paths_of,
     positive_dollars,
     positive_int,
     positive_seconds,
     web_address,
 )
-from mind2web2.cli.settings import apply_settings_file
+from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
+from mind2web2.runs.settings import SETTINGS, RunSettings
 from mind2web2.utils.names import check_name
 
 if TYPE_CHECKING:
@@ -204,12 +205,9 @@ def _add_task_list(
     parser: argparse.ArgumentParser, subject: str = "the tasks", default: str = "all that are there"
 ) -> None:
     """Add ``--task_list``."""
-    parser.add_argument(
-        "--task_list",
-        metavar="FILE",
-        type=Path,
-        help=f"{subject}: an id a line, or CSV with a column task_id (default: {default})",
-    )
+    text = f"{subject}: an id a line, or CSV with a column task_id"
+    changed = replace(SETTINGS["task_list"], help=text, default_text=default)
+    add_settings(parser, ["task_list"], changed=[changed])
 
 
 def run_get(options: argparse.Namespace) -> int:
@@ -230,7 +228,7 @@ def run_get(options: argparse.Namespace) -> int:
     result = asyncio.run(
         download_benchmark(
             Hub.from_environment(),
-            paths_of(options),
+            paths_of(settings_of(options)),
             options.tasks_root,
             dataset=options.dataset,
             revision=options.revision,
@@ -249,19 +247,18 @@ def run_get(options: argparse.Namespace) -> int:
 
 def run_tasks(options: argparse.Namespace) -> int:
     """Print the tasks and return the exit status."""
-    from mind2web2.benchmark.tasks import find_tasks, select_tasks
+    from mind2web2.benchmark.tasks import select_tasks
     from mind2web2.cli.console import counted, line, plain_console
 
     console = plain_console()
-    tasks = select_tasks(
-        find_tasks(paths_of(options), options.tasks_root, options.task_list), options.task_ids or ()
-    )
+    settings = settings_of(options)
+    tasks = select_tasks(_tasks(settings, options.tasks_root), settings.task_ids)
     if options.json:
         console.print_json(json.dumps([asdict(task) for task in tasks]))
         return 0
     for task in tasks:
         question = task.question or "no question"
-        shown = question if options.task_ids else shorten(question, 100, placeholder="…")
+        shown = question if settings.task_ids else shorten(question, 100, placeholder="…")
         place = ", ".join(task.listed_in) or "no list"
         kind = " / ".join(filter(None, (task.domain, task.subdomain)))
         script = f"script {task.script_version}" if task.script_version else "no script"
@@ -289,9 +286,9 @@ def run_answer(options: argparse.Namespace) -> int:
     from mind2web2.cli.console import counted, line, plain_console
     from mind2web2.runs.answers import RunRecord
 
-    apply_settings_file(options)
-    folder = paths_of(options).answers_root / check_name("agent", options.agent)
-    tasks = select_tasks(_tasks(options), options.task_ids or ())
+    settings = settings_of(options, is_announced=True)
+    folder = paths_of(settings, options.agent).answers_root / check_name("agent", options.agent)
+    tasks = select_tasks(_tasks(settings, options.tasks_root), settings.task_ids)
     questions = questions_of(tasks)
     plan = Plan(
         runs=options.runs,
@@ -329,8 +326,9 @@ def run_import(options: argparse.Namespace) -> int:
     from mind2web2.benchmark.answering import import_answers, read_answers
     from mind2web2.cli.console import counted, line, plain_console
 
-    folder = paths_of(options).answers_root / check_name("agent", options.agent)
-    runs = read_answers(options.file, _tasks(options), folder)
+    settings = settings_of(options)
+    folder = paths_of(settings, options.agent).answers_root / check_name("agent", options.agent)
+    runs = read_answers(options.file, _tasks(settings, options.tasks_root), folder)
     new = import_answers(runs, folder, overwrite=options.overwrite)
     found = f"{counted(len(runs), 'run')} in {options.file}"
     text = f"{found}: {new} stored under {folder}, {len(runs) - new} already there"
@@ -338,10 +336,10 @@ def run_import(options: argparse.Namespace) -> int:
     return 0
 
 
-def _tasks(options: argparse.Namespace) -> list[Task]:
+def _tasks(settings: RunSettings, tasks_root: Path) -> list[Task]:
     from mind2web2.benchmark.tasks import find_tasks
 
-    return find_tasks(paths_of(options), options.tasks_root, options.task_list)
+    return find_tasks(paths_of(settings), tasks_root, settings.task_list)
 
 
 def _agent(options: argparse.Namespace) -> Agent:
@@ -362,7 +360,7 @@ def _agent(options: argparse.Namespace) -> Agent:
 
 def run_validate(options: argparse.Namespace) -> int:
     """Print the findings and return the exit status: 1 where there is an error."""
-    _, findings = _validated(options)
+    _, findings = _validated(settings_of(options), options.agent, options.num_runs)
     return 1 if findings.errors else 0
 
 
@@ -371,16 +369,17 @@ def run_submit(options: argparse.Namespace) -> int:
     from mind2web2.benchmark.submission import LEADERBOARD_RUNS, leaderboard_entry, pack_submission
     from mind2web2.cli.console import counted, line, plain_console
 
-    if isinstance(options.cache_root, str):
-        raise UsageError(f"submit packs folders: copy {options.cache_root} to a disk, and name that")
-    tasks, findings = _validated(options)
+    settings = settings_of(options)
+    if isinstance(settings.cache_root, str):
+        raise UsageError(f"submit packs folders: copy {settings.cache_root} to a disk, and name that")
+    tasks, findings = _validated(settings, options.agent, options.num_runs)
     console = plain_console()
     if findings.errors:
         line(console, "Nothing was packed: correct the errors first.")
         return 1
-    paths = paths_of(options)
+    paths = paths_of(settings, options.agent)
     entry, why_not = None, f"it needs --task_list and --num_runs {LEADERBOARD_RUNS}"
-    if options.task_list is not None and options.num_runs == LEADERBOARD_RUNS:
+    if settings.task_list is not None and options.num_runs == LEADERBOARD_RUNS:
         entry, why_not = leaderboard_entry(paths, options.agent, tasks)
     output = options.output or Path(f"{options.agent}.zip")
     more = {"tasks": tasks, "num_runs": options.num_runs, "leaderboard": entry}
@@ -390,19 +389,19 @@ def run_submit(options: argparse.Namespace) -> int:
     return 0
 
 
-def _validated(options: argparse.Namespace) -> tuple[list[str], Findings]:
+def _validated(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[list[str], Findings]:
     from mind2web2.benchmark.submission import validate_answers
     from mind2web2.benchmark.tasks import read_task_list
     from mind2web2.cli.console import counted, line, plain_console
 
-    folder = paths_of(options).answers_root / check_name("agent", options.agent)
-    if options.task_list is not None:
-        tasks = [task.task_id for task in read_task_list(options.task_list)]
+    folder = paths_of(settings, agent_name).answers_root / check_name("agent", agent_name)
+    if settings.task_list is not None:
+        tasks = [task.task_id for task in read_task_list(settings.task_list)]
     elif folder.is_dir():
         tasks = sorted(path.name for path in folder.iterdir() if path.is_dir())
     else:
-        raise UsageError(f"no agent {options.agent} under {folder.parent}")
-    findings = validate_answers(folder, tasks, options.num_runs)
+        raise UsageError(f"no agent {agent_name} under {folder.parent}")
+    findings = validate_answers(folder, tasks, num_runs)
     console = plain_console()
     for kind, found in (("Error", findings.errors), ("Warning", findings.warnings)):
         for text in found:

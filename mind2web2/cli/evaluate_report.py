@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import math
 import os
@@ -23,14 +22,11 @@ from mind2web2.cli.console import (
     print_amounts,
     totals_text,
 )
-from mind2web2.cli.options import REPLAY
-from mind2web2.cli.settings import judge_server
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
+from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import RunFolders, TaskWork
 from mind2web2.runs.freshness import Conditions, newest_judge
@@ -48,6 +44,8 @@ from mind2web2.runs.reader import (
     refused_pages,
     script_faults,
 )
+from mind2web2.runs.session import judge_settings
+from mind2web2.runs.settings import RunSettings
 from mind2web2.storage.mirror import mirror
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.names import name_list, natural_key
@@ -66,55 +64,42 @@ _ESTIMATE_COLUMNS = ("answers", "judge requests", "tokens in", "cached", "out", 
 
 
 def print_estimate(
-    options: argparse.Namespace, agent_name: str, paths: PathConfig, work: Sequence[TaskWork]
+    settings: RunSettings, agent_name: str, paths: PathConfig, work: Sequence[TaskWork]
 ) -> int:
-    """Print what the run that the options describe would take, and return the exit status."""
+    """Print what the run that the settings describe would take, and return the exit status."""
     from mind2web2.runs.estimate import estimate_run
 
     console = plain_console()
-    if options.llm_provider == REPLAY:
+    if settings.is_replay:
         line(console, "A replay answers from stored judgments: it asks nothing and costs nothing.")
         return 0
-    run = _planned(options, RunFolders(agent_name, paths.cache_root, paths.eval_results_root), work)
+    run = _planned(settings, RunFolders(agent_name, paths.cache_root, paths.eval_results_root), work)
     estimate = estimate_run(run)
     answers = {task.task_id: len(task.answers) for task in work}
     rows = {task_id: _estimate_cells(ranges, answers[task_id]) for task_id, ranges in estimate.ranges.items()}
     if rows:
         print_amounts(console, "Estimate", "task", _ESTIMATE_COLUMNS, rows)
-    for text in _estimate_lines(run, estimate, options.max_cost):
+    for text in _estimate_lines(run, estimate, settings.max_cost):
         line(console, text)
     line(console, "Nothing was asked, run or written.")
     return 0
 
 
-def _planned(options: argparse.Namespace, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
+def _planned(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
     from mind2web2.runs.estimate import PlannedRun
 
-    settings = judge_settings(options)
-    endpoint = endpoint_of(options.llm_provider, judge_server(options))
+    judge = judge_settings(settings)
+    endpoint = endpoint_of(settings.llm_provider, settings.judge_server())
     newest = newest_judge(folders.eval_results_root, folders.agent_name) or {}
     conditions = Conditions(
-        judge=JudgeRecord.of(settings, endpoint or newest.get("endpoint", "")),
-        with_captures=not options.no_capture,
-        with_private_network=options.allow_private_network,
-        as_of=options.as_of,
-        variables={name: os.environ[name] for name in options.script_env},
-        strict=options.strict,
+        judge=JudgeRecord.of(judge, endpoint or newest.get("endpoint", "")),
+        with_captures=not settings.no_capture,
+        with_private_network=settings.allow_private_network,
+        as_of=settings.as_of,
+        variables={name: os.environ[name] for name in settings.script_env},
+        strict=settings.strict,
     )
-    return PlannedRun(work, folders, settings, endpoint, conditions, options.overwrite)
-
-
-def judge_settings(options: argparse.Namespace) -> JudgeSettings:
-    """Return the judge that the options name, for a run that is no replay."""
-    return JudgeSettings(
-        options.llm_provider,
-        options.judge_model or DEFAULT_JUDGE_MODEL,
-        options.judge_temperature,
-        options.judge_reasoning_effort,
-        batch=options.batch,
-        max_images=options.max_images,
-        extra_body=options.judge_extra_body,
-    )
+    return PlannedRun(work, folders, judge, endpoint, conditions, settings.overwrite)
 
 
 def _estimate_cells(ranges: Sequence[Range], answers: int) -> tuple[str, ...]:

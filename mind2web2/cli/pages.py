@@ -8,36 +8,28 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from mind2web2.cli.options import (
-    JUDGE_PROVIDERS,
-    RAY,
     Subcommands,
-    add_browser_options,
-    add_engine_options,
     add_folder_options,
+    add_settings,
     add_task_option,
-    check_caching_options,
+    asking_providers,
     count,
-    network_of,
-    paths_of,
+    given_settings,
     positive_int,
     positive_seconds,
-    storage_state_of,
     web_address,
 )
-from mind2web2.cli.settings import (
-    add_judge_server_options,
-    apply_settings_file,
-    caching_command,
-    judge_server,
-    names_a_judge,
-)
+from mind2web2.cli.settings_file import paths_of, settings_of
+from mind2web2.cli.suggestions import caching_command
 from mind2web2.errors import AnswerError, UsageError
+from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
+from mind2web2.runs.settings import RAY, SETTINGS, Flag, RunSettings
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.path_config import PathConfig
 
@@ -45,7 +37,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from mind2web2.capture.models import CaptureSettings
     from mind2web2.llm_client.chat import ChatReply
     from mind2web2.pages.citations import AskForUrls
     from mind2web2.pages.crawl import Archive, CitedPage, CrawlProgress, PageCapturer, TaskPages
@@ -128,14 +119,12 @@ def _add_link_options(parser: argparse.ArgumentParser) -> None:
         "without",
     )
     group.add_argument("--no_llm", action="store_true", help="ask no model, whatever mind2web2.toml names")
-    group.add_argument(
-        "--llm_provider",
-        choices=JUDGE_PROVIDERS,
-        default="openai",
-        help="ask this provider's model (default: openai); keys as for mind2web2 evaluate",
+    names = ["llm_provider", "judge_model", "judge_base_url", "judge_pool", "judge_extra_body"]
+    changed = (
+        asking_providers("ask this provider's model; keys as for mind2web2 evaluate"),
+        replace(SETTINGS["judge_model"], help="ask this model", default_text=DEFAULT_JUDGE_MODEL),
     )
-    group.add_argument("--judge_model", metavar="M", help="ask this model (default: o4-mini)")
-    add_judge_server_options(group)
+    add_settings(parser, names, changed=changed, group=group)
 
 
 def _add_browser_options(parser: argparse.ArgumentParser) -> None:
@@ -157,27 +146,79 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
         default=120.0,
         help="seconds for a page, its retries included (default: 120)",
     )
-    window = group.add_mutually_exclusive_group()
-    window.add_argument(
-        "--headless", action="store_true", default=True, help="without a window (the default)"
-    )
-    window.add_argument("--headed", action="store_false", dest="headless", help="with a window")
-    add_browser_options(group)
-    add_engine_options(parser)
+    window = {
+        "--headless": Flag(False, "without a window (the default)"),
+        "--headed": Flag(True, "with a window"),
+    }
+    names = ["headed", "cdp_url", "proxy", "storage_state", "allow_private_network"]
+    add_settings(parser, names, changed=[replace(SETTINGS["headed"], flags=window)], group=group)
+    add_settings(parser, ["engine", "ray_address"])
+
+
+@dataclass(frozen=True)
+class _Caching:
+    """What a command stores, and how: the settings that it shares with runs, and its own."""
+
+    settings: RunSettings
+    is_llm_asked: bool
+    only: Literal["failed", "suspect"] | None
+    is_archive_asked: bool
+    archive_url: str | None
+    pages_at_once: int
+    retries: int
+    page_timeout_s: float
+
+    @property
+    def model(self) -> str | None:
+        """Return the model that is asked for links, if command line or file names a judge."""
+        return self.settings.model if self.settings.names_a_judge else None
+
+    def suggested(self, agent_name: str, *more: str) -> str:
+        """Return the same command with more words."""
+        words = list(more)
+        if self.archive_url is not None:
+            words += ["--archive_url", self.archive_url]
+        if self.is_archive_asked:
+            words.append("--archive")
+        if not self.is_llm_asked:
+            words.append("--no_llm")
+        return caching_command(agent_name, self.settings, *words)
 
 
 def run(options: argparse.Namespace) -> int:
     """Cache the cited pages and return the exit status."""
     from mind2web2.runs.answers import agent_names, select_answers
 
-    check_caching_options(options)
-    if not options.no_llm:
-        apply_settings_file(options)
-    paths = paths_of(options)
-    agents = [options.agent.rstrip("/")] if options.agent else agent_names(paths)
-    task_ids = getattr(options, "task_ids", None) or ()
-    selected = {agent: select_answers(paths, agent, task_ids) for agent in agents}
-    return _cached(options, paths, selected)
+    given = given_settings(options)
+    _check(given, options.no_llm, options.archive, options.archive_url)
+    agent = options.agent.rstrip("/") if options.agent else None
+    named = given if options.no_llm else settings_of(options, is_announced=True)
+    caching = _Caching(
+        replace(named, agent_name=agent),
+        is_llm_asked=not options.no_llm,
+        only=options.only,
+        is_archive_asked=options.archive,
+        archive_url=options.archive_url,
+        pages_at_once=options.max_concurrent_pages,
+        retries=options.max_retries,
+        page_timeout_s=options.overall_timeout,
+    )
+    paths = paths_of(caching.settings)
+    agents = [agent] if agent else agent_names(paths)
+    selected = {name: select_answers(paths, name, named.task_ids) for name in agents}
+    return _cached(caching, paths, selected)
+
+
+def _check(given: RunSettings, no_llm: bool, archive: bool, archive_url: str | None) -> None:
+    names = ("judge_model", "judge_base_url", "judge_pool", "judge_extra_body")
+    asked = " and ".join(f"--{name}" for name in names if name in given.given)
+    if no_llm and asked:
+        raise UsageError(f"--no_llm asks no model: leave {asked} out")
+    if archive_url is not None and not archive:
+        raise UsageError("--archive_url goes with --archive")
+    if given.engine == RAY and (given.cdp_url or given.headed):
+        raise UsageError("a window belongs to one machine: leave --engine ray out")
+    given.check_capture()
 
 
 PAGES = """\
@@ -256,9 +297,10 @@ async def _imported(options: argparse.Namespace) -> ImportOutcome:
     from mind2web2.pages.importing import import_file, import_folder
     from mind2web2.runs.answers import select_answers
 
-    paths = paths_of(options)
+    settings = settings_of(options)
+    paths = paths_of(settings, options.agent)
     cache = AgentCache(paths.cache_root / options.agent)
-    task_ids = options.task_ids or ()
+    task_ids = settings.task_ids
     texts, _ = _answer_texts(select_answers(paths, options.agent, task_ids))
     citations = await find_citations(
         texts, LinkJudge(cache.folder / FOLDER_NAME, None, None), CrawlProgress()
@@ -282,8 +324,9 @@ def run_export(options: argparse.Namespace) -> int:
     from mind2web2.pages.crawl import AgentCache
     from mind2web2.pages.warc import export_warc
 
-    cache = AgentCache(paths_of(options).cache_root / options.agent)
-    names = options.task_ids or sorted(file_names_in(cache.folder))
+    settings = settings_of(options)
+    cache = AgentCache(paths_of(settings, options.agent).cache_root / options.agent)
+    names = settings.task_ids or sorted(file_names_in(cache.folder))
     caches = [cache.of(name) for name in names if (cache.folder / name / "index.json").exists()]
     if not caches:
         raise UsageError(f"no stored pages under {cache.folder}: run mind2web2 cache {options.agent} first")
@@ -390,7 +433,7 @@ def _trouble_kinds(pages: Iterable[CitedPage]) -> set[str]:
 
 @dataclass
 class _Run:
-    options: argparse.Namespace
+    caching: _Caching
     paths: PathConfig
     console: Console
     progress: CrawlProgress
@@ -409,14 +452,14 @@ class _Run:
 
 
 def _cached(
-    options: argparse.Namespace, paths: PathConfig, selected: Mapping[str, Mapping[str, Sequence[AnswerFile]]]
+    caching: _Caching, paths: PathConfig, selected: Mapping[str, Mapping[str, Sequence[AnswerFile]]]
 ) -> int:
     """Cache the pages that the selected answers (by agent and task) cite, and return the exit status."""
     from mind2web2.cli.console import plain_console
     from mind2web2.cli.event_loop import run_to_exit
     from mind2web2.pages.crawl import CrawlProgress
 
-    run = _Run(options, paths, plain_console(outlives_reader=True), CrawlProgress())
+    run = _Run(caching, paths, plain_console(outlives_reader=True), CrawlProgress())
     return run_to_exit(_cache_agents(run, selected), run.report_stop)
 
 
@@ -443,12 +486,12 @@ async def _cache_agent(
     from mind2web2.pages.citations import FOLDER_NAME, LinkJudge
     from mind2web2.pages.crawl import AgentCache, crawl, find_citations
 
-    options = run.options
+    caching = run.caching
     cache = AgentCache(run.paths.cache_root / agent_name)
     link_judge = None
-    if not options.no_llm:
-        link_judge = LinkJudge(cache.folder / FOLDER_NAME, _model(options), ask)
-    archive = _archive(options, answers)
+    if caching.is_llm_asked:
+        link_judge = LinkJudge(cache.folder / FOLDER_NAME, caching.model, ask)
+    archive = _archive(caching, answers)
     async with CrawlDisplay(run.console, run.progress):
         texts, unread = await asyncio.to_thread(_answer_texts, answers)
         run.unread += unread
@@ -456,13 +499,13 @@ async def _cache_agent(
         tasks = await crawl(
             citations,
             cache,
-            lambda: _capturer(options),
+            lambda: _capturer(caching),
             run.progress,
-            choice=options.only or ("doubtful" if options.archive else "missing"),
+            choice=caching.only or ("doubtful" if caching.is_archive_asked else "missing"),
             archive=archive,
-            pages_at_once=options.max_concurrent_pages * (_NODES if options.engine == RAY else 1),
+            pages_at_once=caching.pages_at_once * (_NODES if caching.settings.engine == RAY else 1),
         )
-    print_cached(run.console, tasks, partial(caching_command, agent_name, options))
+    print_cached(run.console, tasks, partial(caching.suggested, agent_name))
     if unread:
         line(run.console, f"Answers that could not be read: {len(unread)} ({', '.join(unread)})")
     if link_judge is not None:
@@ -470,37 +513,30 @@ async def _cache_agent(
     return tasks
 
 
-def _capturer(options: argparse.Namespace) -> AbstractAsyncContextManager[PageCapturer]:
+def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
     from mind2web2.capture.browser_manager import BatchBrowserManager
+    from mind2web2.runs.capturing import capture_settings
 
-    settings = _capture_settings(options)
-    if options.engine == RAY:
+    settings = replace(capture_settings(caching.settings), page_timeout_s=caching.page_timeout_s)
+    if caching.settings.engine == RAY:
         from mind2web2.cluster.crawl import BrowserSetup, ray_capturer
 
-        setup = BrowserSetup(settings, options.max_concurrent_pages, options.max_retries)
-        return ray_capturer(options.ray_address, setup)
-    return BatchBrowserManager(
-        options.headless, options.max_concurrent_pages, options.max_retries, settings=settings
-    )
+        setup = BrowserSetup(settings, caching.pages_at_once, caching.retries)
+        return ray_capturer(caching.settings.ray_address, setup)
+    return BatchBrowserManager(settings.headless, caching.pages_at_once, caching.retries, settings=settings)
 
 
-def _archive(options: argparse.Namespace, answers: Mapping[str, Sequence[AnswerFile]]) -> Archive | None:
+def _archive(caching: _Caching, answers: Mapping[str, Sequence[AnswerFile]]) -> Archive | None:
     from mind2web2.pages.crawl import DEFAULT_ARCHIVE_URL, Archive
     from mind2web2.scripts.inputs import answer_moment
 
-    if not options.archive:
+    if not caching.is_archive_asked:
         return None
     moments = {
         task_id: {file.name: answer_moment(file.path, file.created) for file in files}
         for task_id, files in answers.items()
     }
-    return Archive(options.archive_url or DEFAULT_ARCHIVE_URL, moments)
-
-
-def _model(options: argparse.Namespace) -> str | None:
-    from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
-
-    return (options.judge_model or DEFAULT_JUDGE_MODEL) if names_a_judge(options) else None
+    return Archive(caching.archive_url or DEFAULT_ARCHIVE_URL, moments)
 
 
 def _print_asking(run: _Run, not_judged: int) -> None:
@@ -508,7 +544,7 @@ def _print_asking(run: _Run, not_judged: int) -> None:
     from mind2web2.llm_client.chat import Usage
     from mind2web2.llm_client.prices import total_price_usd
 
-    model, replies = _model(run.options), run.replies
+    model, replies = run.caching.model, run.replies
     if replies:
         tokens = sum((reply.usage for reply in replies), Usage())
         cost_usd = total_price_usd((reply.usage for reply in replies), model or "")
@@ -546,36 +582,24 @@ def _answer_texts(answers: Mapping[str, Sequence[AnswerFile]]) -> tuple[dict[str
     return texts, unread
 
 
-def _capture_settings(options: argparse.Namespace) -> CaptureSettings:
-    from mind2web2.capture.models import CaptureSettings
-
-    return CaptureSettings(
-        headless=options.headless,
-        cdp_url=options.cdp_url,
-        storage_state=storage_state_of(options),
-        network=network_of(options),
-        page_timeout_s=options.overall_timeout,
-    )
-
-
 @asynccontextmanager
 async def _asking(run: _Run) -> AsyncIterator[AskForUrls | None]:
     """Yield the function that asks the model; ``None`` where no model is named or its key is missing."""
     from mind2web2.llm_client import LLMClient
     from mind2web2.pages.citations import judged_urls
 
-    options, model = run.options, _model(run.options)
-    if options.no_llm or model is None:
+    settings, model = run.caching.settings, run.caching.model
+    if not run.caching.is_llm_asked or model is None:
         yield None
         return
     try:
-        client = LLMClient(options.llm_provider, is_async=True, base_url=judge_server(options))
+        client = LLMClient(settings.llm_provider, is_async=True, base_url=settings.judge_server())
     except UsageError as error:
         log.warning("links written as plain words are left out: %s", error)
         yield None
         return
 
-    extra = json.loads(options.judge_extra_body or "{}")
+    extra = json.loads(settings.judge_extra_body or "{}")
 
     async def ask(answer: str) -> list[str]:
         urls, reply = await judged_urls(answer, client, model, extra=extra)

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.cli.evaluate import add_judge_parameters
-from mind2web2.cli.options import (
-    JUDGE_PROVIDERS,
-    JUDGE_PROVIDERS_HELP,
-    Subcommands,
-    add_folder_options,
-    paths_of,
-    port_number,
-    positive_dollars,
-    positive_int,
-    positive_seconds,
-)
-from mind2web2.cli.settings import apply_settings_file, judge_server
+from mind2web2.cli.options import Subcommands, add_settings, asking_providers, port_number, positive_seconds
+from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
+from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, RunSettings
+from mind2web2.utils import values
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from mind2web2.scoring.scorer import Scorer
+    from mind2web2.scoring.scorer import MissingPages, Scorer
 
 
 TOKEN_VARIABLE = "MIND2WEB2_TOKEN"
+_SETTINGS = (
+    *("eval_scripts_root", "eval_version", *JUDGE_SETTINGS, "judgments", "max_llm_requests"),
+    *("max_cost", "max_concurrent_answers", "answer_timeout"),
+)
+_DEFAULTS = RunSettings(max_concurrent_answers=64, answer_timeout=600.0)
+_CHANGED = (
+    asking_providers(),
+    replace(
+        SETTINGS["judgments"],
+        help="keep the judge's replies there",
+        metavar="FILE",
+        parse=values.local_path,
+        default_text="in memory",
+    ),
+    replace(SETTINGS["max_concurrent_answers"], help="answers at once"),
+    replace(SETTINGS["max_cost"], help="stop asking at this cost, for good"),
+)
 DESCRIPTION = """\
 Score single answers over HTTP until Ctrl-C, for training runs and other programs.
 
@@ -59,64 +68,26 @@ def add_command(commands: Subcommands) -> None:
         default=30.0,
         help="seconds for the calls in flight after Ctrl-C or SIGTERM (default: 30)",
     )
-    add_folder_options(parser, "eval_scripts_root")
-    add("--eval_version", metavar="V", help="version of the eval scripts")
-    _add_page_options(parser.add_argument_group("pages"))
-    _add_judge_options(parser.add_argument_group("judge"))
-    limits = parser.add_argument_group("limits")
-    limits.add_argument(
-        "--max_concurrent_answers",
-        metavar="N",
-        type=positive_int,
-        default=64,
-        help="answers at once (default: 64)",
-    )
-    limits.add_argument(
-        "--answer_timeout",
-        metavar="S",
-        type=positive_seconds,
-        default=600.0,
-        help="seconds that a script may take for one answer (default: 600)",
-    )
-    limits.add_argument(
-        "--no_isolate",
-        action="store_true",
-        help="run scripts in the server's process: three times as fast, but one that blocks holds up all",
-    )
-    parser.set_defaults(run=run)
-
-
-def _add_page_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
+    pages = parser.add_argument_group("pages")
+    pages.add_argument(
         "--pages", metavar="DIR", type=Path, help="the cached pages, with a folder for each task: cache/AGENT"
     )
-    group.add_argument(
+    pages.add_argument(
         "--missing_pages",
         choices=("no_score", "unavailable", "capture"),
         default="no_score",
         help="a cited page that is not there: no score (default), unavailable (claims on it fail), or "
         "capture it",
     )
-    group.add_argument("--allow_private_network", action="store_true", help="also pages on private addresses")
-
-
-def _add_judge_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--llm_provider", choices=JUDGE_PROVIDERS, default="openai", help=JUDGE_PROVIDERS_HELP)
-    group.add_argument("--judge_model", metavar="M", help="the model that judges (default: o4-mini)")
-    add_judge_parameters(group)
-    group.add_argument(
-        "--judgments", metavar="FILE", type=Path, help="keep the judge's replies there (default: in memory)"
+    add_settings(parser, ["allow_private_network"], group=pages)
+    add_settings(parser, _SETTINGS, base=_DEFAULTS, changed=_CHANGED)
+    limits = parser.add_argument_group("scripts")
+    limits.add_argument(
+        "--no_isolate",
+        action="store_true",
+        help="run scripts in the server's process: three times as fast, but one that blocks holds up all",
     )
-    group.add_argument(
-        "--max_llm_requests",
-        metavar="N",
-        type=positive_int,
-        default=30,
-        help="judge requests at once (default: 30)",
-    )
-    group.add_argument(
-        "--max_cost", metavar="USD", type=positive_dollars, help="stop asking at this cost, for good"
-    )
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -128,16 +99,19 @@ def run(options: argparse.Namespace) -> int:
     from mind2web2.scoring.server import serve
     from mind2web2.viewer.server import listen
 
-    apply_settings_file(options)
+    settings = settings_of(options, is_announced=True)
     console = plain_console()
     with listen(options.host, options.port) as listener, warnings_on(console):
         host, port = listener.getsockname()[:2]
         token = os.environ.get(TOKEN_VARIABLE) or None
         if token is None and not ip_address(host).is_loopback:
             raise UsageError(f"--host {host} is open to other machines: set {TOKEN_VARIABLE} to a secret")
-        with _scorer(options) as scorer:
+        with _scorer(
+            settings, options.pages, options.missing_pages, isolate=not options.no_isolate
+        ) as scorer:
             address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-            line(console, f"Scoring at {address} until Ctrl-C. {_parts_in_words(options)}")
+            parts = _in_words(settings, options.pages, options.missing_pages)
+            line(console, f"Scoring at {address} until Ctrl-C. {parts}")
             scorer.check_judge().add_done_callback(_warn_of_judge)
             # Where the output is a pipe, the address is wanted now.
             console.file.flush()
@@ -148,13 +122,14 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _parts_in_words(options: argparse.Namespace) -> str:
-    from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
+def _in_words(settings: RunSettings, folder: Path | None, missing_pages: MissingPages) -> str:
+    from mind2web2.llm_client.settings import endpoint_of
+    from mind2web2.runs.paths import paths_of
 
-    model = options.judge_model or DEFAULT_JUDGE_MODEL
-    endpoint = endpoint_of(options.llm_provider, judge_server(options))
-    pages = options.pages or f"none (--missing_pages {options.missing_pages})"
-    return f"Judge: {model} ({endpoint}). Pages: {pages}. Scripts: {paths_of(options).eval_scripts_root}."
+    endpoint = endpoint_of(settings.llm_provider, settings.judge_server())
+    pages = folder or f"none (--missing_pages {missing_pages})"
+    scripts = paths_of(settings).eval_scripts_root
+    return f"Judge: {settings.model} ({endpoint}). Pages: {pages}. Scripts: {scripts}."
 
 
 def _warn_of_judge(check: Future[None]) -> None:
@@ -164,31 +139,33 @@ def _warn_of_judge(check: Future[None]) -> None:
         logging.getLogger(__name__).warning("%s Until it is, calls have no score.", error)
 
 
-def _scorer(options: argparse.Namespace) -> Scorer:
-    from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
+def _scorer(
+    settings: RunSettings, pages: Path | None, missing_pages: MissingPages, *, isolate: bool
+) -> Scorer:
+    from mind2web2.runs.paths import paths_of
     from mind2web2.scoring.scorer import Judge, Scorer
     from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 
     return Scorer(
         judge=Judge(
-            model=options.judge_model or DEFAULT_JUDGE_MODEL,
-            base_url=judge_server(options),
-            provider=options.llm_provider,
-            temperature=options.judge_temperature,
-            reasoning_effort=options.judge_reasoning_effort,
-            max_images=options.max_images,
-            extra_body=json.loads(options.judge_extra_body or "{}"),
-            outage_wait_s=options.judge_outage_wait,
+            model=settings.model,
+            base_url=settings.judge_server(),
+            provider=settings.llm_provider,
+            temperature=settings.judge_temperature,
+            reasoning_effort=settings.judge_reasoning_effort,
+            max_images=settings.max_images,
+            extra_body=json.loads(settings.judge_extra_body or "{}"),
+            outage_wait_s=settings.judge_outage_wait,
         ),
-        pages=options.pages,
-        scripts=paths_of(options).eval_scripts_root,
-        eval_version=options.eval_version,
-        judgments=options.judgments,
-        missing_pages=options.missing_pages,
-        isolate=IS_POSSIBLE and not options.no_isolate,
-        max_answers=options.max_concurrent_answers,
-        max_llm_requests=options.max_llm_requests,
-        max_cost=options.max_cost,
-        answer_timeout=options.answer_timeout,
-        allow_private_network=options.allow_private_network,
+        pages=pages,
+        scripts=paths_of(settings).eval_scripts_root,
+        eval_version=settings.eval_version,
+        judgments=settings.judgments,
+        missing_pages=missing_pages,
+        isolate=IS_POSSIBLE and isolate,
+        max_answers=settings.max_concurrent_answers or 1,
+        max_llm_requests=settings.max_llm_requests,
+        max_cost=settings.max_cost,
+        answer_timeout=settings.answer_timeout or 0,
+        allow_private_network=settings.allow_private_network,
     )

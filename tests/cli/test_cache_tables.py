@@ -1,7 +1,6 @@
 """The table at the end of a caching run."""
 
 import io
-from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
@@ -9,8 +8,9 @@ from rich.console import Console
 
 from mind2web2.capture.models import CaptureRecord, Trouble
 from mind2web2.cli.pages import print_cached
-from mind2web2.cli.settings import caching_command
+from mind2web2.cli.suggestions import caching_command
 from mind2web2.pages.crawl import CitedPage, TaskPages
+from mind2web2.runs.settings import RunSettings
 
 
 def page(name, kind="web", *troubles, failure=None, recorded=True):
@@ -30,7 +30,7 @@ def page(name, kind="web", *troubles, failure=None, recorded=True):
 def printed(*tasks, **options):
     """Return what is printed of tasks, in a run with these options."""
     output = io.StringIO()
-    command = partial(caching_command, "bot", Namespace(**options))
+    command = partial(caching_command, "bot", RunSettings(**options))
     print_cached(Console(file=output, width=120, color_system=None), tasks, command)
     return output.getvalue()
 
@@ -94,11 +94,10 @@ def test_the_next_command_has_the_options_that_matter(monkeypatch):
     monkeypatch.setenv("UV", "/usr/bin/uv")
     text = printed(
         LAKE,
-        task_ids=["a b", "c"],
+        task_ids=("a b", "c"),
         cache_root=Path("pages"),
         cdp_url="http://127.0.0.1:9222",
         allow_private_network=True,
-        max_retries=1,
     )
     command = (
         "uv run mind2web2 cache bot --only failed --task_id 'a b' --task_id c "

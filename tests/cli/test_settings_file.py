@@ -92,7 +92,7 @@ def test_a_replay_takes_its_judge_from_the_store(project, server):
     [
         ('judge_modl = "m"', "unknown key judge_modl: did you mean judge_model?"),
         ('judge-model = "m"', "unknown key judge-model: did you mean judge_model?"),
-        ("zzz = 1", "unknown key zzz: known are llm_provider, judge_model,"),
+        ("zzz = 1", "unknown key zzz: known are answer_folder, eval_scripts_root,"),
         ("[prices.m]\ninput = 1\noutptu = 2", "prices of m: unknown key outptu: did you mean output?"),
         ("[prices.m]\ninput = 1", 'prices of m: write [prices."MODEL"] with input and output'),
         ("[prices.m]\ninput = 1\noutput = -2", 'prices of m: write [prices."MODEL"]'),
@@ -173,3 +173,41 @@ def test_cache_asks_the_model_that_the_file_names(project, server):
     (project.root / "mind2web2.toml").unlink()
     assert "plain words" not in call(main, "cache", "bot").stdout
     assert len(server.requests) == 1
+
+
+def test_folders_may_stand_in_the_file(project, server):
+    """For all commands; the command line wins, and suggestions need not repeat them."""
+    write(project, server, 'eval_results_root = "elsewhere"\nallow_private_network = true\n')
+    run = call(evaluate_main, *RUN)
+    assert "eval_results_root elsewhere, allow_private_network True" in run.stdout.splitlines()[0]
+    assert len(list(project.root.glob("elsewhere/bot/*/*/results/*.json"))) == 1
+    assert read_json(next(project.root.glob("elsewhere/bot/*/*/results/*.json")))["provenance"][
+        "with_private_network"
+    ]
+    assert "score 1" in call(main, "show", "bot", "lake", "answer_1").stdout
+    assert "--eval_results_root" not in run.stdout
+    missing = call(main, "show", "bot", "--eval_results_root", "eval_results")
+    assert (missing.returncode, "no results of agent bot" in missing.stderr) == (2, True)
+
+
+def test_the_task_list_may_stand_in_the_file(project, server):
+    """Tasks without results then count 0."""
+    write(project, server, 'task_list = "tasks.txt"\n')
+    (project.root / "tasks.txt").write_text("lake\nmoon\n")
+    assert call(evaluate_main, *RUN).returncode == 0
+    assert call(main, "metrics", "bot", "--json").returncode == 1
+    assert '"moon"' in call(main, "metrics", "bot", "--json").stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('allow_private_network = "yes"', "write for example allow_private_network = true"),
+        ("cache_root = 3", "cache_root is 3: write for example cache_root ="),
+    ],
+)
+def test_a_mistake_in_the_file_stops_commands_that_look_at_results(project, content, message):
+    """As it stops those that judge."""
+    (project.root / "mind2web2.toml").write_text(content)
+    run = call(main, "show", "bot")
+    assert (run.returncode, run.stdout, message in run.stderr) == (2, "", True)

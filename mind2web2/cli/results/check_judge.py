@@ -8,21 +8,15 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.cli.evaluate import add_judge_parameters
-from mind2web2.cli.options import (
-    JUDGE_PROVIDERS,
-    JUDGE_PROVIDERS_HELP,
-    Subcommands,
-    add_folder_options,
-    paths_of,
-    positive_int,
-)
-from mind2web2.cli.settings import apply_settings_file, judge_client, judge_server
+from mind2web2.cli.options import Subcommands, add_settings, asking_providers, given_settings, positive_int
+from mind2web2.cli.settings_file import with_file
 from mind2web2.errors import UsageError
+from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
+from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, Flag, RunSettings
 from mind2web2.utils.dollars import dollars
 
 if TYPE_CHECKING:
@@ -73,34 +67,32 @@ def add_command(commands: Subcommands) -> None:
         action="append",
         help="the cases of this category only; may be repeated; results name no such check",
     )
-    add("--estimate", action="store_true", help="print requests, tokens and dollars, and ask nothing")
-    add("--overwrite", action="store_true", help="ask everything again")
+    estimate = {"--estimate": Flag(True, "print requests, tokens and dollars, and ask nothing")}
+    overwrite = {"--overwrite": Flag(True, "ask everything again")}
+    changed = (
+        replace(SETTINGS["estimate"], flags=estimate, group=""),
+        replace(SETTINGS["overwrite"], flags=overwrite),
+    )
+    add_settings(parser, ["estimate", "overwrite"], changed=changed)
+    add("--json", action="store_true", help="print the figures as JSON")
     add(
         "--fail_under",
         metavar="SHARE",
         type=_share,
         help="exit with 5 where a judge is right on less than this share of the cases, such as 0.9",
     )
-    add("--json", action="store_true", help="print the figures as JSON")
     group = parser.add_argument_group("judge")
-    add = group.add_argument
-    add("--llm_provider", choices=JUDGE_PROVIDERS, default="openai", help=JUDGE_PROVIDERS_HELP)
-    add(
+    group.add_argument(
         "--judge_model",
         metavar="M",
         action="append",
         dest="judge_models",
-        help="the model to check (default: o4-mini); repeat it to compare several",
+        help=f"the model to check (default: {DEFAULT_JUDGE_MODEL}); repeat it to compare several",
     )
-    add_judge_parameters(group)
-    add(
-        "--max_llm_requests",
-        metavar="N",
-        type=positive_int,
-        help="at most N judge requests at once (default: 30)",
-    )
-    add_folder_options(parser, "eval_results_root")
-    parser.set_defaults(run=run, judge_model=None, batch=False)
+    names = [name for name in JUDGE_SETTINGS if name != "judge_model"]
+    add_settings(parser, [*names, "max_llm_requests"], changed=[asking_providers()], group=group)
+    add_settings(parser, ["eval_results_root"])
+    parser.set_defaults(run=run)
 
 
 def _odd(text: str) -> int:
@@ -125,48 +117,77 @@ def run(options: argparse.Namespace) -> int:
     import asyncio
 
     from mind2web2.cli.console import line, plain_console
-    from mind2web2.cli.evaluate_report import judge_settings
     from mind2web2.cli.event_loop import run_to_exit
     from mind2web2.judge_check.check import Checking
-    from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT
+    from mind2web2.runs.session import judge_settings
 
     # For a judge pool, which serves one model.
-    options.judge_model = options.judge_models[0] if options.judge_models else None
+    first = options.judge_models[0] if options.judge_models else None
     with redirect_stdout(sys.stderr) if options.json else nullcontext():
-        apply_settings_file(options)
-    labelled = _selected(options)
-    settings = judge_settings(options)
-    judges = [replace(settings, model=model) for model in options.judge_models or [settings.model]]
+        settings = with_file(
+            replace(given_settings(options), judge_model=first),
+            options.takes | {"judge_model"},
+            is_announced=True,
+        )
+    labelled = _selected(options.category or (), options.sample)
+    judge = judge_settings(settings)
+    judges = [replace(judge, model=model) for model in options.judge_models or [judge.model]]
     if len(set(judges)) < len(judges):
         raise UsageError("name each --judge_model once")
-    requests = asyncio.Semaphore(options.max_llm_requests or DEFAULT_JUDGE_LIMIT)
+    requests = asyncio.Semaphore(settings.max_llm_requests)
     checking = Checking(labelled, options.votes, requests)
     console = plain_console(outlives_reader=True)
-    work = _estimated if options.estimate else _checked
-    return run_to_exit(work(options, checking, judges, console), lambda: line(console, _STOPPED))
+    check = _Check(
+        settings,
+        checking,
+        judges,
+        console,
+        is_recorded=not options.category,
+        is_json=options.json,
+        least_share=options.fail_under,
+    )
+    work = _estimated(check) if settings.estimate else _checked(check)
+    return run_to_exit(work, lambda: line(console, _STOPPED))
 
 
-def _selected(options: argparse.Namespace) -> LabelledSet:
+@dataclass(frozen=True)
+class _Check:
+    """What is checked, and how it is shown; a check of chosen categories is not recorded for results."""
+
+    settings: RunSettings
+    checking: Checking
+    judges: list[JudgeSettings]
+    console: Console
+    is_recorded: bool
+    is_json: bool
+    least_share: float | None
+
+    @property
+    def results_root(self) -> Path:
+        from mind2web2.runs.paths import paths_of
+
+        return paths_of(self.settings).eval_results_root
+
+    @property
+    def store_path(self) -> Path:
+        from mind2web2.judge.store import CHECKS_FOLDER, FILE_NAME
+
+        return self.results_root / CHECKS_FOLDER / FILE_NAME
+
+
+def _selected(categories: Sequence[str], sample: int | None) -> LabelledSet:
     from mind2web2.judge_check.labelled_set import labelled_set
 
     labelled = labelled_set()
-    if unknown := set(options.category or ()) - set(labelled.categories):
+    if unknown := set(categories) - set(labelled.categories):
         known = "; ".join(labelled.categories)
         raise UsageError(f"--category {', '.join(sorted(unknown))}: there is none; known are {known}")
-    if options.category:
-        labelled = labelled.of(options.category)
-    return labelled.sample(options.sample) if options.sample else labelled
+    if categories:
+        labelled = labelled.of(categories)
+    return labelled.sample(sample) if sample else labelled
 
 
-def _store_path(options: argparse.Namespace) -> Path:
-    from mind2web2.judge.store import CHECKS_FOLDER, FILE_NAME
-
-    return paths_of(options).eval_results_root / CHECKS_FOLDER / FILE_NAME
-
-
-async def _estimated(
-    options: argparse.Namespace, checking: Checking, judges: list[JudgeSettings], console: Console
-) -> int:
+async def _estimated(check: _Check) -> int:
     from mind2web2.cli.console import line
     from mind2web2.judge.caching import CachingJudge
     from mind2web2.judge.store import JudgmentStore
@@ -175,31 +196,31 @@ async def _estimated(
     from mind2web2.llm_client.prices import total_price_usd
     from mind2web2.llm_client.settings import endpoint_of
 
-    path = _store_path(options)
-    endpoint = endpoint_of(options.llm_provider, judge_server(options)) or options.llm_provider
+    settings, path, console = check.settings, check.store_path, check.console
+    endpoint = endpoint_of(settings.llm_provider, settings.judge_server()) or settings.llm_provider
     found = {}
-    for settings in judges:
-        has_store = path.is_file() and not options.overwrite
+    for named in check.judges:
+        has_store = path.is_file() and not settings.overwrite
         with JudgmentStore(path if has_store else None) as known, JudgmentStore(None) as scratch:
             provider = CountingProvider(endpoint, known)
-            await checking.of(CachingJudge(settings, provider, scratch))
+            await check.checking.of(CachingJudge(named, provider, scratch))
         usages = [Usage(tokens, output_tokens=_OUTPUT_TOKENS) for tokens in provider.prompts]
-        found[settings.model] = {
+        found[named.model] = {
             "requests": len(usages),
             "stored": provider.stored,
             "input_tokens": sum(provider.prompts),
             "output_tokens": _OUTPUT_TOKENS * len(usages),
-            "cost_usd": total_price_usd(usages, settings.model),
+            "cost_usd": total_price_usd(usages, named.model),
         }
-    if options.json:
+    if check.is_json:
         console.print_json(json.dumps(found))
         return 0
     for model, own in found.items():
         cost = "price unknown" if own["cost_usd"] is None else f"about {dollars(own['cost_usd'])}"
         line(
             console,
-            f"{model}: {len(checking.labelled.cases)} cases take {own['requests']:,} judge requests, and one "
-            f"more for each split vote; {own['stored']:,} replies are stored and free. Tokens in: "
+            f"{model}: {len(check.checking.labelled.cases)} cases take {own['requests']:,} judge requests, "
+            f"and one more for each split vote; {own['stored']:,} replies are stored and free. Tokens in: "
             f"{own['input_tokens']:,}, out: about {own['output_tokens']:,}. {cost.capitalize()}, without "
             "discounts for repeated text.",
         )
@@ -207,50 +228,50 @@ async def _estimated(
     return 0
 
 
-async def _checked(
-    options: argparse.Namespace, checking: Checking, judges: list[JudgeSettings], console: Console
-) -> int:
+async def _checked(check: _Check) -> int:
     from mind2web2.cli.console import line, warnings_on
     from mind2web2.judge.caching import CachingJudge
     from mind2web2.judge.store import JudgmentStore, record_check
     from mind2web2.judge_check.check import comparisons, quality
+    from mind2web2.runs.session import judge_client
 
+    console, checking = check.console, check.checking
     checks = []
-    cases = len(judges) * len(checking.labelled.cases)
+    cases = len(check.judges) * len(checking.labelled.cases)
     with (
-        JudgmentStore(_store_path(options)) as store,
+        JudgmentStore(check.store_path) as store,
         warnings_on(console),
-        _progress(console, cases, is_quiet=options.json) as advance,
+        _progress(console, cases, is_quiet=check.is_json) as advance,
     ):
-        for settings in judges:
+        for named in check.judges:
             # A client for each, so that each has counts of its own.
-            client = judge_client(options)
-            judge = CachingJudge(settings, client, store, overwrite=options.overwrite)
+            client = judge_client(check.settings)
+            judge = CachingJudge(named, client, store, overwrite=check.settings.overwrite)
             try:
-                check = await replace(checking, on_reply=advance).of(judge)
+                done = await replace(checking, on_reply=advance).of(judge)
             finally:
                 if client is not None:
                     await client.close()
-            if all(outcome.is_right is None for outcome in check.outcomes):
+            if all(outcome.is_right is None for outcome in done.outcomes):
                 judge.raise_if_unusable()
-            checks.append(check)
+            checks.append(done)
     found = [quality(check) for check in checks]
     compared = comparisons(checks)
     for each in found:
-        if not options.category and (record := each.record()) is not None:
-            record_check(paths_of(options).eval_results_root, each.check.judge, record)
-    if options.json:
+        if check.is_recorded and (record := each.record()) is not None:
+            record_check(check.results_root, each.check.judge, record)
+    if check.is_json:
         _print_json(console, checking, found, compared)
     else:
         for each in found:
             _print_quality(console, each)
         for comparison in compared:
             _print_comparison(console, comparison)
-        if not options.category:
+        if check.is_recorded:
             _print_verdicts(console, found)
-    below = _below(found, options.fail_under)
-    if below and not options.json:
-        line(console, f"Below --fail_under {options.fail_under:g}: {', '.join(below)}")
+    below = _below(found, check.least_share)
+    if below and not check.is_json:
+        line(console, f"Below --fail_under {check.least_share:g}: {', '.join(below)}")
     return _BELOW if below else 1 if any(each.failures for each in found) else 0
 
 

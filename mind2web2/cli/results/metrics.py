@@ -9,9 +9,17 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of, share
-from mind2web2.cli.settings import suggested_command, suggested_evaluation, suggested_forgetting
+from mind2web2.cli.options import (
+    Subcommands,
+    add_folder_options,
+    add_settings,
+    add_task_option,
+    share,
+)
+from mind2web2.cli.settings_file import paths_of, settings_of
+from mind2web2.cli.suggestions import suggested_command, suggested_evaluation, suggested_forgetting
 from mind2web2.errors import ResultWriteError, UsageError
+from mind2web2.runs.settings import SETTINGS, RunSettings
 from mind2web2.utils.names import check_name, name_list
 
 if TYPE_CHECKING:
@@ -52,12 +60,8 @@ def add_command(commands: Subcommands) -> None:
         nargs="+",
         help="the agent, a folder under eval_results/; further ones are compared with the first",
     )
-    parser.add_argument(
-        "--task_list",
-        metavar="FILE",
-        type=Path,
-        help="the tasks there should be: an id a line, or CSV with a column task_id",
-    )
+    text = "the tasks there should be: an id a line, or CSV with a column task_id"
+    add_settings(parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
     add_task_option(parser, "all that have results")
     parser.add_argument(
         "--forget",
@@ -82,11 +86,7 @@ def add_command(commands: Subcommands) -> None:
         help="also write JUnit XML: a test case for each answer, a failure below score 1, an error without a "
         "score",
     )
-    parser.add_argument(
-        "--eval_version",
-        metavar="V",
-        help="the version of the scripts that results are expected to be of (default: the newest)",
-    )
+    add_settings(parser, ["eval_version"])
     add_folder_options(parser)
     parser.set_defaults(run=run)
     _add_compare(commands)
@@ -112,15 +112,16 @@ def run(options: argparse.Namespace) -> int:
     names = [check_name("agent", name) for name in options.agents]
     if len(set(names)) < len(names):
         raise UsageError("an agent is named twice: name each one once")
-    paths = paths_of(options)
-    if options.eval_version is not None:
+    settings = settings_of(options)
+    paths = paths_of(settings, *names)
+    if settings.eval_version is not None:
         paths.script_versions()  # raises where the version does not exist
-    task_ids = chosen_tasks(options)
+    task_ids = chosen_tasks(settings)
     removed = [_removed_folder(paths, names, task_id) for task_id in dict.fromkeys(options.forget)]
     deleted = [_deleted(paths, folder) for folder in removed]
     console = plain_console()
     with warnings_on(console):
-        agents = [_summed_up(options, paths, name, task_ids) for name in names]
+        agents = [_summed_up(settings, paths, name, task_ids) for name in names]
     first, *others = agents
     comparisons = [compared(first[:2], other[:2], task_ids) for other in others]
     if options.json:
@@ -129,7 +130,7 @@ def run(options: argparse.Namespace) -> int:
         for text in deleted:
             line(console, text)
         for agent in agents:
-            _print_agent(console, options, agent)
+            _print_agent(console, settings, agent)
         for comparison in comparisons:
             print_comparison(console, comparison)
     if options.junit is not None:
@@ -162,7 +163,7 @@ def _write_junit(path: Path, agents: Sequence[_Agent]) -> None:
 
 
 def _summed_up(
-    options: argparse.Namespace, paths: PathConfig, agent_name: str, task_ids: list[str] | None
+    settings: RunSettings, paths: PathConfig, agent_name: str, task_ids: list[str] | None
 ) -> _Agent:
     from mind2web2.cli.evaluate_report import lasting_cautions
     from mind2web2.runs.answer import AnswerOutcome
@@ -172,7 +173,7 @@ def _summed_up(
 
     root = paths.eval_results_root
     not_written = None
-    check_record(options, root, agent_name)
+    check_record(settings, root, agent_name)
     try:
         found = summarised_answers(root, agent_name, task_ids)
     except ResultWriteError as error:
@@ -181,7 +182,7 @@ def _summed_up(
         answers = agent_answers(root, agent_name)
         found = (answers, stored_metrics(root, agent_name, answers, task_ids)) if answers else None
     if found is None:
-        raise _no_results(options, root, agent_name)
+        raise _no_results(settings, root, agent_name)
     answers, summary = found
     results = list(latest_results(root, agent_name))
     newest = max((each for _, _, each in results), key=lambda found: found.path.name, default=None)
@@ -236,16 +237,17 @@ def _deleted(paths: PathConfig, folder: Path) -> str:
     return f"Deleted {folder} with {counted(results, 'result')}."
 
 
-def chosen_tasks(options: argparse.Namespace) -> list[str] | None:
+def chosen_tasks(settings: RunSettings) -> list[str] | None:
     """Return the tasks of ``--task_list`` and ``--task_id``, ``None`` without either."""
     from mind2web2.benchmark.tasks import read_task_list
 
-    named = [check_name("task", task_id) for task_id in options.task_ids or ()]
-    listed = [] if options.task_list is None else [task.task_id for task in read_task_list(options.task_list)]
+    named = [check_name("task", task_id) for task_id in settings.task_ids]
+    tasks = [] if settings.task_list is None else read_task_list(settings.task_list)
+    listed = [task.task_id for task in tasks]
     return list(dict.fromkeys(listed + named)) or None
 
 
-def check_record(options: argparse.Namespace, eval_results_root: Path, agent_name: str) -> None:
+def check_record(settings: RunSettings, eval_results_root: Path, agent_name: str) -> None:
     """Make sure that a run has left results of an agent, or the reasons why there are none.
 
     Raises:
@@ -253,10 +255,10 @@ def check_record(options: argparse.Namespace, eval_results_root: Path, agent_nam
     """
     folder = eval_results_root / agent_name
     if not any(any(folder.glob(files)) for files in ("*/*/results/*.md.json", "*/summary.json")):
-        raise _no_results(options, eval_results_root, agent_name)
+        raise _no_results(settings, eval_results_root, agent_name)
 
 
-def _no_results(options: argparse.Namespace, eval_results_root: Path, agent_name: str) -> UsageError:
+def _no_results(settings: RunSettings, eval_results_root: Path, agent_name: str) -> UsageError:
     from mind2web2.storage.mirror import mirror
 
     others = {path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")} - {agent_name}
@@ -264,7 +266,7 @@ def _no_results(options: argparse.Namespace, eval_results_root: Path, agent_name
     place = mirror(eval_results_root).place(eval_results_root)
     return UsageError(
         f"no results of agent {agent_name} under {place}: run "
-        f"{suggested_command(options, 'evaluate', agent_name)} first{known}"
+        f"{suggested_command(settings, 'evaluate', agent_name)} first{known}"
     )
 
 
@@ -276,7 +278,7 @@ def _print_json(console: Console, agents: Sequence[_Agent], comparisons: Sequenc
     console.print_json(json.dumps(content))
 
 
-def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -> None:
+def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None:
     from mind2web2.cli.console import line
     from mind2web2.cli.results.tables import print_metrics, print_now, print_variation, print_verdicts
     from mind2web2.judge.store import check_text
@@ -302,18 +304,18 @@ def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -
         # Of several judges, the newest result names the check of one.
         if len(judges) == 1 and agent.newest is not None and (check := check_text(agent.newest)) is not None:
             line(console, f"The judge's last check: {check}.")
-        if judge := failed_check(paths_of(options).eval_results_root, agent.name):
+        if judge := failed_check(paths_of(settings, agent.name).eval_results_root, agent.name):
             line(console, f"Warning: {judge}")
         for caution in agent.cautions:
             line(console, f"Warning: {caution}")
     # The other shards judge the rest, and the caution says so.
-    holds = shard_test(paths_of(options).eval_results_root / agent.name)
+    holds = shard_test(paths_of(settings, agent.name).eval_results_root / agent.name)
     own = tuple(name for name in agent.now.unevaluated if holds(*name.split("/")))
     print_now(
-        console, replace(agent.now, unevaluated=own), suggested_evaluation(options, agent.name, agent.newest)
+        console, replace(agent.now, unevaluated=own), suggested_evaluation(settings, agent.name, agent.newest)
     )
     if agent.now.removed:
-        line(console, f"Note: {suggested_forgetting(options, agent.name, agent.now.removed)}")
+        line(console, f"Note: {suggested_forgetting(settings, agent.name, agent.now.removed)}")
     if agent.not_written:
         line(console, f"Warning: the numbers were not stored: {agent.not_written}")
 
@@ -342,9 +344,8 @@ def _add_compare(commands: Subcommands) -> None:
         help="at least two agents under eval_results/, or folders of results such as other/eval_results/bot; "
         "the first is the one that others are compared with",
     )
-    parser.add_argument(
-        "--task_list", metavar="FILE", type=Path, help="ids of the tasks that count, one a line: missing is 0"
-    )
+    text = "ids of the tasks that count, one a line: missing is 0"
+    add_settings(parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
     add_task_option(parser, "all that have results of every agent")
     parser.add_argument(
         "--fail_if_worse",
@@ -377,8 +378,9 @@ def run_compare(options: argparse.Namespace) -> int:
     names = [name.rstrip("/") for name in options.agents]
     if len(set(names)) < max(2, len(names)):
         raise UsageError("name at least two agents, each one once")
-    task_ids = chosen_tasks(options)
-    folders = {name: _results_folder(options, name) for name in names}
+    settings = settings_of(options)
+    task_ids = chosen_tasks(settings)
+    folders = {name: _results_folder(settings, name) for name in names}
     agents = {name: Judging.read(folder.parent, folder.name) for name, folder in folders.items()}
     found = ranking(
         [(name, own.answers) for name, own in agents.items()], task_ids, allow_unfair=options.allow_unfair
@@ -409,11 +411,11 @@ def run_compare(options: argparse.Namespace) -> int:
     return WORSE if worse else 0
 
 
-def _results_folder(options: argparse.Namespace, name: str) -> Path:
+def _results_folder(settings: RunSettings, name: str) -> Path:
     """Return the folder of results that an argument names."""
     if "/" in name:
         folder = Path(name)
     else:
-        folder = paths_of(options).eval_results_root / check_name("agent", name)
-    check_record(options, folder.parent, folder.name)
+        folder = paths_of(settings, name).eval_results_root / check_name("agent", name)
+    check_record(settings, folder.parent, folder.name)
     return folder

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mind2web2.cli.options import (
-    REPLAY,
-    CommandParser,
-    Subcommands,
-    add_folder_options,
-    add_task_option,
-    given_options,
-    paths_of,
-    positive_int,
-)
+from mind2web2.cli.options import CommandParser, Subcommands, add_settings, given_settings, positive_int
 from mind2web2.cli.results.metrics import check_record
-from mind2web2.cli.settings import apply_settings_file, evaluation_options, judge_server
+from mind2web2.cli.settings_file import paths_of, with_file
+from mind2web2.cli.suggestions import evaluation_options
 from mind2web2.errors import UsageError
+from mind2web2.runs.settings import (
+    FOLDER_NAMES,
+    JUDGING_SETTINGS,
+    SERVER_NAMES,
+    SETTINGS,
+    RunSettings,
+)
 from mind2web2.utils.names import check_name
 
 if TYPE_CHECKING:
@@ -49,10 +47,9 @@ The same command continues where it was stopped, and reuses what was judged befo
 an answer has no result.
 """
 _TIMES = 3
-_SERVERS = ("judge_base_url", "judge_pool")
 _JUDGE = (
     *("llm_provider", "judge_model", "judge_reasoning_effort", "judge_temperature", "judge_extra_body"),
-    *_SERVERS,
+    *SERVER_NAMES,
 )
 
 
@@ -67,8 +64,6 @@ def add_command(commands: Subcommands) -> None:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    from mind2web2.cli.evaluate import add_judging_options
-
     parser.add_argument(
         "--times",
         metavar="N",
@@ -83,23 +78,26 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="where judgments and results go (default: rejudged/)",
     )
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--eval_version", metavar="V", help="version of the eval scripts, as for evaluate")
-    add_task_option(parser, "all that have results")
-    add_folder_options(parser)
-    add_judging_options(parser)
-    parser.set_defaults(
-        **dict.fromkeys(("overwrite", "dump_cache", "self_debug", "headed", "allow_private_network"), False),
-        **dict.fromkeys(("cdp_url", "storage_state", "proxy", "shard", "barred", "ray_address")),
-        engine="plain",
-        **dict.fromkeys(("no_capture", "no_barred"), True),
-    )
+    names = ["eval_version", "task_ids", *FOLDER_NAMES, *JUDGING_SETTINGS]
+    tasks = replace(SETTINGS["task_ids"], default_text="all that have results")
+    add_settings(parser, names, base=RunSettings(no_capture=True, no_barred=True), changed=[tasks])
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What the command line orders: settings of the runs, how often, and where their results go."""
+
+    settings: RunSettings
+    takes: frozenset[str]
+    times: int | None
+    root: Path
 
 
 class _Agent(NamedTuple):
-    """An agent with its results that count, and the options by which it is judged again."""
+    """An agent with its results that count, and the settings by which it is judged again."""
 
     name: str
-    options: argparse.Namespace
+    settings: RunSettings
     work: list[TaskWork]
     counted: Judging
     folder: Path
@@ -116,10 +114,11 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("an agent is named twice: name each one once")
     # The output of the evaluations is no part of the JSON.
     with redirect_stdout(sys.stderr) if options.json else nullcontext():
-        agents = [_agent(options, name) for name in names]
-        if options.estimate:
+        order = _Order(given_settings(options), options.takes, options.times, options.rejudged_root)
+        agents = [_agent(order, name) for name in names]
+        if order.settings.estimate:
             return _print_estimates(agents)
-        status = _judge_all(agents, options.max_cost)
+        status = _judge_all(agents, order.settings.max_cost)
     if status not in (0, 1):
         return status
     judged = {
@@ -138,81 +137,86 @@ def run(options: argparse.Namespace) -> int:
 # What is judged again, and how
 
 
-def _agent(options: argparse.Namespace, name: str) -> _Agent:
+def _agent(order: _Order, name: str) -> _Agent:
     import hashlib
 
-    from mind2web2.cli.evaluate import prepare
-    from mind2web2.cli.evaluate_report import judge_settings
+    from mind2web2.cli.evaluate import prepared
     from mind2web2.llm_client.settings import endpoint_of
     from mind2web2.runs.answers import select_work
     from mind2web2.runs.judgings import Judging
     from mind2web2.runs.provenance import JudgeRecord
     from mind2web2.runs.results import latest_results
+    from mind2web2.runs.session import judge_settings
 
-    own, paths = copy.copy(options), paths_of(options)
-    if own.judgments is not None:
+    given = order.settings
+    if given.judgments is not None:
         raise UsageError(
             "rejudge asks for fresh judgments: leave out --judgments, whose stored ones it would reuse"
         )
-    check_record(options, paths.eval_results_root, name)
+    # Folders alone: the judge may come from the results.
+    folders = with_file(given, order.takes & set(FOLDER_NAMES), is_announced=False)
+    paths = paths_of(folders, name)
+    check_record(folders, paths.eval_results_root, name)
     results = [found for _, _, found in latest_results(paths.eval_results_root, name)]
     newest = max(results, key=lambda found: found.path.name, default=None)
-    is_other, is_by_pool = _inherit(own, newest)
-    apply_settings_file(own)
-    if is_by_pool and not _names_pool(own):
+    own, is_other, is_by_pool = _inherited(given, newest)
+    own = with_file(own, order.takes, is_announced=True)
+    if is_by_pool and not own.names_a_pool:
         raise UsageError(f"the results of {name} were judged by a pool: give --judge_pool FILE")
-    if own.llm_provider == REPLAY:
+    if own.is_replay:
         raise UsageError(
             "a replay asks no judge: name one with --judge_model, and --llm_provider or --judge_base_url"
         )
-    prepare(own)
+    own = prepared(own)
     counted = Judging.read(paths.eval_results_root, name)
     scored = counted.scores()
     work = [
         replace(task, answers=tuple(each for each in task.answers if (task.task_id, each.name) in scored))
-        for task in select_work(paths, name, own.task_ids or ())
+        for task in select_work(paths, name, own.task_ids)
     ]
     work = [task for task in work if task.answers]
     if not work:
         raise UsageError(f"no answer of {name} that is there has a score: evaluate it first")
-    endpoint = endpoint_of(own.llm_provider, judge_server(own)) or ""
+    endpoint = endpoint_of(own.llm_provider, own.judge_server()) or ""
     record = JudgeRecord.of(judge_settings(own), endpoint)
     digest = hashlib.sha256(record.model_dump_json().encode()).hexdigest()[:8]
-    folder = own.rejudged_root / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', record.model)}-{digest}"
-    return _Agent(name, own, work, counted, folder, own.times or (1 if is_other else _TIMES))
+    folder = order.root / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', record.model)}-{digest}"
+    return _Agent(name, own, work, counted, folder, order.times or (1 if is_other else _TIMES))
 
 
-def _inherit(options: argparse.Namespace, newest: LoadedResult | None) -> tuple[bool, bool]:
-    """Fill options as the newest result was made.
+def _inherited(given: RunSettings, newest: LoadedResult | None) -> tuple[RunSettings, bool, bool]:
+    """Return the settings with the judge of the newest result, where the command line names no other.
 
-    Return whether the command line names another judge, and whether else a pool of servers is needed, which
-    a result does not name.
+    Also return whether it names another one, and whether else a pool of servers is needed, which a result
+    does not name.
     """
-    parser = CommandParser(add_help=False)
-    _add_options(parser)
-    for name in ("--no_capture", "--allow_private_network"):
-        parser.add_argument(name, action="store_true")
-    made = parser.parse_args(evaluation_options(None if newest is None else newest.content))
-    given = given_options(options)
-    is_by_pool, made.judge_pool = made.judge_pool is not None, None
-    named = given.intersection(_JUDGE)
+    made = _settings_made_with(newest)
+    is_by_pool = made.judge_pool is not None
+    named = given.given.intersection(_JUDGE)
     # Other servers of a pool are the same judge.
-    is_other = bool(named) and not (is_by_pool and named <= set(_SERVERS) and _names_pool(options))
-    if not is_other:
-        for name in {*_JUDGE, "max_images"} - given:
-            setattr(options, name, getattr(made, name))
-        # The settings file does not replace them, but may name a pool.
-        options.given = given | {*_JUDGE, "max_images"}
-        if made.judge_base_url is None:
-            options.given -= set(_SERVERS) - given
-    options.as_of = options.as_of or made.as_of
-    options.script_env = options.script_env or made.script_env
-    options.allow_private_network = made.allow_private_network
-    return is_other, is_by_pool and not is_other
+    is_other = bool(named) and not (is_by_pool and named <= set(SERVER_NAMES) and given.names_a_pool)
+    own = replace(
+        given,
+        as_of=given.as_of or made.as_of,
+        script_env=given.script_env or made.script_env,
+        allow_private_network=made.allow_private_network,
+    )
+    if is_other:
+        return own, True, False
+    taken: dict[str, Any] = {name: getattr(made, name) for name in {*_JUDGE, "max_images"} - given.given}
+    if "judge_pool" in taken:
+        taken["judge_pool"] = None
+    # The settings file does not replace them, but may name a pool.
+    closed = given.given | taken.keys()
+    if not made.judge_base_url:
+        closed -= set(SERVER_NAMES) - given.given
+    return replace(own, **taken, given=closed), False, is_by_pool
 
 
-def _names_pool(options: argparse.Namespace) -> bool:
-    return options.judge_pool is not None or len(options.judge_base_url or ()) > 1
+def _settings_made_with(result: LoadedResult | None) -> RunSettings:
+    parser = CommandParser(add_help=False)
+    add_settings(parser, SETTINGS)
+    return given_settings(parser.parse_args(evaluation_options(None if result is None else result.content)))
 
 
 def _numbers(agent: _Agent) -> range:
@@ -227,13 +231,19 @@ def _judge_all(agents: Sequence[_Agent], max_cost: float | None) -> int:
     status = 0
     for agent in agents:
         for number in _numbers(agent):
-            options = copy.copy(agent.options)
-            options.counted_root = options.eval_results_root
-            options.eval_results_root = agent.folder / str(number)
-            options.max_cost = max_cost
-            budget = budget_of(options)
+            settings = replace(
+                agent.settings, eval_results_root=agent.folder / str(number), max_cost=max_cost
+            )
+            budget = budget_of(settings)
             line(plain_console(), f"{agent.name}: judgment {number} of {agent.times}")
-            ended = run_evaluation(options, agent.name, paths_of(options), agent.work, budget)
+            ended = run_evaluation(
+                settings,
+                agent.name,
+                paths_of(settings, agent.name),
+                agent.work,
+                budget=budget,
+                checked=agent.settings,
+            )
             if ended not in (0, 1):
                 return ended
             status = max(status, ended)
@@ -251,10 +261,9 @@ def _print_estimates(agents: Sequence[_Agent]) -> int:
 
     for agent in agents:
         # By the results that count: what was judged again before is not asked again.
-        options = copy.copy(agent.options)
-        options.overwrite = True
+        settings = replace(agent.settings, overwrite=True)
         line(plain_console(), f"{agent.name}: one of {agent.times} judgments:")
-        print_estimate(options, agent.name, paths_of(options), agent.work)
+        print_estimate(settings, agent.name, paths_of(settings, agent.name), agent.work)
     return 0
 
 

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
+from mind2web2.cli.options import Subcommands, add_folder_options
 from mind2web2.cli.results.metrics import check_record
-from mind2web2.cli.settings import suggested_command
+from mind2web2.cli.settings_file import paths_of, settings_of
+from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import Mind2Web2Error, UsageError
+from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.json_fields import items, mapping, mappings
 from mind2web2.utils.names import check_name, name_list
 
@@ -59,19 +61,21 @@ def run(options: argparse.Namespace) -> int:
     agent_name = check_name("agent", options.agent.rstrip("/"))
     if options.failed and options.answer is None:
         raise UsageError("--failed goes with an answer: mind2web2 show AGENT TASK ANSWER --failed")
-    root = paths_of(options).eval_results_root
-    check_record(options, root, agent_name)
+    settings = settings_of(options)
+    root = paths_of(settings, agent_name).eval_results_root
+    check_record(settings, root, agent_name)
     console = plain_console()
     with warnings_on(console):
         answers = agent_answers(root, agent_name)
         if options.task is None:
-            _print_agent(console, options, agent_name, answers)
+            _print_agent(console, settings, agent_name, answers)
             return 0
         answers = _of_task(answers, agent_name, options.task.rstrip("/"))
         if options.answer is None:
-            _print_task(console, options, agent_name, answers)
+            _print_task(console, settings, agent_name, answers)
         else:
-            _AnswerPage(console, options, agent_name, _named(answers, options.answer)).print()
+            page = _AnswerPage(console, settings, agent_name, _named(answers, options.answer))
+            page.print(has_passed=not options.failed)
     return 0
 
 
@@ -93,7 +97,7 @@ def _named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
 
 
 def _print_agent(
-    console: Console, options: argparse.Namespace, agent_name: str, answers: Sequence[ScoredAnswer]
+    console: Console, settings: RunSettings, agent_name: str, answers: Sequence[ScoredAnswer]
 ) -> None:
     from rich.table import Table
 
@@ -116,12 +120,12 @@ def _print_agent(
     if judges := sorted({answer.facts.judge for answer in answers if answer.facts.judge}):
         line(console, f"Judged by {'; '.join(judges)}.")
     if tasks:
-        command = suggested_command(options, "show", agent_name, next(iter(tasks)))
+        command = suggested_command(settings, "show", agent_name, next(iter(tasks)))
         line(console, f"Answers to a task: {command}")
 
 
 def _print_task(
-    console: Console, options: argparse.Namespace, agent_name: str, answers: Sequence[ScoredAnswer]
+    console: Console, settings: RunSettings, agent_name: str, answers: Sequence[ScoredAnswer]
 ) -> None:
     from rich.table import Table
 
@@ -132,7 +136,7 @@ def _print_task(
     table = Table(title=f"{agent_name}: {task_id}")
     for heading in ("answer", "score", "passed", "failed", "skipped", "words"):
         table.add_column(heading, justify="left" if heading == "answer" else "right")
-    root = paths_of(options).eval_results_root
+    root = paths_of(settings, agent_name).eval_results_root
     for answer in answers:
         found = latest_result(answer_results_dir(root, agent_name, task_id, answer.answer_name))
         counts = _leaf_counts({} if found is None else found.content)
@@ -145,7 +149,7 @@ def _print_task(
         if answer.reason is not None:
             outcome = "No result" if answer.score is None else f"Score {number(answer.score)}"
             line(console, f"{outcome}: {answer.answer_name}: {answer.reason}")
-    command = suggested_command(options, "show", agent_name, task_id, _stem(answers[0]))
+    command = suggested_command(settings, "show", agent_name, task_id, _stem(answers[0]))
     line(console, f"Why an answer has its score: {command}")
 
 
@@ -164,18 +168,17 @@ class _AnswerPage:
     """Prints one answer: its files, the tree, the pages, and the extracted values."""
 
     def __init__(
-        self, console: Console, options: argparse.Namespace, agent_name: str, answer: ScoredAnswer
+        self, console: Console, settings: RunSettings, agent_name: str, answer: ScoredAnswer
     ) -> None:
         self._console = console
-        self._options = options
-        self._paths = paths_of(options)
+        self._paths = paths_of(settings, agent_name)
         self._agent_name = agent_name
         self._answer = answer
         # What the judge was shown of each page, by address in the order of the tree.
         self._pages: dict[str, Mapping[str, Any]] = {}
 
-    def print(self) -> None:
-        """Print everything."""
+    def print(self, *, has_passed: bool) -> None:
+        """Print everything, with the parts of the tree that passed or without."""
         from mind2web2.cli.console import number
         from mind2web2.runs.results import answer_dir, latest_result
 
@@ -193,7 +196,7 @@ class _AnswerPage:
             self._print_origin(found.content)
         self._print_files(folder, found)
         if found is not None:
-            self._print_trees(found.content)
+            self._print_trees(found.content, has_passed=has_passed)
             self._print_pages()
             self._print_values(found.content)
 
@@ -227,7 +230,7 @@ class _AnswerPage:
             if path.exists():
                 self._line(f"{label}: {path}")
 
-    def _print_trees(self, result: Mapping[str, Any]) -> None:
+    def _print_trees(self, result: Mapping[str, Any], *, has_passed: bool) -> None:
         from mind2web2.runs.reader import leaves_of
 
         self._line("")
@@ -244,7 +247,7 @@ class _AnswerPage:
             stack = [(tree, 0)]
             while stack:
                 node, depth = stack.pop()
-                if self._options.failed and node.get("status") == "passed":
+                if not has_passed and node.get("status") == "passed":
                     continue
                 self._print_node(node, depth)
                 stack += [(child, depth + 1) for child in reversed(mappings(node.get("children")))]

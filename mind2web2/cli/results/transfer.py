@@ -8,10 +8,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import DATABASE_URLS, Subcommands, add_folder_options, file_or_database, paths_of
-from mind2web2.cli.settings import suggested_command
+from mind2web2.cli.options import Subcommands, add_folder_options, file_or_database
+from mind2web2.cli.settings_file import paths_of, settings_of
+from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import UsageError
+from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
+from mind2web2.utils.values import DATABASE_URLS
 
 if TYPE_CHECKING:
     from mind2web2.judge.store import JudgeIdentity
@@ -63,12 +66,13 @@ def run_export(options: argparse.Namespace) -> int:
     from mind2web2.judge.transfer import export_judgments, judgments_named
     from mind2web2.runs.results import latest_results
 
-    store_path = _store_path(options)
+    settings = settings_of(options)
+    store_path = _store_path(settings, options.agent)
     if not store_path.is_file():
-        evaluate = suggested_command(options, "evaluate", options.agent)
+        evaluate = suggested_command(settings, "evaluate", options.agent)
         raise UsageError(f"no judgments at {store_path}: run {evaluate} first")
     if options.file.startswith(DATABASE_URLS):
-        return _export_to_database(options, store_path)
+        return _export_to_database(options.file, store_path)
     with JudgmentStore(store_path) as store:
         try:
             keys = set(export_judgments(store, Path(options.file)))
@@ -76,25 +80,25 @@ def run_export(options: argparse.Namespace) -> int:
         except OSError as error:
             raise UsageError(f"cannot write {options.file}: {error.strerror}") from error
     used: set[str] = set()
-    for _, _, found in latest_results(paths_of(options).eval_results_root, options.agent):
+    for _, _, found in latest_results(store_path.parent.parent, options.agent):
         used |= judgments_named(found.content)
     console = plain_console()
     in_use = len(keys & used)
     line(console, f"{len(keys)} judgments written to {options.file}; the newest results use {in_use} of them")
     replay = ("--llm_provider", "replay", "--judgments", str(options.file))
     for judge in judges:
-        command = suggested_command(options, "evaluate", options.agent, *replay, *_chosen(judge, judges))
+        command = suggested_command(settings, "evaluate", options.agent, *replay, *_chosen(judge, judges))
         of_judge = f" by {' '.join(judge.in_words())}" if len(judges) > 1 else ""
         line(console, f"To score the same answers{of_judge} from this file: {command}")
     return 0
 
 
-def _export_to_database(options: argparse.Namespace, store_path: Path) -> int:
+def _export_to_database(url: str, store_path: Path) -> int:
     from mind2web2.cli.console import line, plain_console
     from mind2web2.judge.shared_store import JudgmentDatabase
     from mind2web2.judge.store import JudgmentStore
 
-    with JudgmentStore(store_path) as store, closing(JudgmentDatabase(options.file)) as database:
+    with JudgmentStore(store_path) as store, closing(JudgmentDatabase(url)) as database:
         judgments = [judgment for judgment in store.all() if judgment.purpose != "gate"]
         added = database.add(judgments)
     line(plain_console(), f"{added} of {len(judgments)} judgments were new to the database")
@@ -127,16 +131,16 @@ def run_import(options: argparse.Namespace) -> int:
             judgments = list(database.all())
     else:
         judgments = list(read_judgments(Path(options.file)))
-    with JudgmentStore(_store_path(options)) as store:
+    with JudgmentStore(_store_path(settings_of(options), options.agent)) as store:
         added = store.add(judgments)
     line(plain_console(), f"{added} of {len(judgments)} judgments were new")
     return 0
 
 
-def _store_path(options: argparse.Namespace) -> Path:
+def _store_path(settings: RunSettings, agent_name: str) -> Path:
     from mind2web2.judge.store import FILE_NAME
 
-    return paths_of(options).eval_results_root / check_name("agent", options.agent) / FILE_NAME
+    return paths_of(settings, agent_name).eval_results_root / check_name("agent", agent_name) / FILE_NAME
 
 
 MERGE = """\

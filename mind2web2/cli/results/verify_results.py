@@ -5,27 +5,25 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.cli.options import (
-    REPLAY,
-    Subcommands,
-    add_folder_options,
-    add_task_option,
-    paths_of,
-    temperature,
-)
+from mind2web2.cli.options import Subcommands, add_folder_options, add_settings, add_task_option
 from mind2web2.cli.results.metrics import check_record
-from mind2web2.cli.settings import extra_body, suggested_evaluation
+from mind2web2.cli.settings_file import paths_of, settings_of
+from mind2web2.cli.suggestions import suggested_evaluation
 from mind2web2.errors import UsageError
+from mind2web2.runs.settings import REPLAY, SETTINGS, RunSettings
 from mind2web2.utils.json_fields import mapping
 from mind2web2.utils.names import check_name, name_list, natural_key
+from mind2web2.utils.values import local_path
 
 if TYPE_CHECKING:
     from mind2web2.runs.verification import Check, Cure, Finding
     from mind2web2.utils.path_config import PathConfig
 
+_JUDGE = ("judge_model", "judge_reasoning_effort", "judge_temperature", "judge_extra_body")
 DESCRIPTION = """\
 Check an agent's results: each is judged again in a temporary folder, from the stored judgments, and its tree,
 votes and score are compared; so are the checksums of answer, script, pages, the files that the script read
@@ -54,16 +52,14 @@ def add_command(commands: Subcommands) -> None:
     )
     parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
     add_task_option(parser, "all, with the agent's own summary")
-    parser.add_argument(
-        "--judgments",
+    judgments = replace(
+        SETTINGS["judgments"],
+        help="a judgments.sqlite3 or exported .jsonl file with the votes",
+        parse=local_path,
         metavar="FILE",
-        type=Path,
-        help="a judgments.sqlite3 or exported .jsonl file with the votes (default: the agent's own under "
-        "eval_results/)",
+        group="",
     )
-    parser.add_argument(
-        "--eval_version", metavar="V", help="version of the eval scripts that counts, as for evaluate"
-    )
+    add_settings(parser, ["judgments", "eval_version"], changed=[judgments])
     _add_judge_options(parser)
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     add_folder_options(parser)
@@ -74,12 +70,8 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "judge", "the expected judge; results of others are stale (default: the judge of the newest result)"
     )
-    group.add_argument("--judge_model", metavar="M", help="the model")
-    group.add_argument("--judge_reasoning_effort", metavar="E", help="such as low, medium or high")
-    group.add_argument("--judge_temperature", metavar="T", type=temperature, help="the temperature asked for")
-    group.add_argument(
-        "--judge_extra_body", metavar="JSON", type=extra_body, help="the further parameters of its requests"
-    )
+    changed = [replace(SETTINGS[name], default_text="") for name in _JUDGE]
+    add_settings(parser, _JUDGE, changed=changed, group=group)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -87,33 +79,33 @@ def run(options: argparse.Namespace) -> int:
     from mind2web2.runs.verification import summaries_checked, verified
 
     agent_name = check_name("agent", options.agent)
-    paths = paths_of(options)
-    check_record(options, paths.eval_results_root, agent_name)
+    settings = settings_of(options)
+    paths = paths_of(settings, agent_name)
+    check_record(settings, paths.eval_results_root, agent_name)
     paths.script_versions()  # raises where a pinned version does not exist
-    if options.judgments is not None and not options.judgments.is_file():
-        raise UsageError(
-            f"no judgments at {options.judgments}: name a judgments.sqlite3 or an exported .jsonl file"
-        )
-    task_ids = _tasks(paths, agent_name, options.task_ids)
-    answers = verified(paths, agent_name, task_ids, judge=_judge(options), judgments=options.judgments)
-    places = task_ids if options.task_ids is not None else (*task_ids, None)
+    judgments = None if settings.judgments is None else Path(settings.judgments)
+    if judgments is not None and not judgments.is_file():
+        raise UsageError(f"no judgments at {judgments}: name a judgments.sqlite3 or an exported .jsonl file")
+    task_ids = _tasks(paths, agent_name, settings.task_ids or None)
+    answers = verified(paths, agent_name, task_ids, judge=_judge(settings), judgments=judgments)
+    places = task_ids if settings.task_ids else (*task_ids, None)
     summaries = [summaries_checked(paths, agent_name, task_id) for task_id in places]
     if options.json:
         _print_json(answers, summaries)
     else:
-        _print(options, answers, summaries)
+        _print(settings, agent_name, answers, summaries)
     kinds = {finding.kind for check in (*answers, *summaries) for finding in check.findings}
     return _WRONG if "wrong" in kinds else _OUTDATED if kinds else 0
 
 
-def _judge(options: argparse.Namespace) -> dict[str, Any]:
+def _judge(settings: RunSettings) -> dict[str, Any]:
     from mind2web2.judge.settings import keyed_part
 
     given = {
-        "model": options.judge_model,
-        "reasoning_effort": options.judge_reasoning_effort,
-        "temperature": options.judge_temperature,
-        "extra_body": keyed_part(options.judge_extra_body),
+        "model": settings.judge_model,
+        "reasoning_effort": settings.judge_reasoning_effort,
+        "temperature": settings.judge_temperature,
+        "extra_body": keyed_part(settings.judge_extra_body),
     }
     return {name: value for name, value in given.items() if value is not None}
 
@@ -135,7 +127,9 @@ def _state(check: Check) -> str:
     return "ok" if check.gravest is None else check.gravest.kind
 
 
-def _print(options: argparse.Namespace, answers: Sequence[Check], summaries: Sequence[Check]) -> None:
+def _print(
+    settings: RunSettings, agent_name: str, answers: Sequence[Check], summaries: Sequence[Check]
+) -> None:
     from rich.table import Table
 
     from mind2web2.cli.console import line, number, plain_console
@@ -143,7 +137,7 @@ def _print(options: argparse.Namespace, answers: Sequence[Check], summaries: Seq
     from mind2web2.runs.verification import KINDS
 
     console = plain_console()
-    table = Table(title=f"Results of {options.agent}")
+    table = Table(title=f"Results of {agent_name}")
     for heading in ("task", "answer", "score", "recomputed", "state"):
         is_number = heading in ("score", "recomputed")
         table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
@@ -169,12 +163,12 @@ def _print(options: argparse.Namespace, answers: Sequence[Check], summaries: Seq
         if check.gravest is not None:
             by_cure.setdefault(check.gravest.cure, []).append(check)
     for cure, some in by_cure.items():
-        suggestion = _suggestion(options, cure, some, answers)
+        suggestion = _suggestion(settings, agent_name, cure, some, answers)
         line(console, f"Next, for {', '.join(check.place for check in some)}: {suggestion}")
 
 
 def _suggestion(
-    options: argparse.Namespace, cure: Cure, some: Sequence[Check], answers: Sequence[Check]
+    settings: RunSettings, agent_name: str, cure: Cure, some: Sequence[Check], answers: Sequence[Check]
 ) -> str:
     if cure == "script":
         return "see why the eval script returns another score than its rubric tree gives"
@@ -182,16 +176,16 @@ def _suggestion(
         return "put the answer back in its place, or remove its folder of results"
     tasks = dict.fromkeys(check.task_id for check in some)
     is_all = None in tasks or tasks.keys() == {check.task_id for check in answers}
-    if options.task_ids is None and is_all:
+    if not settings.task_ids and is_all:
         tasks = {}
     words = [word for task_id in tasks for word in ("--task_id", str(task_id))]
-    words += [word for name, value in _judge(options).items() for word in (f"--judge_{name}", str(value))]
+    words += [word for name, value in _judge(settings).items() for word in (f"--judge_{name}", str(value))]
     words += ["--overwrite"] if cure in ("overwrite", "judgments") else []
     # An answer without a result of its own is judged as the others were.
     like = next((check.content for check in (*some, *answers) if check.content.get("provenance")), None)
     if "--overwrite" in words:
         like = _asked_by_a_judge(like)
-    evaluate = suggested_evaluation(options, options.agent, like, *words)
+    evaluate = suggested_evaluation(settings, agent_name, like, *words)
     if cure == "judgments":
         return f"name their file with --judgments FILE, or ask again: {evaluate}"
     return f"{evaluate} (asks all its judgments again)" if cure == "overwrite" else evaluate

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
+    add_settings,
     add_task_option,
-    browser_address,
     count,
-    paths_of,
     port_number,
     positive_int,
 )
+from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
 
@@ -78,10 +78,7 @@ def add_command(commands: Subcommands) -> None:
     _add_audits_root(view)
     pages = view.add_argument_group("pages that are captured again")
     pages.add_argument("--reviewer", metavar="NAME", help="who decides (default: your user name)")
-    pages.add_argument(
-        "--cdp_url", metavar="URL", type=browser_address, help="capture through your own running Chrome"
-    )
-    pages.add_argument("--allow_private_network", action="store_true", help="also pages on private addresses")
+    add_settings(view, ["cdp_url", "allow_private_network"], group=pages)
     report.add_argument(
         "--tasks", metavar="ID", nargs="+", default=[], help="only these tasks (as --task_id, repeated)"
     )
@@ -161,9 +158,10 @@ def _page_routes(options: argparse.Namespace, catalog: Catalog) -> list[Route]:
     from mind2web2.capture.models import CaptureSettings, NetworkSettings
     from mind2web2.viewer.page_review import PageReview, PageRoutes, Reviewer
 
-    network = NetworkSettings(allow_private_network=options.allow_private_network)
-    settings = CaptureSettings(cdp_url=options.cdp_url, network=network)
-    reviewer = Reviewer(options.reviewer or options.audit or getpass.getuser(), settings)
+    settings = settings_of(options)
+    network = NetworkSettings(allow_private_network=settings.allow_private_network)
+    capture = CaptureSettings(cdp_url=settings.cdp_url, network=network)
+    reviewer = Reviewer(options.reviewer or options.audit or getpass.getuser(), capture)
     return PageRoutes(PageReview(catalog, reviewer), catalog.agents()).routes()
 
 
@@ -182,8 +180,9 @@ def _catalog(options: argparse.Namespace) -> Catalog:
     from mind2web2.viewer.catalog import Catalog
 
     agents = [check_name("agent", name.rstrip("/")) for name in options.agents]
-    tasks = [*(options.task_ids or ()), *getattr(options, "tasks", ())]
-    return Catalog(paths_of(options), agents, tasks)
+    settings = settings_of(options)
+    tasks = [*settings.task_ids, *getattr(options, "tasks", ())]
+    return Catalog(paths_of(settings, *agents), agents, tasks)
 
 
 AUDIT = """\
@@ -217,7 +216,7 @@ def run_audit(options: argparse.Namespace) -> int:
     from mind2web2.viewer.catalog import Catalog
 
     agent = check_name("agent", options.agent.rstrip("/"))
-    catalog = Catalog(paths_of(options), [agent])
+    catalog = Catalog(paths_of(settings_of(options), agent), [agent])
     leaves = judged_leaves(catalog, agent)
     labels = {
         name: LabelFile(options.audits_root, agent, name).labels()

@@ -1,0 +1,170 @@
+"""``mind2web2.toml``: settings and prices for all commands that are started beside it."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mind2web2.cli.options import given_settings
+from mind2web2.errors import UsageError
+from mind2web2.runs.settings import SERVER_NAMES, SETTINGS, RunSettings, Setting
+
+if TYPE_CHECKING:
+    from mind2web2.llm_client.prices import OwnPrice
+    from mind2web2.utils.path_config import PathConfig
+
+FILE_NAME = "mind2web2.toml"
+FILE_SETTINGS = {name: setting for name, setting in SETTINGS.items() if setting.in_file is not None}
+_PRICES = {"input": "input_usd", "cached_input": "cached_usd", "output": "output_usd"}
+_MAX_PRICE_USD = 1e9
+_EXAMPLE = '[prices."MODEL"] with input and output in dollars per million tokens'
+# Of a base URL: user and password, and the query.
+_SECRET_PARTS = re.compile(r"(?<=//)[^/@]*@|(?<=\w)\?.*")
+
+
+def settings_of(options: argparse.Namespace, *, is_announced: bool = False) -> RunSettings:
+    """Return the settings of a command, as command line and file give them.
+
+    Raises:
+        UsageError: as ``with_file``.
+    """
+    return with_file(given_settings(options), options.takes, is_announced=is_announced)
+
+
+def paths_of(settings: RunSettings, *agents: str) -> PathConfig:
+    """Return the folders of a command, of roots in object stores those of the named agents."""
+    # Not at the top: it loads what such a root needs.
+    from mind2web2.runs.paths import paths_of as folders_of
+
+    return folders_of(settings, agents)
+
+
+def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: bool) -> RunSettings:
+    """Return the settings with those of the file that the command line leaves open.
+
+    A replay takes its judge from the store of judgments, not from the file. Where the command line names
+    another provider than the file, the file's judge does not apply.
+
+    Args:
+        takes: the settings that the command has.
+        is_announced: print what the file gives, and use its prices.
+
+    Raises:
+        UsageError: the file cannot be read, or has an unknown key or an unsuitable value.
+    """
+    if os.path.lexists(FILE_NAME):
+        content, prices = _read(Path(FILE_NAME))
+        applied = _applicable(content, settings, takes)
+        settings = replace(settings, **applied, prices=prices, from_file=frozenset(applied))
+        if is_announced:
+            _announce(applied, prices)
+    return settings.with_pool_model() if "judge_pool" in takes else settings
+
+
+def _announce(applied: Mapping[str, Any], prices: Mapping[str, OwnPrice]) -> None:
+    from mind2web2.llm_client.prices import set_own_prices
+
+    set_own_prices(prices)
+    used = [f"{name} {_shown(value)}" for name, value in applied.items()]
+    used += [f"prices of {model}" for model in prices]
+    if used:
+        print(f"Settings from {FILE_NAME}: {', '.join(used)}.")  # noqa: T201
+
+
+def _shown(value: object) -> str:
+    values = value if isinstance(value, tuple) else (value,)
+    return " and ".join(_SECRET_PARTS.sub("", str(each)) for each in values)
+
+
+def _applicable(content: Mapping[str, Any], settings: RunSettings, takes: frozenset[str]) -> dict[str, Any]:
+    closed = set(settings.given)
+    if not closed.isdisjoint(SERVER_NAMES):
+        closed |= set(SERVER_NAMES)
+    is_other_judge = "llm_provider" in closed and settings.llm_provider != content.get(
+        "llm_provider", "openai"
+    )
+    if settings.is_replay or is_other_judge:
+        closed |= {name for name, setting in FILE_SETTINGS.items() if setting.group == "judge"}
+    if settings.is_replay or settings.batch:
+        closed.add("max_llm_requests")
+    return {name: value for name, value in content.items() if name in takes and name not in closed}
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, OwnPrice]]:
+    import tomllib
+
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"cannot read {FILE_NAME}: {reason}") from error
+    _check_keys(content, [*FILE_SETTINGS, "prices"], FILE_NAME)
+    prices = _prices_in(content.pop("prices", {}))
+    return {name: _checked(FILE_SETTINGS[name], value) for name, value in content.items()}, prices
+
+
+def _checked(setting: Setting, value: object) -> Any:
+    name, in_file = setting.name, setting.in_file
+    assert in_file is not None
+    # To Python, True is an int.
+    is_kind = isinstance(value, in_file.kinds) and isinstance(value, bool) == (bool in in_file.kinds)
+    if not is_kind or not str(value).strip():
+        raise UsageError(f"{FILE_NAME}: {name} is {value!r}: write for example {name} = {in_file.example}")
+    if isinstance(value, bool):
+        return value
+    parse: Callable[[Any], Any] | None = in_file.parse or setting.parse
+    assert parse is not None
+    try:
+        return parse(value if isinstance(value, dict | list) else str(value))
+    except ValueError as error:
+        raise UsageError(f"{FILE_NAME}: {name}: {error}") from error
+
+
+def _prices_in(prices: object) -> dict[str, OwnPrice]:
+    from mind2web2.llm_client.prices import OwnPrice
+
+    if not isinstance(prices, dict) or not all(isinstance(price, dict) for price in prices.values()):
+        raise UsageError(f"{FILE_NAME}: prices: write {_EXAMPLE}")
+    own = {}
+    for model, price in prices.items():
+        where = f"{FILE_NAME}: prices of {model}"
+        if any(isinstance(amount, dict) for amount in price.values()):
+            raise UsageError(
+                f'{where}: write a name with a dot in quotes: [prices."{_dotted(model, price)}"]'
+            )
+        _check_keys(price, _PRICES, where)
+        if not {"input", "output"} <= price.keys() or not all(map(_is_price, price.values())):
+            raise UsageError(f"{where}: write {_EXAMPLE}")
+        own[model] = OwnPrice(**{_PRICES[kind]: float(amount) for kind, amount in price.items()})
+    return own
+
+
+def _dotted(name: str, table: Mapping[str, Any]) -> str:
+    """Return the model's name, which TOML has split at its dots."""
+    part = next((part for part, inner in table.items() if isinstance(inner, dict)), None)
+    return name if part is None else _dotted(f"{name}.{part}", table[part])
+
+
+def _is_price(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MAX_PRICE_USD
+
+
+def _check_keys(found: Iterable[str], known: Iterable[str], where: str) -> None:
+    names = list(known)
+    for name in found:
+        if name in names:
+            continue
+        nearest = difflib.get_close_matches(name.replace("-", "_"), names, n=1)
+        if name == "no_screenshots":
+            cure = "write max_images = 0"
+        elif re.search("key|secret|token$", name, re.IGNORECASE):
+            cure = "API keys come from environment variables, such as OPENAI_API_KEY"
+        else:
+            cure = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(names)}"
+        raise UsageError(f"{where}: unknown key {name}: {cure}")

@@ -1,0 +1,142 @@
+"""Commands that messages suggest, with the settings of the present one."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mind2web2.runs.settings import REPLAY, SETTINGS, RunSettings
+from mind2web2.utils.json_fields import mapping
+
+_FOLDERS = {
+    "cache": ("answer_folder", "cache_root"),
+    "check-judge": ("eval_results_root",),
+    "evaluate": ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root", "eval_version"),
+    "judgments": ("eval_results_root",),
+    "metrics": ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root", "eval_version"),
+    "show": ("eval_results_root", "cache_root"),
+}
+_USER_INFO = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
+
+
+def suggested_command(settings: RunSettings, command: str, *words: str) -> str:
+    """Return a command to be copied into the shell that the present one was started from.
+
+    Args:
+        settings: of the present command; the folders that its command line names are named again.
+    """
+    folders = [
+        (name, getattr(settings, name)) for name in _FOLDERS[command] if name not in settings.from_file
+    ]
+    named = [word for name, value in folders if value is not None for word in (f"--{name}", str(value))]
+    return shlex.join([*_program(), command, *words, *named])
+
+
+def suggested_check(settings: RunSettings) -> str:
+    """Return the command that checks the judge of an evaluation with these settings."""
+    words = []
+    for name in ("llm_provider", *(name for name in SETTINGS if name.startswith("judge_"))):
+        value = getattr(settings, name)
+        if name not in settings.given or name == "judge_outage_wait" or value is None:
+            continue
+        for each in value if isinstance(value, tuple) else (value,):
+            words += [f"--{name}", str(each)]
+    if settings.max_images is not None and "max_images" in settings.given:
+        words += ["--max_images", str(settings.max_images)] if settings.max_images else ["--no_screenshots"]
+    return suggested_command(settings, "check-judge", *words)
+
+
+def suggested_evaluation(
+    settings: RunSettings, agent_name: str, result: Mapping[str, Any] | None, *words: str
+) -> str:
+    """Return the command that evaluates the agent with the judge and options of one of its results."""
+    return suggested_command(settings, "evaluate", agent_name, *words, *evaluation_options(result))
+
+
+def suggested_forgetting(settings: RunSettings, agent_name: str, task_ids: Iterable[str]) -> str:
+    """Return which folders hold results of tasks without answers, with the command that deletes them."""
+    from mind2web2.runs.paths import paths_of
+
+    root = paths_of(settings).eval_results_root / agent_name
+    folders = ", ".join(str(root / task_id) for task_id in task_ids)
+    words = [word for task_id in task_ids for word in ("--forget", task_id)]
+    command = suggested_command(settings, "metrics", agent_name, *words)
+    return f"tasks without answers, whose stored results still count: {folders}; to delete them: {command}"
+
+
+def caching_command(agent_name: str, settings: RunSettings, *more: str) -> str:
+    """Return the caching command that fits a run with these settings."""
+    words = [agent_name, *more]
+    for task_id in settings.task_ids:
+        words += ["--task_id", task_id]
+    if settings.cdp_url is not None:
+        words += ["--cdp_url", settings.cdp_url]
+    if settings.storage_state is not None:
+        words += ["--storage_state", str(settings.storage_state)]
+    if settings.proxy is not None:
+        words += ["--proxy", _USER_INFO.sub("USER:PASSWORD@", settings.proxy)]
+    if settings.allow_private_network and "allow_private_network" not in settings.from_file:
+        words.append("--allow_private_network")
+    return suggested_command(settings, "cache", *words)
+
+
+def evaluation_options(result: Mapping[str, Any] | None) -> list[str]:
+    """Return the options of ``evaluate`` with which a result was made, as far as its provenance tells."""
+    made_from = mapping(None if result is None else result.get("provenance"))
+    judge = mapping(made_from.get("judge"))
+    if not judge:
+        return []
+    words = [word for name, value in _judge_options(judge) for word in (f"--{name}", value)]
+    replayed_from = mapping(made_from.get("replayed_from"))
+    if replayed_from.get("path"):
+        words += ["--judgments", str(replayed_from["path"])]
+    if judge.get("max_images") == 0:
+        words.append("--no_screenshots")
+    inputs = mapping(made_from.get("inputs"))
+    words += [word for name in mapping(inputs.get("variables")) for word in ("--script_env", str(name))]
+    if inputs.get("as_of") and not replayed_from:
+        words += ["--as_of", str(inputs["as_of"])]
+    if made_from.get("with_private_network"):
+        words.append("--allow_private_network")
+    if not made_from.get("with_captures") and judge.get("provider") != REPLAY:
+        words.append("--no_capture")
+    return words
+
+
+def _judge_options(judge: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    provider = str(judge.get("provider"))
+    if provider not in ("openai", "client"):
+        yield "llm_provider", provider
+    yield "judge_model", str(judge.get("model"))
+    # "openai http://127.0.0.1:8000/v1": the provider's name and the server's address.
+    endpoint = str(judge.get("endpoint"))
+    server = endpoint.rpartition(" ")[2]
+    if provider in ("openai", "anthropic", "gemini") and "://" in server:
+        from mind2web2.llm_client.settings import endpoint_of
+
+        if endpoint != endpoint_of(provider):
+            yield "judge_base_url", server
+    if server == "pool":
+        yield "judge_pool", "FILE"
+    if judge.get("extra_body"):
+        yield "judge_extra_body", str(judge["extra_body"])
+    for name in ("reasoning_effort", "temperature"):
+        if judge.get(name) is not None:
+            yield f"judge_{name}", str(judge[name])
+    if judge.get("max_images"):
+        yield "max_images", str(judge["max_images"])
+
+
+def _program() -> list[str]:
+    started_as = Path(sys.argv[0]).name
+    if os.environ.get("UV"):  # which `uv run` sets
+        return ["uv", "run", "mind2web2"]
+    if started_as == "__main__.py" or (started_as.endswith(".py") and shutil.which("mind2web2") is None):
+        return ["python", "-m", "mind2web2"]
+    return ["mind2web2"]

@@ -1,0 +1,839 @@
+# ruff: noqa: RUF009 (the calls in the class return fields)
+"""The settings of a run: each is declared once, with its type, default, option, help and conflicts.
+
+The command line, ``mind2web2.toml``, ``serve``, the nodes of a cluster and ``docs/options.md`` read these
+declarations. A new option is a new field of ``RunSettings``. Nothing here loads much: ``--help`` needs it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from mind2web2.errors import UsageError
+from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, OWN_PARAMETERS, PoolSource, check_address
+from mind2web2.runs.shards import Shard
+from mind2web2.utils import values
+from mind2web2.utils.moments import parsed_moment
+
+if TYPE_CHECKING:
+    from mind2web2.llm_client.prices import OwnPrice
+
+_Value = TypeVar("_Value")
+
+JUDGE_PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_anthropic")
+BATCH_PROVIDERS = ("openai", "azure_openai")
+REPLAY = "replay"
+PLAIN, RAY = "plain", "ray"
+# The settings that name the judge; of the servers, only the command line's count if it has one.
+JUDGE_NAMES = ("llm_provider", "judge_model", "judge_base_url", "judge_pool")
+SERVER_NAMES = ("judge_base_url", "judge_pool")
+# Everything that says how the judge is asked.
+JUDGE_SETTINGS = (
+    *("llm_provider", "judge_model", "judge_base_url", "judge_pool", "judge_extra_body"),
+    *("judge_reasoning_effort", "judge_temperature", "max_images", "judge_outage_wait"),
+)
+FOLDER_NAMES = ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
+
+JUDGE_HELP = (
+    "who judges. openai needs OPENAI_API_KEY (and takes OPENAI_BASE_URL); "
+    "azure_openai AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL, AZURE_OPENAI_API_VERSION; "
+    "anthropic ANTHROPIC_API_KEY and the extra 'anthropic'; gemini GEMINI_API_KEY; "
+    "bedrock_anthropic AWS_ACCESS_KEY, AWS_SECRET_KEY, AWS_REGION and the extra 'bedrock'"
+)
+_EXTRA_BODY_EXAMPLE = '{"chat_template_kwargs": {"enable_thinking": false}}'
+# Parameters of a request that options set.
+_PARAMETER_OPTIONS = {
+    "model": "--judge_model",
+    "temperature": "--judge_temperature",
+    "reasoning_effort": "--judge_reasoning_effort",
+}
+
+
+@dataclass(frozen=True)
+class Flag:
+    """An option without a value, which sets its setting to ``value``."""
+
+    value: object
+    help: str
+
+
+@dataclass(frozen=True)
+class InFile:
+    """How a setting stands in ``mind2web2.toml``.
+
+    Args:
+        example: the right side of a line.
+        kinds: Python's types of such a value.
+        parse: turns the file's value into the setting's, where the option's ``parse`` of the text does not.
+    """
+
+    example: str
+    kinds: tuple[type, ...]
+    parse: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The declaration of one setting.
+
+    Args:
+        help: a sentence without its final stop.
+        parse: turns the option's text into the value; ``None`` for a setting that only flags set.
+        metavar: what stands for the value in the help.
+        group: of options in the help.
+        default_text: the default in words, where the value does not say it.
+        option: default: ``--NAME``.
+        flags: options without a value by their names, of which an empty one stands for ``--NAME``.
+        is_repeated: the option may be repeated; the value is a tuple.
+        is_distinct: it may be repeated with other values only.
+        is_secret: the value may hold a password.
+        in_file: ``None`` for a setting of the command line alone.
+        see: the place in the docs that has the details.
+        name: of the field in ``RunSettings``; it and ``default``, the field's, are filled in.
+    """
+
+    help: str = ""
+    parse: Callable[[str], Any] | None = None
+    metavar: str = ""
+    group: str = ""
+    default_text: str = ""
+    option: str = ""
+    flags: Mapping[str, Flag] = field(default_factory=dict)
+    is_repeated: bool = False
+    is_distinct: bool = False
+    is_secret: bool = False
+    in_file: InFile | None = None
+    see: str = ""
+    name: str = ""
+    default: object = None
+
+
+# Of a field's metadata.
+_KEY = "setting"
+
+
+def _setting(default: _Value, declared: Setting) -> _Value:
+    """Declare a setting as the default of its field."""
+    made: _Value = field(default=default, repr=not declared.is_secret, metadata={_KEY: declared})
+    return made
+
+
+def _flag(help: str, *, group: str = "", in_file: InFile | None = None) -> bool:
+    """Declare a setting that is off unless its option is given."""
+    return _setting(False, Setting(flags={"": Flag(True, help)}, group=group, in_file=in_file))
+
+
+# Values that need more than a function of ``utils/values``
+
+
+def as_of(text: str) -> datetime | Literal["answer"]:
+    """Return the moment that a script's clock shows, or ``"answer"`` for that of each answer."""
+    if text == "answer":
+        return "answer"
+    try:
+        return parsed_moment(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is neither a date such as 2025-03-14 nor 'answer'") from None
+
+
+def extra_body(text: str) -> str:
+    """Return a JSON object of request parameters in its shortest form."""
+    try:
+        parameters = json.loads(text, parse_constant=_refused_constant)
+    except (ValueError, RecursionError):
+        parameters = None
+    if not isinstance(parameters, dict):
+        raise ValueError(f"{text!r} is no JSON object such as {_EXTRA_BODY_EXAMPLE}")
+    if own := sorted(OWN_PARAMETERS & parameters.keys()):
+        option = f": use {_PARAMETER_OPTIONS[own[0]]}" if own[0] in _PARAMETER_OPTIONS else ""
+        raise ValueError(f"{own[0]} is not free to choose{option}")
+    return json.dumps(parameters, sort_keys=True, separators=(",", ":"))
+
+
+def _refused_constant(name: str) -> float:
+    raise ValueError(name)
+
+
+def _extra_body_in_file(found: str | dict[str, object]) -> str:
+    return extra_body(found if isinstance(found, str) else json.dumps(found, default=str))
+
+
+def _servers_in_file(found: str | list[object]) -> tuple[str, ...]:
+    urls = tuple(str(url) for url in (found if isinstance(found, list) else [found]))
+    if not urls:
+        raise ValueError("the list is empty")
+    for url in urls:
+        check_address(url, "mind2web2.toml: judge_base_url")
+    return urls
+
+
+def _provider_in_file(text: str) -> str:
+    if text not in JUDGE_PROVIDERS:
+        raise ValueError(f"{text!r} is none of {', '.join(JUDGE_PROVIDERS)}")
+    return text
+
+
+_FOLDERS, _JUDGE, _LIMITS, _COSTS = "folders", "judge", "limits", "costs"
+_SCRIPTS, _PAGES, _MACHINES = "eval scripts", "pages that are not cached", "machines"
+GROUP_HELPS = {_PAGES: "are captured when a claim needs them, and added to the cache"}
+_FOLDER_IN_FILE = InFile('"../project/results"', (str,))
+_COUNT_IN_FILE = InFile("3", (int,))
+_PROVIDERS = (*JUDGE_PROVIDERS, REPLAY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """The settings of a run, as command line, file or caller gave them."""
+
+    agent_name: str | None = _setting(
+        None,
+        Setting(
+            "the agent, a folder under answers/",
+            parse=str,
+            metavar="NAME",
+        ),
+    )
+    task_ids: tuple[str, ...] = _setting(
+        (),
+        Setting(
+            "this task only; may be repeated",
+            parse=str,
+            metavar="ID",
+            option="--task_id",
+            is_repeated=True,
+            default_text="all that have answers",
+        ),
+    )
+    answer_folder: Path | str | None = _setting(
+        None,
+        Setting(
+            "the agents' answers",
+            parse=values.root,
+            metavar="DIR",
+            group=_FOLDERS,
+            default_text="answers/",
+            in_file=_FOLDER_IN_FILE,
+            see="cost-and-speed.md#roots-in-a-bucket",
+        ),
+    )
+    eval_scripts_root: Path | str | None = _setting(
+        None,
+        Setting(
+            "the tasks' eval scripts",
+            parse=values.root,
+            metavar="DIR",
+            group=_FOLDERS,
+            default_text="eval_scripts/",
+            in_file=_FOLDER_IN_FILE,
+        ),
+    )
+    eval_results_root: Path | str | None = _setting(
+        None,
+        Setting(
+            "where results go",
+            parse=values.root,
+            metavar="DIR",
+            group=_FOLDERS,
+            default_text="eval_results/",
+            in_file=_FOLDER_IN_FILE,
+        ),
+    )
+    cache_root: Path | str | None = _setting(
+        None,
+        Setting(
+            "the cached pages",
+            parse=values.root,
+            metavar="DIR",
+            group=_FOLDERS,
+            default_text="cache/",
+            in_file=_FOLDER_IN_FILE,
+        ),
+    )
+    eval_version: str | None = _setting(
+        None,
+        Setting(
+            "version of the eval scripts, a folder such as 2025_07_14",
+            parse=str,
+            metavar="V",
+            default_text="the newest dated one that has the task, then the undated ones",
+        ),
+    )
+    task_list: Path | None = _setting(
+        None,
+        Setting(
+            "the tasks that count, one id a line, or CSV with a column task_id",
+            parse=values.local_path,
+            metavar="FILE",
+            in_file=InFile('"tasks.txt"', (str,), Path),
+        ),
+    )
+    shard: Shard | None = _setting(
+        None,
+        Setting(
+            "judge part I of N of all answers, such as 3/20; another machine judges each other part, and "
+            "mind2web2 merge brings the results together",
+            parse=Shard.parsed,
+            metavar="I/N",
+            see="cost-and-speed.md#several-machines",
+        ),
+    )
+
+    llm_provider: str = _setting(
+        "openai",
+        Setting(
+            f"{JUDGE_HELP}; replay answers from stored judgments alone",
+            parse=values.one_of(_PROVIDERS),
+            metavar=f"{{{','.join(_PROVIDERS)}}}",
+            group=_JUDGE,
+            in_file=InFile('"openai"', (str,), _provider_in_file),
+            see="#judges",
+        ),
+    )
+    judge_model: str | None = _setting(
+        None,
+        Setting(
+            "the model that judges, whatever the scripts name",
+            parse=str,
+            metavar="M",
+            group=_JUDGE,
+            default_text=f"{DEFAULT_JUDGE_MODEL}; replay: the one stored",
+            in_file=InFile('"gpt-5-mini"', (str,)),
+        ),
+    )
+    judge_base_url: tuple[str, ...] = _setting(
+        (),
+        Setting(
+            "an OpenAI-compatible or other server; several make a pool",
+            parse=str,
+            metavar="URL",
+            group=_JUDGE,
+            is_repeated=True,
+            is_distinct=True,
+            default_text="the provider's own",
+            in_file=InFile('"http://localhost:8000/v1"', (str, list), _servers_in_file),
+            see="#several-servers",
+        ),
+    )
+    judge_pool: Path | None = _setting(
+        None,
+        Setting(
+            "a file with servers of one model, one base URL a line, with model=NAME, key=VARIABLE and "
+            "weight=NUMBER as needed; each request goes to the server that will answer first. The file is "
+            "read again every 15 seconds",
+            parse=values.local_path,
+            metavar="FILE",
+            group=_JUDGE,
+            in_file=InFile('"judges.txt"', (str,), Path),
+            see="#several-servers",
+        ),
+    )
+    judge_extra_body: str | None = _setting(
+        None,
+        Setting(
+            f"further parameters of each request, such as '{_EXTRA_BODY_EXAMPLE}' of vLLM",
+            parse=extra_body,
+            metavar="JSON",
+            group=_JUDGE,
+            in_file=InFile("{ top_k = 1 }", (dict, str), _extra_body_in_file),
+        ),
+    )
+    judge_reasoning_effort: str | None = _setting(
+        None,
+        Setting(
+            "for reasoning models, such as low, medium or high",
+            parse=str,
+            metavar="E",
+            group=_JUDGE,
+            default_text="the model's",
+            in_file=InFile('"low"', (str,)),
+        ),
+    )
+    judge_temperature: float | None = _setting(
+        None,
+        Setting(
+            "how much replies vary, from 0 to 2",
+            parse=values.temperature,
+            metavar="T",
+            group=_JUDGE,
+            default_text="0, and none for reasoning models",
+            in_file=InFile("0.5", (int, float)),
+        ),
+    )
+    max_images: int | None = _setting(
+        None,
+        Setting(
+            "show the judge at most the first N images of a page; the result notes which were left out",
+            parse=values.image_count,
+            metavar="N",
+            group=_JUDGE,
+            default_text="as many as its server accepts",
+            flags={
+                "--no_screenshots": Flag(
+                    0, "show the judge no images, only the text of pages and PDFs: for models without vision"
+                )
+            },
+            in_file=InFile("1", (int,), values.count),
+        ),
+    )
+    judge_outage_wait: float = _setting(
+        120.0,
+        Setting(
+            "seconds to wait for a judge that becomes unreachable during the run",
+            parse=values.positive_seconds,
+            metavar="S",
+            group=_JUDGE,
+        ),
+    )
+    judgments: str | None = _setting(
+        None,
+        Setting(
+            "with --llm_provider replay: a judgments.sqlite3 or exported .jsonl file. Else "
+            "postgresql://HOST/DATABASE: judgments that several machines share",
+            parse=values.file_or_database,
+            metavar="FILE_OR_URL",
+            group=_JUDGE,
+            default_text="the agent's own under eval_results/",
+            see="cost-and-speed.md#several-machines",
+        ),
+    )
+
+    max_concurrent_tasks: int | None = _setting(
+        None,
+        Setting(
+            "at most N tasks at once",
+            parse=values.positive_int,
+            metavar="N",
+            group=_LIMITS,
+            default_text="as many as keep the judge requests busy, within a quarter of the memory; all with "
+            "--batch",
+            in_file=_COUNT_IN_FILE,
+        ),
+    )
+    max_concurrent_answers: int | None = _setting(
+        None,
+        Setting(
+            "at most N answers of one task at once",
+            parse=values.positive_int,
+            metavar="N",
+            group=_LIMITS,
+            default_text="as for tasks",
+            in_file=_COUNT_IN_FILE,
+        ),
+    )
+    max_webpage_retrieval: int = _setting(
+        10,
+        Setting(
+            "at most N page captures at once, over the whole run",
+            parse=values.positive_int,
+            metavar="N",
+            group=_LIMITS,
+            in_file=InFile("10", (int,)),
+        ),
+    )
+    max_llm_requests: int = _setting(
+        30,
+        Setting(
+            "at most N judge requests at once, over the whole run; not with --batch",
+            parse=values.positive_int,
+            metavar="N",
+            group=_LIMITS,
+            in_file=InFile("60", (int,)),
+        ),
+    )
+    sequential: bool = _flag(
+        "one verification after another, in the order of the scripts; the scores are the same",
+        group=_LIMITS,
+    )
+    page_memory: int = _setting(
+        256 * 1024**2,
+        Setting(
+            "memory for prepared pages, such as 512M or 2G; the least recently used are dropped, and "
+            "prepared again when a claim needs them",
+            parse=values.byte_count,
+            metavar="SIZE",
+            group=_LIMITS,
+            default_text="256M",
+        ),
+    )
+    answer_timeout: float | None = _setting(
+        3600.0,
+        Setting(
+            "seconds that a script may take for one answer; one that blocks everything else (an endless "
+            "loop, time.sleep) is stopped after half of that, at most 60",
+            parse=values.positive_seconds,
+            metavar="S",
+            group=_LIMITS,
+        ),
+    )
+
+    batch: bool = _flag(
+        "ask through the provider's batch endpoints (openai, azure_openai) at half the price; each "
+        "round of questions may take up to a day. May be interrupted: the same command continues. "
+        "--answer_timeout does not count the time in which batches are awaited",
+        group=_COSTS,
+    )
+    batch_poll: float | None = _setting(
+        None,
+        Setting(
+            "with --batch: seconds until a batch is first checked; later checks are up to 60 apart",
+            parse=values.positive_seconds,
+            metavar="S",
+            group=_COSTS,
+            default_text="5",
+        ),
+    )
+    estimate: bool = _flag(
+        "print how many answers, judge requests, tokens and dollars this command would take, and how "
+        "many cited pages are not cached; asks, runs and writes nothing, and needs no key",
+        group=_COSTS,
+    )
+    max_cost: float | None = _setting(
+        None,
+        Setting(
+            "stop asking when the run has cost this many dollars; what is done is kept, unfinished answers "
+            "have no result, and the same command continues with as much again",
+            parse=values.positive_dollars,
+            metavar="USD",
+            group=_COSTS,
+        ),
+    )
+
+    isolate: bool | None = _setting(
+        None,
+        Setting(
+            group=_SCRIPTS,
+            flags={
+                "--isolate": Flag(
+                    True,
+                    "run the script of each answer in a process of its own, with limits and without keys, so "
+                    "that its failure costs only its own answer (default, except with --batch, where all "
+                    "answers run at once and each process takes 15 MB, and on Windows, which cannot fork)",
+                ),
+                "--no_isolate": Flag(
+                    False,
+                    "run scripts in the process of the run, for debugging; their output then appears at once",
+                ),
+            },
+        ),
+    )
+    script_memory: int | None = _setting(
+        None,
+        Setting(
+            "memory of each isolated script; one that takes more is ended, and its answer has no result",
+            parse=values.byte_count,
+            metavar="SIZE",
+            group=_SCRIPTS,
+            default_text="1G, on Linux",
+        ),
+    )
+    as_of: datetime | Literal["answer"] | None = _setting(
+        None,
+        Setting(
+            "the date that isolated scripts see: 2025-03-14 (noon, and the clock stands still), with a time "
+            "such as 2025-03-14T09:30, or 'answer': 'created' in each answer's meta file, or else the time "
+            "of its file",
+            parse=as_of,
+            metavar="DATE",
+            group=_SCRIPTS,
+            default_text="the real date; replay: that of the result",
+        ),
+    )
+    script_env: tuple[str, ...] = _setting(
+        (),
+        Setting(
+            "pass an environment variable to isolated scripts, beside those that any program needs (PATH, "
+            "HOME, LANG and the like, but no proxy with a password); may be repeated",
+            parse=str,
+            metavar="NAME",
+            group=_SCRIPTS,
+            is_repeated=True,
+        ),
+    )
+
+    no_capture: bool = _flag(
+        "capture nothing: such a page counts as unavailable, and claims on it fail", group=_PAGES
+    )
+    headed: bool = _flag("capture in a browser with a window", group=_PAGES)
+    cdp_url: str | None = _setting(
+        None,
+        Setting(
+            "capture through your own running Chrome, logged in and past its captchas, such as "
+            "http://127.0.0.1:9222",
+            parse=values.browser_address,
+            metavar="URL",
+            group=_PAGES,
+        ),
+    )
+    proxy: str | None = _setting(
+        None,
+        Setting(
+            "for browser and downloads, such as http://USER:PASSWORD@proxy.example:3128",
+            parse=str,
+            metavar="URL",
+            group=_PAGES,
+            default_text="those of HTTP_PROXY and HTTPS_PROXY; NO_PROXY lists hosts to reach without",
+            is_secret=True,
+            see="pages.md#behind-a-companys-proxy",
+        ),
+    )
+    storage_state: Path | None = _setting(
+        None,
+        Setting(
+            "cookies and local storage of a login, as Playwright saves them, for all captured pages",
+            parse=values.local_path,
+            metavar="FILE",
+            group=_PAGES,
+        ),
+    )
+    allow_private_network: bool = _flag(
+        "also pages and downloads on private, loopback and link-local addresses, which are refused otherwise",
+        group=_PAGES,
+        in_file=InFile("true", (bool,)),
+    )
+
+    engine: str = _setting(
+        PLAIN,
+        Setting(
+            "ray: on all nodes of a Ray cluster (needs the extra 'ray'); limits of requests and captures at "
+            "once then hold on each node; plain: on this machine",
+            parse=values.one_of((PLAIN, RAY)),
+            metavar=f"{{{PLAIN},{RAY}}}",
+            group=_MACHINES,
+            see="scale.md#a-ray-cluster",
+        ),
+    )
+    ray_address: str | None = _setting(
+        None,
+        Setting(
+            "with --engine ray: the head of the cluster",
+            parse=str,
+            metavar="HOST:PORT",
+            group=_MACHINES,
+            default_text="RAY_ADDRESS, then a cluster that runs on this machine, then a new one of "
+            "this machine alone",
+        ),
+    )
+
+    barred: Path | None = _setting(
+        None,
+        Setting(
+            "hosts, addresses and titles that flag an answer which rests on them; a flag changes no score",
+            parse=values.local_path,
+            metavar="FILE",
+            default_text="the benchmark's own dataset, code, paper and leaderboard",
+            see="trust.md#barred-sources",
+        ),
+    )
+    no_barred: bool = _flag("flag no answer")
+    overwrite: bool = _flag("reuse neither results nor stored judgments: ask everything again")
+    dump_cache: bool = _flag("when a task is done, rewrite its cache index to list exactly the pages on disk")
+    strict: bool = _flag(
+        "no result for an answer whose script adds a leaf that it never judges, or gives add_* or initialize "
+        "a keyword that they do not know (default: a warning, as published scripts do both)"
+    )
+    self_debug: bool = _flag(
+        "print the log of each answer with the extracted values, for writing eval scripts"
+    )
+
+    # Beside the options: the file's prices by model, and which settings command line and file gave.
+    prices: Mapping[str, OwnPrice] = field(default_factory=dict)
+    given: frozenset[str] = frozenset()
+    from_file: frozenset[str] = frozenset()
+
+    @property
+    def is_replay(self) -> bool:
+        """Return whether stored judgments are replayed."""
+        return self.llm_provider == REPLAY
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether the judgments are in a database that several machines share."""
+        return self.judgments is not None and self.judgments.startswith(values.DATABASE_URLS)
+
+    @property
+    def captures_pages(self) -> bool:
+        """Return whether pages that are not cached are captured. A replay depends on stored pages alone."""
+        return not self.no_capture and not self.is_replay
+
+    @property
+    def model(self) -> str:
+        """Return the model that judges."""
+        return self.judge_model or DEFAULT_JUDGE_MODEL
+
+    @property
+    def names_a_judge(self) -> bool:
+        """Return whether command line or file names provider, model or server of the judge."""
+        return not (self.given | self.from_file).isdisjoint(JUDGE_NAMES)
+
+    @property
+    def names_a_pool(self) -> bool:
+        """Return whether the judge has several servers."""
+        return self.judge_pool is not None or len(self.judge_base_url) > 1
+
+    def judge_server(self) -> str | PoolSource | None:
+        """Return the base URL or the pool of the judge; ``None`` for the provider's own address.
+
+        Raises:
+            UsageError: the pool is none.
+        """
+        urls = self.judge_base_url
+        if not self.names_a_pool:
+            return urls[0] if urls else None
+        if self.judge_pool is not None and urls:
+            raise UsageError("--judge_pool lists the servers: leave --judge_base_url out")
+        if self.llm_provider != "openai":
+            raise UsageError(
+                "a judge pool has servers of the provider openai: leave --llm_provider "
+                f"{self.llm_provider} out"
+            )
+        source = PoolSource(self.judge_pool, urls, self.judge_model)
+        if source.model is None:
+            raise UsageError("which model does the judge pool serve? Name it with --judge_model")
+        return source
+
+    def with_pool_model(self) -> RunSettings:
+        """Return the settings with the model that the judge pool serves, where its file names it."""
+        server = None if self.is_replay else self.judge_server()
+        return replace(self, judge_model=server.model) if isinstance(server, PoolSource) else self
+
+    def check(self) -> None:
+        """Make sure that each setting has its effect.
+
+        A limit that holds of itself, as ``--max_cost`` does in a replay, is accepted.
+
+        Raises:
+            UsageError: says which option to leave out or to add.
+        """
+        for conflict in conflicts(self):
+            raise UsageError(conflict)
+
+    def check_capture(self) -> None:
+        """Make sure that each setting of machines and browser has its effect.
+
+        Raises:
+            UsageError: says which option to leave out or to add.
+        """
+        for conflict in (*_engine_conflicts(self), *_browser_conflicts(self)):
+            raise UsageError(conflict)
+
+
+def _declared(name: str, default: object, declared: Setting) -> Setting:
+    flags = {flag or f"--{name}": meaning for flag, meaning in declared.flags.items()}
+    return replace(declared, name=name, default=default, option=declared.option or f"--{name}", flags=flags)
+
+
+SETTINGS: Mapping[str, Setting] = {
+    each.name: _declared(each.name, each.default, each.metadata[_KEY])
+    for each in fields(RunSettings)
+    if _KEY in each.metadata
+}
+
+# Who judges, at which pace and cost, and how scripts run.
+JUDGING_SETTINGS = tuple(
+    name for name, setting in SETTINGS.items() if setting.group in (_JUDGE, _LIMITS, _COSTS, _SCRIPTS)
+)
+
+
+# Settings that contradict each other
+
+
+def conflicts(settings: RunSettings) -> Iterator[str]:
+    """Yield what contradicts what, each in one line with the option to leave out or to add."""
+    yield from _cluster_conflicts(settings)
+    yield from _judge_conflicts(settings)
+    yield from _batch_conflicts(settings)
+    yield from _capture_conflicts(settings)
+    yield from _script_conflicts(settings)
+    if settings.barred is not None and settings.no_barred:
+        yield "--no_barred flags no answer: leave --barred out"
+
+
+def _given(settings: RunSettings, *names: str) -> str:
+    return " and ".join(f"--{name}" for name in names if getattr(settings, name))
+
+
+def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
+    if settings.judgments is not None and not settings.is_replay and not settings.is_shared:
+        yield "--judgments FILE goes with --llm_provider replay; a judge shares postgresql://HOST/DATABASE"
+    if settings.is_shared and settings.is_replay:
+        yield "a replay reads a file: run `mind2web2 judgments import AGENT URL`, and leave --judgments out"
+    if settings.is_replay and settings.overwrite:
+        yield "--overwrite asks everything again, --llm_provider replay asks nothing: leave one of them out"
+    if settings.is_replay and settings.names_a_pool:
+        yield "a replay asks no server: leave the judge pool out"
+
+
+def _batch_conflicts(settings: RunSettings) -> Iterator[str]:
+    if not settings.batch:
+        if settings.batch_poll is not None:
+            yield "--batch_poll goes with --batch"
+        return
+    if settings.is_shared:
+        yield "--batch keeps its own record of requests: leave --judgments out"
+    if settings.names_a_pool:
+        yield "--batch asks the batch endpoints of one provider: leave the judge pool out"
+    if settings.llm_provider not in BATCH_PROVIDERS:
+        yield (
+            f"--batch goes with --llm_provider {' or '.join(BATCH_PROVIDERS)}, not {settings.llm_provider}: "
+            "evaluate without --batch"
+        )
+    if "max_llm_requests" in settings.given:
+        yield "--max_llm_requests does not limit a batch: leave it out with --batch"
+
+
+def _engine_conflicts(settings: RunSettings) -> Iterator[str]:
+    if settings.ray_address is not None and settings.engine != RAY:
+        yield "--ray_address goes with --engine ray"
+
+
+def _cluster_conflicts(settings: RunSettings) -> Iterator[str]:
+    yield from _engine_conflicts(settings)
+    if settings.engine != RAY:
+        return
+    if settings.is_replay:
+        yield "a replay asks no judge, and reads a file of this machine: leave --engine ray out"
+    if here := _given(settings, "batch", "self_debug", "headed", "cdp_url"):
+        yield f"{here} belongs to one machine: leave it out with --engine ray"
+    if settings.isolate is False:
+        yield "--no_isolate is for debugging on one machine: leave it out with --engine ray"
+    if not settings.is_shared:
+        yield "the nodes of a cluster share judgments: add --judgments postgresql://HOST/DATABASE"
+
+
+def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
+    given = _given(settings, "proxy", "storage_state")
+    if settings.cdp_url and given:
+        yield f"--cdp_url captures in your own Chrome, with its connections and logins: leave {given} out"
+    if settings.headed and settings.cdp_url:
+        yield "--cdp_url captures in your own Chrome, which has a window of its own: leave --headed out"
+
+
+def _capture_conflicts(settings: RunSettings) -> Iterator[str]:
+    browser = _given(settings, "headed", "cdp_url", "storage_state")
+    if browser and not settings.captures_pages:
+        cause = "--no_capture" if settings.no_capture else "--llm_provider replay"
+        yield f"{cause} captures nothing: leave {browser} out"
+    yield from _browser_conflicts(settings)
+
+
+def _script_conflicts(settings: RunSettings) -> Iterator[str]:
+    if isolated := _given(settings, "script_memory", "script_env", "as_of"):
+        if settings.isolate is False:
+            yield f"--no_isolate runs scripts in the process of the run: leave {isolated} out"
+        if settings.isolate is None and settings.batch:
+            yield (
+                "with --batch, scripts run in the process of the run: give --isolate, or leave "
+                f"{isolated} out"
+            )
+    for name in settings.script_env:
+        if name not in os.environ:
+            yield (
+                f"--script_env takes the name of a variable that is set, not {name!r}: set it, or leave "
+                "--script_env out"
+            )

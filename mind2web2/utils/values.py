@@ -1,0 +1,143 @@
+"""Values that people write as text, on the command line and in settings files.
+
+Each function returns the value, or raises ``ValueError`` with a sentence that repeats the text and says what
+is expected.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+from urllib.parse import urlsplit
+
+DATABASE_URLS = ("postgresql://", "postgres://")
+_MAX_PORT = 65_535
+_BYTES_A_UNIT = {"M": 1024**2, "G": 1024**3}
+
+
+def positive_int(text: str) -> int:
+    """Return a whole number of at least 1."""
+    return _whole(text, "a whole number of at least 1", least=1)
+
+
+def count(text: str) -> int:
+    """Return a whole number, 0 included."""
+    return _whole(text, "a whole number")
+
+
+def port_number(text: str) -> int:
+    """Return the number of a port, 0 for a free one."""
+    return _whole(text, f"a port from 0 (a free one) to {_MAX_PORT}", most=_MAX_PORT)
+
+
+def image_count(text: str) -> int:
+    """Return the number of images to show, at least one."""
+    if text == "0":
+        raise ValueError("to show no images, give --no_screenshots instead")
+    return positive_int(text)
+
+
+def _whole(text: str, kind: str, least: int = 0, most: float = math.inf) -> int:
+    if not text.isascii() or not text.isdecimal() or not least <= int(text) <= most:
+        raise ValueError(f"{text!r} is not {kind}")
+    return int(text)
+
+
+def positive_seconds(text: str) -> float:
+    """Return a positive number of seconds."""
+    return _amount(text, "a positive number of seconds", least=sys.float_info.min)
+
+
+def positive_dollars(text: str) -> float:
+    """Return a positive number of dollars."""
+    return _amount(text.removeprefix("$"), "a positive number of dollars", least=sys.float_info.min)
+
+
+def temperature(text: str) -> float:
+    """Return a sampling temperature."""
+    return _amount(text, "a temperature from 0 to 2", most=2)
+
+
+def share(text: str) -> float:
+    """Return a score, or a difference of scores."""
+    return _amount(text, "a score from 0 to 1", most=1)
+
+
+def _amount(text: str, kind: str, least: float = 0, most: float = sys.float_info.max) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not least <= value <= most:
+        raise ValueError(f"{text!r} is not {kind}")
+    return value
+
+
+def byte_count(text: str) -> int:
+    """Return an amount of memory in bytes, given as ``512M`` or ``1.5G``."""
+    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]+)?) ?([MG])(?:i?B)?", text.strip(), re.IGNORECASE)
+    size = round(float(found[1]) * _BYTES_A_UNIT[found[2].upper()]) if found else 0
+    if size < 1:
+        raise ValueError(f"{text!r} is not an amount of memory such as 512M or 2G")
+    return size
+
+
+def local_path(text: str) -> Path:
+    """Return the path of a file or folder on this machine; ``Path`` would make a folder of a URL's scheme."""
+    if "://" in text:
+        hint = ""
+        if text.startswith(DATABASE_URLS):
+            hint = "; `mind2web2 judgments import AGENT URL` copies the judgments of a database"
+        # The URL is not repeated: it may hold a password.
+        raise ValueError(f"takes a path on this machine, not a URL{hint}")
+    return Path(text)
+
+
+def root(text: str) -> Path | str:
+    """Return a folder, or the URL of a root in an object store as it is."""
+    return text if "://" in text else Path(text)
+
+
+def file_or_database(text: str) -> str:
+    """Return the path of a file with judgments, or the URL of a database."""
+    if "://" in text and not text.startswith(DATABASE_URLS):
+        raise ValueError("takes a file on this machine or postgresql://HOST/DATABASE")
+    return text
+
+
+def browser_address(text: str) -> str:
+    """Return the address of a running browser."""
+    return _address(text, ("http", "https", "ws", "wss"), "http://127.0.0.1:9222")
+
+
+def web_address(text: str) -> str:
+    """Return the address of a web server."""
+    return _address(text, ("http", "https"), "https://archive.example")
+
+
+def _address(text: str, schemes: tuple[str, ...], example: str) -> str:
+    try:
+        address = urlsplit(text)
+        is_address = address.scheme in schemes and bool(address.hostname) and address.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise ValueError(f"{text!r} is no address such as {example}")
+    return text
+
+
+def one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
+    """Return the function that accepts these words, and names the one that a misspelled word is near to."""
+
+    def chosen(text: str) -> str:
+        if text in choices:
+            return text
+        near = get_close_matches(text, choices, n=1)
+        cure = f"did you mean {near[0]}?" if near else f"choose from {', '.join(choices)}"
+        raise ValueError(f"invalid choice: {text!r}: {cure}")
+
+    return chosen

@@ -29,7 +29,7 @@ from mind2web2.runs.results import latest_results
 from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS, is_time_s
 from mind2web2.runs.shards import shard_caution
 from mind2web2.runs.summaries import agent_answers, stored_metrics
-from mind2web2.utils.files import is_leftover, read_regular_file, staged_file
+from mind2web2.utils.files import first_link, is_leftover, read_regular_file, staged_file
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 
@@ -152,7 +152,7 @@ def pack_submission(
         more: further fields of the manifest.
 
     Raises:
-        UsageError: a file cannot be read, or the archive cannot be written.
+        UsageError: a file is a link or cannot be read, or the archive cannot be written.
         JudgmentStoreError: the judgments cannot be read.
     """
     files: dict[str, dict[str, Any]] = {}
@@ -193,23 +193,38 @@ def _members(paths: PathConfig, agent_name: str, scratch: Path) -> Iterator[tupl
         for path in sorted((folder / agent_name).rglob("*")):
             parts = path.relative_to(folder / agent_name).parts
             is_internal = any(is_leftover(part) or part.startswith(".") for part in parts)
-            if path.is_file() and not is_internal and path.suffix != ".lock":
-                yield _name(root, folder / agent_name, path), path
+            if (path.is_file() or path.is_symlink()) and not is_internal and path.suffix != ".lock":
+                yield _name(root, folder / agent_name, path), _no_link(path, folder / agent_name)
     results = paths.eval_results_root / agent_name
     summary = results / "summary.json"
     for path in sorted([*([summary] if summary.is_file() else []), *results.glob("*/*.json")]):
-        yield _name("eval_results", results, path), path
+        yield _name("eval_results", results, path), _no_link(path, results)
     for task_id, answer_name, found in latest_results(paths.eval_results_root, agent_name):
-        yield _name("eval_results", results, found.path), found.path
+        yield _name("eval_results", results, found.path), _no_link(found.path, results)
         stem = answer_name.removesuffix(".md")
         copy = results / task_id / stem / f"{stem}.md"
         if copy.is_file():
-            yield _name("eval_results", results, copy), copy
+            yield _name("eval_results", results, copy), _no_link(copy, results)
     if (results / FILE_NAME).is_file():
         exported = scratch / "judgments.jsonl"
         with JudgmentStore(results / FILE_NAME) as store:
             export_judgments(store, exported)
         yield f"eval_results/{agent_name}/judgments.jsonl", exported
+
+
+def _no_link(path: Path, folder: Path) -> Path:
+    """Return the path of a file to pack.
+
+    Raises:
+        UsageError: it leads out of the folder, or may do so.
+    """
+    link = first_link(path, folder)
+    if link is not None:
+        raise UsageError(
+            f"{link} is a link, which might lead to a file that is not to be handed in: put the file "
+            "in its place, or delete it"
+        )
+    return path
 
 
 def _name(root: str, folder: Path, path: Path) -> str:

@@ -71,7 +71,12 @@ def read_judgments(path: Path) -> Iterator[Judgment]:
     """
     try:
         text = path.read_text(encoding="utf-8").rstrip("\n")
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{path} is no {EXPORT_SUFFIX} file: a file of judgments is one that "
+            "`mind2web2 judgments export` wrote"
+        ) from error
+    except OSError as error:
         raise UsageError(f"cannot read judgments from {path}: {error}") from error
     # Not splitlines(): a reply may hold other line separators of Unicode.
     for number, line in enumerate(text.split("\n") if text else (), start=1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 from email import message_from_bytes
 from email.message import Message
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -26,7 +28,7 @@ from mind2web2.pages.crawl import AgentCache, TaskCitations
 from mind2web2.pages.warc import Fault, FoundPage, warc_pages
 from mind2web2.urls.parts import clean_url, lookup_key, split_url
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.files import links_in, read_regular_file
 from mind2web2.utils.names import check_name
 
 MAX_FILE_BYTES = 100 * 1024**2
@@ -34,6 +36,8 @@ MAX_TEXT_CHARS = 4_000_000
 _MAX_PATH_CHARS = 1000
 _PAGES_AT_ONCE = 4
 _CONTENT_ID = "https://cid.invalid/"
+_CID_ADDRESS = re.compile(rb"cid:([^\s\"'()<>&\\]{1,500})")
+_MAX_PARTS = 20_000
 # Responses of these show no document in a browser.
 _WITHOUT_CONTENT = (204, 205, 304)
 _MAIN_TYPES = ("text/html", "application/xhtml+xml")
@@ -103,11 +107,17 @@ def import_folder(source: Path, cache: AgentCache, task_ids: Sequence[str] = ())
     """Store the pages of a folder in the layout of a cache, an agent's or a task's, with their records.
 
     Raises:
-        UsageError: it is no such folder, or a task's folder for several tasks.
+        UsageError: it is no such folder, has links in it, or is a task's folder for several tasks.
         CacheReadError: a page cannot be read.
         CacheWriteError: the cache cannot be written.
     """
     outcome = ImportOutcome()
+    # A link in a folder of another machine could lead to any file of this one.
+    links = links_in(source)
+    if links:
+        raise UsageError(
+            f"{links[0]} is a link, which an import does not follow: delete it, or copy the file"
+        )
     for task_id, folder in _task_folders(source, task_ids).items():
         pages = CacheFileSys(folder)
         urls = pages.get_all_urls()
@@ -150,11 +160,14 @@ def _faults(found: Found) -> list[Fault]:
     """Return the faults of a file, twice the same page included."""
     faults = []
     places: dict[str | None, str] = {}
-    for page in found():
-        if isinstance(page, Fault):
-            faults.append(page)
-        elif (first := places.setdefault(lookup_key(page.url), page.place)) != page.place:
-            faults.append(Fault(page.place, f"the same page as {first}: {page.url[:200]}"))
+    try:
+        for page in found():
+            if isinstance(page, Fault):
+                faults.append(page)
+            elif (first := places.setdefault(lookup_key(page.url), page.place)) != page.place:
+                faults.append(Fault(page.place, f"the same page as {first}: {page.url[:200]}"))
+    except OSError as error:
+        faults.append(Fault("the file", f"cannot be read: {error.strerror or error}"))
     if not places and not faults:
         faults.append(Fault("the file", "it holds no page"))
     return faults
@@ -335,6 +348,8 @@ def _json_page(place: str, line: _PageLine, folder: Path) -> FoundPage:
 def _screenshot(screenshot: str, folder: Path) -> bytes | None:
     if len(screenshot) <= _MAX_PATH_CHARS and not screenshot.startswith("data:"):
         file = folder / screenshot
+        if not file.resolve().is_relative_to(folder.resolve()):
+            raise ValueError(f"screenshot: {file} is outside of the folder of the imported file")
         if file.is_file():
             return screenshot_bytes(read_regular_file(file, MAX_FILE_BYTES))
         if file.suffix:
@@ -358,8 +373,15 @@ def _is_web_address(url: str) -> bool:
 
 
 def _mhtml_page(path: Path, url: str | None) -> Iterator[FoundPage | Fault]:
-    message = message_from_bytes(read_regular_file(path, MAX_FILE_BYTES))
-    parts = [part for part in message.walk() if not part.is_multipart()]
+    try:
+        message = message_from_bytes(read_regular_file(path, MAX_FILE_BYTES))
+        parts = [part for part in message.walk() if not part.is_multipart()]
+    except RecursionError:
+        yield Fault(path.name, "its parts are nested too deeply")
+        return
+    if len(parts) > _MAX_PARTS:
+        yield Fault(path.name, f"it has more than {_MAX_PARTS:,} parts")
+        return
     main = next((part for part in parts if part.get_content_type() in _MAIN_TYPES), None)
     if main is None:
         yield Fault(path.name, "it holds no page")
@@ -372,14 +394,15 @@ def _mhtml_page(path: Path, url: str | None) -> Iterator[FoundPage | Fault]:
         saved_at = parsedate_to_datetime(message["Date"]).astimezone(UTC).isoformat(timespec="seconds")
     except (TypeError, ValueError):
         saved_at = _file_time(path)
-    responses = _mhtml_responses(parts) | {url: _part_response(main, parts)}
+    content_ids = frozenset(filter(None, map(_content_id, parts)))
+    responses = _mhtml_responses(parts, content_ids) | {url: _part_response(main, content_ids)}
     yield FoundPage(path.name, url, stored=StoredByUrl(responses), fetched_at=saved_at)
 
 
-def _mhtml_responses(parts: Sequence[Message]) -> dict[str, StoredResponse]:
+def _mhtml_responses(parts: Sequence[Message], content_ids: frozenset[str]) -> dict[str, StoredResponse]:
     responses: dict[str, StoredResponse] = {}
     for part in parts:
-        response = _part_response(part, parts)
+        response = _part_response(part, content_ids)
         if part["Content-ID"]:
             responses[_cid_url(_content_id(part))] = response
         if part["Content-Location"]:
@@ -387,14 +410,18 @@ def _mhtml_responses(parts: Sequence[Message]) -> dict[str, StoredResponse]:
     return responses
 
 
-def _part_response(part: Message, parts: Sequence[Message]) -> StoredResponse:
+def _part_response(part: Message, content_ids: frozenset[str]) -> StoredResponse:
     body = part.get_payload(decode=True)
     content = body if isinstance(body, bytes) else b""
     if part.get_content_maintype() == "text":
-        # Browsers load no cid: addresses outside of MHTML files.
-        for content_id in filter(None, map(_content_id, parts)):
-            content = content.replace(f"cid:{content_id}".encode(), _cid_url(content_id).encode())
+        # Browsers load no cid: addresses outside of MHTML files. All at once: there may be thousands.
+        content = _CID_ADDRESS.sub(partial(_web_address_of, content_ids), content)
     return StoredResponse(content, {"content-type": part.get("Content-Type", "")})
+
+
+def _web_address_of(content_ids: frozenset[str], address: re.Match[bytes]) -> bytes:
+    content_id = address[1].decode(errors="replace")
+    return _cid_url(content_id).encode() if content_id in content_ids else address[0]
 
 
 def _content_id(part: Message) -> str:

@@ -6,7 +6,9 @@ import gzip
 import json
 import logging
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from gzip import BadGzipFile
@@ -24,6 +26,10 @@ from mind2web2.urls.parts import lookup_key
 log = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 100 * 1024**2
+# A packed file unpacks to no more than this and so many times its size; pages pack to a tenth, or to a third.
+_MAX_UNPACKED_BYTES = 256 * 1024**2
+_MAX_UNPACKED_RATIO = 20
+_MAX_READ_S = 600.0
 # As Browsertrix names a page's text and screenshot.
 _TEXT, _SCREENSHOT = "urn:text:", "urn:view:"
 _DROPPED_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
@@ -89,11 +95,14 @@ class WarcFile:
         self._path = path
         self._entries: dict[str, _Entry] = {}
         number = 0
+        ends_at = time.monotonic() + _MAX_READ_S
+        _check_unpacked_size(path, ends_at)
         try:
             with path.open("rb") as file:
                 records = ArchiveIterator(file)
                 for record in records:
                     number += 1
+                    _check_time(ends_at)
                     self._note(record, f"record {number}", records.get_record_offset())
             _check_end(path)
         except (ArchiveLoadFailed, EOFError, ValueError, ZlibError, BadGzipFile) as error:
@@ -180,16 +189,43 @@ def warc_pages(path: Path) -> Iterator[FoundPage | Fault]:
     yield from warc.pages()
 
 
+def _check_unpacked_size(path: Path, ends_at: float) -> None:
+    """Make sure that a packed file does not fill memory or disk.
+
+    Raises:
+        UsageError: it unpacks to too many bytes, or takes too long.
+    """
+    if not _is_packed(path):
+        return
+    most = _MAX_UNPACKED_BYTES + _MAX_UNPACKED_RATIO * path.stat().st_size
+    size = 0
+    # Damage is found, and its place named, when the records are read.
+    with suppress(EOFError, ZlibError, BadGzipFile), gzip.open(path) as content:
+        while chunk := content.read(1024**2):
+            size += len(chunk)
+            _check_time(ends_at)
+            if size > most:
+                raise UsageError(f"the file unpacks to more than {most // 1024**2:,} MB, which no pages do")
+
+
+def _check_time(ends_at: float) -> None:
+    if time.monotonic() > ends_at:
+        raise UsageError(f"the file cannot be read within {_MAX_READ_S:g} s: divide it")
+
+
+def _is_packed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
 def _check_end(path: Path) -> None:
     """Make sure that a file ends where a record does, as warcio takes one that is cut off for a whole one.
 
     Raises:
         EOFError: it ends earlier.
     """
-    with path.open("rb") as file:
-        is_compressed = file.read(2) == b"\x1f\x8b"
     end = b""
-    with gzip.open(path) if is_compressed else path.open("rb") as content:
+    with gzip.open(path) if _is_packed(path) else path.open("rb") as content:
         while chunk := content.read(1024**2):
             end = (end + chunk)[-4:]
     if not end.endswith((b"\r\n\r\n", b"\n\n")):

@@ -27,7 +27,15 @@ from mind2web2.runs.summaries import (
     unscored_in,
     write_task_summary,
 )
-from mind2web2.utils.files import is_leftover, read_regular_file, remove_leftovers, write_new, write_whole
+from mind2web2.utils.files import (
+    first_link,
+    is_leftover,
+    links_in,
+    read_regular_file,
+    remove_leftovers,
+    write_new,
+    write_whole,
+)
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.process_lock import ProcessLock
 
@@ -85,7 +93,7 @@ def _agents(source: Path, into: Path) -> list[str]:
         raise UsageError(f"{source} is the folder of one agent: name the one above it, {source.parent}")
     found = [
         folder.name
-        for folder in source.glob("[!.]*/")
+        for folder in _folders(source)
         if any(any(folder.glob(known)) for known in (SHARDS_NAME, f"*/{SUMMARY_NAME}", "*/*/results"))
     ]
     if not found:
@@ -111,7 +119,10 @@ def _merge_agent(places: _Places, report: MergeReport) -> None:
     # First: without its shards, a part that a killed merge leaves would look like a whole.
     _note_shards(into, dict.fromkeys(states, "started"))
     _merge_judgments(places, report)
-    for folder in sorted(source.glob("[!.]*/"), key=lambda folder: natural_key(folder.name)):
+    if links := links_in(source):
+        some = name_list([str(link) for link in links])
+        report.conflicts.append(f"{places.agent}: links are not followed, and left out: {some}")
+    for folder in sorted(_folders(source), key=lambda folder: natural_key(folder.name)):
         _merge_task(places, folder.name, report)
     merge_usage(source, into)
     _note_shards(into, states)
@@ -126,7 +137,7 @@ def _note_shards(into: Path, states: Mapping[str, str]) -> None:
 
 def _merge_judgments(places: _Places, report: MergeReport) -> None:
     source, into = (folder / STORE_NAME for folder in places.folders)
-    if not source.is_file():
+    if source.is_symlink() or not source.is_file():
         return
     with tempfile.TemporaryDirectory(prefix="mind2web2-") as scratch, JudgmentStore(into) as ours:
         # SQLite writes beside a store that it reads.
@@ -154,6 +165,8 @@ def _merge_task(places: _Places, task_id: str, report: MergeReport) -> None:
     agreed = []
     for answer in theirs:
         stem = answer.answer_name.removesuffix(".md")
+        if first_link(source / stem / "results", source) is not None:
+            continue
         if conflict := _merge_answer(source / stem, into / stem, places.agent, report):
             report.conflicts.append(f"{places.agent}/{task_id}/{stem}: {conflict}")
         is_same = _newest(source / stem) == _newest(into / stem)
@@ -190,6 +203,10 @@ def _merge_answer(source: Path, into: Path, agent: str, report: MergeReport) -> 
     return None
 
 
+def _folders(folder: Path) -> list[Path]:
+    return [path for path in folder.glob("[!.]*/") if not path.is_symlink()]
+
+
 def _in_order(folder: Path, newest: str | None) -> Iterator[Path]:
     """Yield the files of an answer: logs, earlier results, the text, and the newest result."""
     yield from _files(folder / "logs")
@@ -201,6 +218,8 @@ def _in_order(folder: Path, newest: str | None) -> Iterator[Path]:
 
 def _files(folder: Path) -> list[Path]:
     # A link in a folder of another machine could lead to any file of this one.
+    if folder.is_symlink():
+        return []
     found = (path for path in folder.glob("[!.]*") if path.is_file() and not path.is_symlink())
     return sorted(path for path in found if not is_leftover(path.name))
 

@@ -135,6 +135,24 @@ def read_regular_file(path: Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
         return file.read()
 
 
+def first_link(path: Path, folder: Path) -> Path | None:
+    """Return the first symbolic link between a folder, which may be one itself, and a path in it."""
+    at = folder
+    for part in path.relative_to(folder).parts:
+        at = at / part
+        if at.is_symlink():
+            return at
+    return None
+
+
+def links_in(folder: Path) -> list[Path]:
+    """Return the symbolic links in a folder and the folders in it, sorted; none is followed."""
+    found = []
+    for at, folders, files in os.walk(folder):
+        found += [path for name in (*folders, *files) if (path := Path(at) / name).is_symlink()]
+    return sorted(found)
+
+
 def text_sha256(text: str) -> str:
     """Return the hex digest over UTF-8."""
     return hashlib.sha256(text.encode()).hexdigest()

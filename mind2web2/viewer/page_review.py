@@ -153,7 +153,7 @@ class PageReview:
         with tempfile.TemporaryDirectory(prefix="mind2web2-upload-") as folder:
             path = Path(folder) / "upload.mhtml"
             await asyncio.to_thread(path.write_bytes, content)
-            found = next(iter(reader_of(path, key.url)()))
+            found = await asyncio.to_thread(lambda: next(iter(reader_of(path, key.url)())))
         if isinstance(found, Fault) or found.stored is None:
             raise UsageError(f"not an MHTML file of a page: {found}")
         async with self._browser() as browser:

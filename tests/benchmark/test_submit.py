@@ -78,6 +78,21 @@ def test_pages_in_a_bucket_are_not_packed():
     assert "submit packs folders: copy s3://bucket/pages to a disk" in run.stderr
 
 
+@pytest.mark.parametrize(
+    "place", ["answers/bot/lake/notes.txt", "cache/bot/lake/page.txt", "answers/bot/lake/more"]
+)
+def test_no_link_is_packed(project, place):
+    """It could lead to any file of this machine; the error names it."""
+    (project.root / "private").mkdir()
+    (project.root / "private" / "key.txt").write_text("secret")
+    path = project.root / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(project.root / "private" / ("key.txt" if path.suffix else ""))
+    run = call(main, "submit", AGENT, "--task_list", "tasks.csv")
+    assert (run.returncode, (project.root / "bot.zip").exists()) == (2, False)
+    assert f"{place} is a link" in run.stderr
+
+
 def test_a_missing_task_is_an_error(project):
     """As the leaderboard needs all of them."""
     (project.root / "tasks.csv").write_text("task_id\nlake\nmill\nriver\n")

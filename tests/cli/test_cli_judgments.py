@@ -48,6 +48,19 @@ def test_a_damaged_file_is_not_imported_in_part(part):
 
 
 @pytest.mark.usefixtures("part")
+def test_a_store_is_no_file_to_import(tmp_path):
+    """The error says which files are taken."""
+    with JudgmentStore(tmp_path / FILE_NAME):
+        pass
+    run = call(main, "judgments", "import", "bot", FILE_NAME)
+    assert (run.returncode, run.stderr) == (
+        2,
+        f"mind2web2: {FILE_NAME} is no .jsonl file: a file of judgments is one that "
+        "`mind2web2 judgments export` wrote\n",
+    )
+
+
+@pytest.mark.usefixtures("part")
 @pytest.mark.parametrize(
     ("words", "message"),
     [

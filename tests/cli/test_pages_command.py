@@ -4,6 +4,7 @@ import base64
 import gzip
 import io
 import json
+import time
 from email.message import EmailMessage
 
 import pytest
@@ -16,6 +17,7 @@ from warcio.warcwriter import WARCWriter
 
 from mind2web2.cli import main
 from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.importing import reader_of
 
 SITE = "https://ottermoss.example"
 TEXT = "The weir of Ottermoss was built of oak in the year 1911, and has stood since."
@@ -210,6 +212,68 @@ def test_a_cache_folder(project, tmp_path):
     )
     (tmp_path / "empty").mkdir()
     assert "is no cache folder" in pages("import", "bot", tmp_path / "empty").stderr
+
+
+def test_no_link_of_a_cache_folder_is_followed(project, tmp_path):
+    """It could lead to any file of this machine; nothing is stored."""
+    (tmp_path / "secret").write_text("the key of this machine, which is longer than a notice")
+    old = CacheFileSys(tmp_path / "old" / "lake")
+    old.put_web(f"{SITE}/weir", TEXT, None)
+    (page,) = (tmp_path / "old" / "lake").rglob("*.txt")
+    page.unlink()
+    page.symlink_to(tmp_path / "secret")
+    run = pages("import", "bot", tmp_path / "old")
+    assert (run.returncode, run.stderr.count("\n"), project.get_all_urls()) == (2, 1, [])
+    assert "is a link, which an import does not follow" in run.stderr
+
+
+@pytest.mark.parametrize("screenshot", ["../private.png", "{root}/private.png", "linked.png"])
+def test_a_screenshot_lies_in_the_folder_of_its_file(project, tmp_path, screenshot):
+    """One from somewhere else is an error, however its path leads there."""
+    (tmp_path / "private.png").write_bytes(picture("png"))
+    folder = tmp_path / "handed-in"
+    folder.mkdir()
+    (folder / "linked.png").symlink_to(tmp_path / "private.png")
+    line = {"url": f"{SITE}/weir", "text": TEXT, "screenshot": screenshot.format(root=tmp_path)}
+    run = pages("import", "bot", json_lines(folder, line))
+    assert (run.returncode, project.get_all_urls()) == (2, [])
+    assert "is outside of the folder of the imported file" in run.stderr
+
+
+def test_an_mhtml_file_of_thousands_of_parts_is_read_at_once(tmp_path):
+    """Each part's address is found in one pass, not in one for each other part."""
+    html = "".join(f"<img src='cid:part-{n}@x'>" for n in range(6000))
+    parts = "".join(f"\n--b\nContent-Type: text/html\nContent-ID: <part-{n}@x>\n\n{html}" for n in range(60))
+    parts += "".join(f"\n--b\nContent-Type: text/css\nContent-ID: <part-{n}@x>\n\na" for n in range(60, 6000))
+    head = f"MIME-Version: 1.0\nSnapshot-Content-Location: {SITE}/weir\n"
+    head += "Content-Type: multipart/related;boundary=b\n"
+    path = tmp_path / "many.mhtml"
+    path.write_text(f"{head}{parts}\n--b--\n")
+    started = time.process_time()
+    (page,) = reader_of(path, None)()
+    assert time.process_time() - started < 20
+    assert b"'https://cid.invalid/part-5999%40x'" in page.stored.get(f"{SITE}/weir").body
+
+
+@pytest.mark.usefixtures("project")
+def test_an_mhtml_file_nested_without_end_is_one_line(tmp_path):
+    """Not a traceback."""
+    nested = "".join(f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for n in range(3000))
+    (tmp_path / "deep.mhtml").write_text(f"MIME-Version: 1.0\n{nested}")
+    run = pages("import", "bot", tmp_path / "deep.mhtml", "--url", f"{SITE}/weir")
+    assert run.returncode == 2
+    assert "deep.mhtml: its parts are nested too deeply" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.usefixtures("project")
+def test_a_warc_file_that_unpacks_to_gigabytes_is_not_read(tmp_path, monkeypatch):
+    """It is given up as soon as it is larger than any pages are."""
+    monkeypatch.setattr("mind2web2.pages.warc._MAX_UNPACKED_BYTES", 1024**2)
+    with gzip.open(tmp_path / "bomb.warc.gz", "wb") as file:
+        file.write(bytes(8 * 1024**2))
+    run = pages("import", "bot", tmp_path / "bomb.warc.gz")
+    assert (run.returncode, "the file unpacks to more than 1 MB" in run.stderr) == (2, True)
 
 
 def test_nothing_to_import_or_export(project, tmp_path):

@@ -215,6 +215,34 @@ def test_a_killed_merge_continues(machines):
     assert len(stored("all")) == len(set(stored("all"))) == len(stored("w/eval_results"))
 
 
+LINKED = {
+    "a file": "dam/answer_1/logs/notes.txt",
+    "a folder of logs": "dam/answer_1/logs",
+    "an answer": "dam/answer_4",
+    "a task": "pond",
+}
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_no_link_of_a_machine_is_followed(machines, name):
+    """It could lead to any file of this machine; what is left out is named."""
+    private = machines / "private"
+    shutil.copytree(machines / "w/eval_results/bot/dam/answer_2", private / "answer_2")
+    (private / "notes.txt").write_text("the key of this machine")
+    link = machines / "w/eval_results/bot" / LINKED[name]
+    if link.is_dir():
+        shutil.rmtree(link)
+    link.parent.mkdir(parents=True, exist_ok=True)
+    target = {"a file": private / "notes.txt", "an answer": private / "answer_2"}
+    link.symlink_to(target.get(name, private))
+    run = merge("w")
+    assert (
+        f"links are not followed, and left out: w/eval_results/bot/{LINKED[name]}" in run.stdout + run.stderr
+    )
+    assert not [path for path in Path("all").rglob("*") if path.name == "notes.txt"]
+    assert not (Path("all/bot") / LINKED[name]).exists() or name == "a folder of logs"
+
+
 def test_a_damaged_store_of_a_machine_is_named(machines):
     """By its own path, with the remedy of a store: no other file can be given."""
     (machines / "2" / "eval_results" / "bot" / FILE_NAME).write_bytes(b"damaged" * 1000)

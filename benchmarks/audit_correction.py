@@ -1,127 +1,365 @@
-"""Coverage of the audit's corrected score by simulations with known truth, beside the judge's own score."""
+"""Corrected scores, by labels and by a strong judge, in simulations with known truth: bias and coverage."""
 
 from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean, stdev
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 from measuring import title
 
-from mind2web2.runs.score_matrix import ScoredAnswer
-from mind2web2.statistics.paired import Estimate
-from mind2web2.viewer.audit import Label, corrected_score, judged_leaves, sample
-from mind2web2.viewer.catalog import AnswerKey
+from mind2web2.rubric.verdicts import Outcome, skip_reason
+from mind2web2.runs.audited import AuditedAnswer, JudgedLeaf, judge_quality, sample
+from mind2web2.runs.corrected import behind_wrong_gates, corrected_score
+from mind2web2.runs.labels import LeafName, Verdicts
+from mind2web2.runs.reader import WrittenNode
+from mind2web2.statistics.correction import CorrectedMean
+from mind2web2.statistics.sampled_answers import JudgedTwice, corrected_by_answers, sampling_order
+from mind2web2.statistics.uncertainty import Interval
 
 SIMULATIONS = 400
-ANSWERS = 480
-RUNS = 3
-LEAVES = 8
-LABELS = 600
-# The judge's errors on true and on false claims.
-WRONG_FAILURES, WRONG_PASSES = 0.05, 0.2
-# Of an answer whose leaves pass with a chance that is uniform between 0 and 1: the mean of its square.
-TRUE_SCORE = 1 / 3
+_NOISE = 1e-9
+_PASSED, _FAILED, _SKIPPED = Outcome(1.0, "passed"), Outcome(0.0, "failed"), Outcome(0.0, "skipped")
 
 
 @dataclass(frozen=True)
-class _Result:
-    content: Mapping[str, Any]
+class Design:
+    """A benchmark, a judge and an audit.
+
+    Args:
+        quality: the share of true leaves of each task; ``None`` draws it uniformly.
+        wrong_failures: the judge's errors on true claims, and ``wrong_passes`` on false ones.
+        gate_failures: its wrong failures of gates, in place of ``wrong_failures``.
+        skips: leaves behind a gate that fails are skipped.
+        is_clustered: all errors are in a fifth of the tasks, five times as frequent.
+        labels: the size of the sample.
+        given: labels until the auditor stops; ``None`` for all.
+        seeds: of the sample, one an auditor; their labels count together.
+        undecidable: shares of the wrong and of the right verdicts that the auditor cannot decide.
+    """
+
+    name: str
+    tasks: int = 130
+    runs: int = 3
+    leaves: int = 8
+    quality: float | None = None
+    wrong_failures: float = 0.05
+    wrong_passes: float = 0.2
+    gate_failures: float | None = None
+    skips: bool = False
+    is_clustered: bool = False
+    labels: int = 200
+    given: int | None = None
+    seeds: tuple[int, ...] = (0,)
+    undecidable: tuple[float, float] = (0.0, 0.0)
 
 
-class _Results:
-    """An agent's results in memory, as ``Catalog`` gives them."""
+AUDITS = (
+    Design("130 x 1", runs=1),
+    Design("130 x 3"),
+    Design("160 x 3, 600 labels", tasks=160, labels=600),
+    Design("errors in a fifth of the tasks", is_clustered=True),
+    Design("errors in a fifth of 40 tasks", tasks=40, is_clustered=True),
+    Design("gates fail wrongly, none skipped", gate_failures=0.15, wrong_failures=0.0, wrong_passes=0.0),
+    Design("the same, skipped", gate_failures=0.15, wrong_failures=0.0, wrong_passes=0.0, skips=True),
+    Design("all errors, skipped", gate_failures=0.15, skips=True),
+    Design("24 leaves, 1,500 labels", leaves=24, runs=1, labels=1500),
+    Design("24 leaves, all labelled", leaves=24, runs=1, tasks=30, labels=10**6),
+    Design("judge errs 1%, 60 labels", wrong_failures=0.01, wrong_passes=0.01, labels=60),
+    Design("judge errs 3 and 10%, 60 labels", wrong_failures=0.03, wrong_passes=0.1, labels=60),
+    Design("12 labels", labels=12),
+    Design("stopped at 100 of 200", given=100),
+    Design("stopped at 200 of 600", labels=600, given=200),
+    Design("stopped at 260 of all", labels=10**6, given=260),
+    Design("30 tasks, stopped at 60 of 200", tasks=30, runs=1, given=60),
+    Design("two auditors, two seeds, 100 each", labels=100, seeds=(0, 1)),
+    Design("good agent, 30% passed wrongly", runs=1, quality=0.8, wrong_failures=0.0, wrong_passes=0.3),
+    Design("judge biased by .2", wrong_failures=0.0, wrong_passes=0.4),
+    Design("20 x 3", tasks=20),
+    Design("20 x 3, all errors skipped", tasks=20, gate_failures=0.15, skips=True),
+    Design("wrong verdicts undecidable, 30%", undecidable=(0.3, 0.05)),
+)
 
-    def __init__(self, results: Mapping[AnswerKey, Mapping[str, Any]]) -> None:
-        self._results = results
 
-    def answers(self, _agent: str) -> list[ScoredAnswer]:
-        """Return the answers with their scores."""
-        return [
-            ScoredAnswer(key.task, f"{key.answer}.md", content["final_score"])
-            for key, content in self._results.items()
-        ]
+@dataclass(frozen=True)
+class Found:
+    """One simulated audit.
 
-    def result(self, key: AnswerKey) -> _Result:
-        """Return an answer's result."""
-        return _Result(self._results[key])
+    Args:
+        truth: the score of these answers, without errors.
+        population: the score over all tasks of the kind.
+        has_agreement: whether the interval of the agreement holds it; ``None`` where there is none.
+    """
+
+    raw: float
+    estimate: float
+    is_shown: bool
+    these: Interval | None
+    large: Interval | None
+    truth: float
+    population: float
+    alone: float | None = None
+    extremes: tuple[float, float] | None = None
+    has_agreement: bool | None = None
 
 
-def leaf(number: int, passed: bool) -> dict[str, Any]:
-    """Return a leaf as two votes decided it; the first one is critical."""
-    votes = [{"trial": trial, "supported": passed, "reasoning": ""} for trial in (1, 2)]
-    status = "passed" if passed else "failed"
-    fields = {"id": f"leaf_{number}", "desc": "", "critical": number == 0, "strategy": "parallel"}
-    evidence = {"decided_by": "judge", "claim": "c", "num_trials": 3, "votes": votes}
-    return fields | {"score": float(passed), "status": status, "children": [], "evidence": evidence}
+class _World:
+    """Answers with true and judged leaves; the first leaf is a gate, and the score the mean of the others."""
+
+    def __init__(self, design: Design, seed: int) -> None:
+        self.draws = random.Random(seed)
+        self.truth: dict[LeafName, bool] = {}
+        self.answers: list[AuditedAnswer] = []
+        self.true_scores: list[float] = []
+        for task in range(design.tasks):
+            quality = self.draws.random() if design.quality is None else design.quality
+            factor = 1.0
+            if design.is_clustered:
+                factor = 5.0 if self.draws.random() < 0.2 else 0.0
+            for run in range(design.runs):
+                self._add(design, f"task_{task}", f"answer_{run + 1}", quality, factor)
+
+    def _add(self, design: Design, task: str, answer: str, quality: float, factor: float) -> None:
+        real = [self.draws.random() < quality for _ in range(design.leaves)]
+        judged = []
+        for place, own in enumerate(real):
+            rate = design.wrong_failures if own else design.wrong_passes
+            if own and place == 0 and design.gate_failures is not None:
+                rate = design.gate_failures
+            judged.append(own != (self.draws.random() < factor * rate))
+        names = [LeafName(task, answer, f"leaf_{place}") for place in range(design.leaves)]
+        self.truth |= dict(zip(names, real, strict=True))
+        self.true_scores.append(_score(real))
+        is_skipped = design.skips and not judged[0]
+        nodes, leaves = [], []
+        for place, (name, passed) in enumerate(zip(names, judged, strict=True)):
+            skipped = is_skipped and place > 0
+            outcome = _SKIPPED if skipped else _PASSED if passed else _FAILED
+            fields = {}
+            if skipped:
+                reason = skip_reason("leaf_0", "failed")
+                fields = {"evidence": {"decided_by": "prerequisite", "reason": reason}}
+            nodes.append(WrittenNode(name.leaf, place == 0, "parallel", outcome, fields=fields))
+            leaves.append(JudgedLeaf(name, passed and not skipped, False, place == 0, skipped, ""))
+        root = WrittenNode("root", False, "parallel", _FAILED, nodes)
+        self.answers.append(
+            AuditedAnswer(
+                task,
+                answer,
+                0.0 if is_skipped else _score(judged),
+                root,
+                tuple(leaf for leaf in leaves if not leaf.is_skipped),
+                tuple(leaf for leaf in leaves if leaf.is_skipped),
+            )
+        )
+
+    def labels(self, design: Design) -> Verdicts:
+        """Return the auditors' labels of their samples, and of the leaves behind gates that they pass."""
+        judged = [leaf for answer in self.answers for leaf in answer.leaves]
+        passes: dict[LeafName, float] = {}
+        undecidable = set()
+        for seed in design.seeds:
+            for leaf in sample(judged, design.labels, seed=self.draws.randrange(10**9) + seed)[
+                : design.given
+            ]:
+                is_wrong = leaf.passed is not self.truth[leaf.name]
+                if self.draws.random() < design.undecidable[0 if is_wrong else 1]:
+                    undecidable.add(leaf.name)
+                else:
+                    passes[leaf.name] = float(self.truth[leaf.name])
+        found = Verdicts(passes, frozenset(undecidable))
+        for answer in self.answers if design.skips else ():
+            for name in behind_wrong_gates(answer, found):
+                passes[name] = float(self.truth[name])
+        return found
 
 
-def score(verdicts: Sequence[bool]) -> float:
-    """Return the score of an answer by its leaves."""
+def _score(verdicts: Sequence[bool]) -> float:
     return fmean(verdicts[1:]) if verdicts[0] else 0.0
 
 
-def simulated(seed: int) -> tuple[bool, bool, float, float]:
-    """Return whether both intervals cover the truth, and the errors of both scores."""
-    draws = random.Random(seed)
-    results, truth = {}, {}
-    quality = 0.0
-    for number in range(ANSWERS):
-        key = AnswerKey("bot", f"task_{number // RUNS}", f"answer_{number % RUNS + 1}")
-        # Runs of a task are alike: it is as difficult for each.
-        quality = quality if number % RUNS else draws.random()
-        real = [draws.random() < quality for _ in range(LEAVES)]
-        judged = [own != (draws.random() < (WRONG_FAILURES if own else WRONG_PASSES)) for own in real]
-        tree = {"id": "root", "desc": "", "critical": False, "strategy": "parallel", "score": score(judged)}
-        children = [leaf(place, passed) for place, passed in enumerate(judged)]
-        tree |= {"status": "partial", "children": children}
-        results[key] = {"final_score": score(judged), "eval_breakdown": [{"verification_tree": tree}]}
-        truth |= {(key, f"leaf_{place}"): own for place, own in enumerate(real)}
-    # Any: it has of a catalog what the audit reads.
-    catalog: Any = _Results(results)
-    leaves = judged_leaves(catalog, "bot")
-    labels = {
-        drawn.name: Label(
-            agent="bot",
-            task=drawn.place.task,
-            answer=drawn.place.answer,
-            leaf=drawn.leaf,
-            label="y" if truth[drawn.name] else "n",
-            seen_sha256=drawn.seen_sha256,
-            weight=drawn.weight,
-            created="",
-        )
-        for drawn in sample(leaves, LABELS, seed)
-    }
-    found = corrected_score(catalog, "bot", leaves, labels)
-    if found is None or found.corrected.value is None:
-        raise ValueError("every answer has a score and labels")
-    scores = [answer.score or 0.0 for answer in catalog.answers("bot")]
-    raw = Estimate.around(found.raw, stdev(scores) / ANSWERS**0.5, (0.0, 1.0))
-    return (
-        _covers(found.corrected),
-        _covers(raw),
-        found.corrected.value - TRUE_SCORE,
-        found.raw - TRUE_SCORE,
+def audited(design: Design, seed: int) -> Found | None:
+    """Return one audit, ``None`` where its labels are too few for any statement."""
+    world = _World(design, seed)
+    labels = world.labels(design)
+    found = corrected_score(world.answers, labels)
+    if found is None or not found.mean.is_enough:
+        return None
+    quality = design.quality
+    return Found(
+        raw=found.mean.raw,
+        estimate=found.mean.estimate,
+        is_shown=found.value is not None,
+        these=found.these_tasks,
+        large=found.tasks_at_large,
+        truth=fmean(world.true_scores),
+        population=1 / 3 if quality is None else quality**2,
+        extremes=found.if_undecidable,
     )
 
 
-def _covers(found: Estimate) -> bool:
-    return found.low is not None and found.high is not None and found.low <= TRUE_SCORE <= found.high
+@dataclass(frozen=True)
+class Rejudged:
+    """A run by a cheap judge, and a share of its answers by a strong one."""
+
+    name: str
+    share: float
+    tasks: int = 130
+    runs: int = 3
+    wrong: tuple[float, float] = (0.05, 0.05)
+    strong_wrong: float = 0.01
+    is_clustered: bool = False
+    until: float | None = None
+
+
+SAMPLES = (
+    *(Rejudged(f"130 x 3, {share:.0%}", share) for share in (0.1, 0.25, 0.5)),
+    *(Rejudged(f"130 x 1, {share:.0%}", share, runs=1) for share in (0.1, 0.25, 0.5)),
+    Rejudged("20 x 3, 10%", 0.1, tasks=20),
+    Rejudged("20 x 3, 30%", 0.3, tasks=20),
+    Rejudged("20 x 1, 50%", 0.5, tasks=20, runs=1),
+    Rejudged("60 x 1, 20%, judge of no use", 0.2, tasks=60, runs=1, wrong=(0.5, 0.5)),
+    Rejudged("130 x 3, 10%, judge of no use", 0.1, wrong=(0.5, 0.5)),
+    Rejudged("130 x 3, 25%, biased by .2", 0.25, wrong=(0.05, 0.5)),
+    Rejudged("40 x 3, 10%, biased by .2", 0.1, tasks=40, wrong=(0.05, 0.5)),
+    Rejudged("130 x 3, 10%, errors in a fifth", 0.1, wrong=(0.05, 0.2), is_clustered=True),
+    Rejudged("130 x 3, 25%, errors in a fifth", 0.25, wrong=(0.05, 0.2), is_clustered=True),
+    Rejudged("130 x 3, judge errs 1%, 10%", 0.1, wrong=(0.01, 0.01)),
+    Rejudged("130 x 3, stopped at +-.03", 1.0, until=0.03),
+    Rejudged("130 x 3, stopped at +-.02", 1.0, until=0.02),
+    Rejudged("130 x 3, biased by .2, until +-.04", 1.0, wrong=(0.05, 0.5), until=0.04),
+    Rejudged("40 x 1, stopped at +-.05", 1.0, tasks=40, runs=1, until=0.05),
+)
+
+
+def rejudged(design: Rejudged, seed: int) -> Found | None:
+    """Return one sample of answers by a strong judge, whose verdicts on all of them are the truth here."""
+    own = Design("", tasks=design.tasks, runs=design.runs, is_clustered=design.is_clustered)
+    own = replace(own, wrong_failures=design.wrong[0], wrong_passes=design.wrong[1])
+    world = _World(own, seed)
+    exact = []
+    for answer in world.answers:
+        true = [world.truth[leaf.name] for leaf in answer.leaves]
+        exact.append(_score([one != (world.draws.random() < design.strong_wrong) for one in true]))
+    order = sampling_order([(answer.task, answer.answer) for answer in world.answers], seed)
+    places = {(answer.task, answer.answer): number for number, answer in enumerate(world.answers)}
+    found = None
+    for size in _sizes(design, len(order)):
+        drawn = {places[name] for name in order[:size]}
+        found = [
+            JudgedTwice(answer.task, answer.score, exact[number] if number in drawn else None)
+            for number, answer in enumerate(world.answers)
+        ]
+        mean, _ = corrected_by_answers(found)
+        if design.until is not None and mean.is_within(design.until):
+            break
+    if found is None or not mean.is_enough:
+        return None
+    labels_alone = corrected_by_answers([replace(one, cheap=0.5) for one in found])[0]
+    return _found(mean, fmean(exact), labels_alone.above)
+
+
+def _sizes(design: Rejudged, total: int) -> Sequence[int]:
+    return [round(design.share * total)] if design.until is None else range(30, total + 1, 10)
+
+
+def _found(mean: CorrectedMean, truth: float, alone: float) -> Found:
+    value = mean.estimate
+    return Found(
+        mean.raw, value, True, mean.these_tasks, mean.tasks_at_large, truth, _STRONG_POPULATION, alone
+    )
+
+
+# The strong judge errs by 1% of each kind: the mean of its scores over all tasks of the kind, by 10^6 draws.
+_STRONG_POPULATION = 0.3300
+
+
+def _covers(interval: Interval | None, truth: float) -> bool:
+    return interval is not None and interval.low - _NOISE <= truth <= interval.high + _NOISE
+
+
+def _half(interval: Interval | None) -> float:
+    return 0.0 if interval is None else (interval.high - interval.low) / 2
+
+
+def report(name: str, simulate: Callable[[int], Found | None]) -> None:
+    """Simulate a design and print a line."""
+    every = [simulate(seed) for seed in range(SIMULATIONS)]
+    found = [one for one in every if one is not None]
+    if not found:
+        sys.stdout.write(f"  {name:36} no statement\n")
+        return
+    error = fmean((one.estimate - one.truth) ** 2 for one in found) ** 0.5
+    raw_error = fmean((one.raw - one.truth) ** 2 for one in found) ** 0.5
+    words = [
+        f"{name:36} judge {fmean(one.raw - one.truth for one in found):+.3f}",
+        f"corrected {fmean(one.estimate - one.truth for one in found):+.4f}",
+        f"error {raw_error:.3f} -> {error:.3f}",
+        f"these tasks {fmean(_covers(one.these, one.truth) for one in found):.1%}",
+        f"at large {fmean(_covers(one.large, one.population) for one in found):.1%}",
+        f"+-{fmean(_half(one.these) for one in found):.3f}",
+    ]
+    widths = [one.alone for one in found if one.alone]
+    if widths:
+        words.append(f"of the sample alone {fmean(_half(one.these) for one in found) / fmean(widths):.0%}")
+    else:
+        words.append(f"value shown {fmean(one.is_shown for one in found):.0%}")
+    if len(found) < len(every):
+        words.append(f"none in {1 - len(found) / len(every):.0%}")
+    if any(one.extremes for one in found):
+        holds = fmean(
+            one.extremes[0] - _half(one.these) <= one.truth <= one.extremes[1] + _half(one.these)
+            for one in found
+            if one.extremes
+        )
+        words.append(f"with both extremes {holds:.1%}")
+    sys.stdout.write("  " + ", ".join(words) + "\n")
+    sys.stdout.flush()
+
+
+def agreement(design: Design) -> None:
+    """Print how often the intervals of agreement and error rates hold them."""
+    asked = {"agreement": 0, "wrong_passes": 0, "wrong_failures": 0}
+    # What the judge does on average.
+    pooled = _rates([_World(design, seed) for seed in range(10_000, 10_100)])
+    for seed in range(SIMULATIONS):
+        world = _World(design, seed)
+        figures = judge_quality(world.answers, world.labels(design)).figures
+        for name in asked:
+            own = getattr(figures, name)
+            asked[name] += own.low is None or own.low - _NOISE <= pooled[name] <= own.high + _NOISE
+    listed = ", ".join(f"{name.replace('_', ' ')} {hits / SIMULATIONS:.1%}" for name, hits in asked.items())
+    sys.stdout.write(f"  {design.name:36} {listed}\n")
+
+
+def _rates(worlds: Sequence[_World]) -> dict[str, float]:
+    pairs = [
+        (leaf.passed, world.truth[leaf.name])
+        for world in worlds
+        for answer in world.answers
+        for leaf in answer.leaves
+    ]
+    return {
+        "agreement": fmean(one == other for one, other in pairs),
+        "wrong_passes": fmean(not other for one, other in pairs if one),
+        "wrong_failures": fmean(other for one, other in pairs if not one),
+    }
 
 
 def main() -> None:
     """Simulate and print."""
-    title(f"{SIMULATIONS} audits with {LABELS} labels of {ANSWERS} answers with {LEAVES} leaves")
-    covered, raw_covered, errors, raw_errors = zip(*map(simulated, range(SIMULATIONS)), strict=True)
-    for name, hits, own in (("corrected", covered, errors), ("raw", raw_covered, raw_errors)):
-        sys.stdout.write(
-            f"  {name} score: truth covered {fmean(hits):.0%}, bias {fmean(own):+.4f} "
-            f"(root mean square error {fmean(error**2 for error in own) ** 0.5:.4f})\n"
-        )
+    title(f"{SIMULATIONS} audits by people a design: 8 leaves, 200 labels, errors of 5 and 20% unless said")
+    for design in AUDITS:
+        report(design.name, lambda seed, design=design: audited(design, seed))  # type: ignore[misc]
+    title(f"{SIMULATIONS} samples of answers by a strong judge that errs by 1%")
+    for design in SAMPLES:
+        report(design.name, lambda seed, design=design: rejudged(design, seed))  # type: ignore[misc]
+    title("Intervals of agreement and error rates at 40 tasks")
+    for runs, is_clustered in ((1, False), (3, False), (3, True)):
+        name = f"40 x {runs}{', errors in a fifth' if is_clustered else ''}"
+        agreement(Design(name, tasks=40, runs=runs, is_clustered=is_clustered))
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ def command_modules() -> tuple[ModuleType, ...]:
     """
     from mind2web2.cli import benchmark, pages, rubric, serve
     from mind2web2.cli.results import (
+        audit,
         check_judge,
         metrics,
         rejudge,
@@ -57,7 +58,7 @@ def command_modules() -> tuple[ModuleType, ...]:
         view,
     )
 
-    looking = (show, view, metrics, rejudge, verify_results, transfer)
+    looking = (show, view, audit, metrics, rejudge, verify_results, transfer)
     return (benchmark, rubric, pages, check_judge, evaluate, serve, *looking)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -15,7 +15,8 @@ from mind2web2.runs.reader import leaf_facts, leaves_of, pages_not_had
 from mind2web2.runs.results import latest_results
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.runs.summaries import agent_answers
-from mind2web2.statistics.paired import Pair, cohen_kappa, gwet_ac1
+from mind2web2.statistics.agreement import CELLS, agreement, coefficient
+from mind2web2.statistics.paired import cohen_kappa, gwet_ac1
 from mind2web2.statistics.uncertainty import Limits, Statistic, bootstrap_intervals, nested_variance, sums_of
 from mind2web2.utils.json_fields import mapping
 
@@ -30,8 +31,6 @@ CAUSES: Mapping[Cause, str] = {
 }
 _EXAMPLES_OF_CAUSE = 3
 _EXAMPLES = 5
-# Verdicts of two judges on a leaf, in the order of the counts of a task.
-_CELLS = [(True, True), (True, False), (False, True), (False, False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +182,7 @@ def judge_agreement(first: Judging, second: Judging) -> dict[str, Any]:
     for place in places:
         verdicts = first.leaves[place].passed, second.leaves[place].passed
         cells[verdicts] += 1
-        rows.setdefault(place[0], [0.0] * 4)[_CELLS.index(verdicts)] += 1
+        rows.setdefault(place[0], [0.0] * 4)[CELLS.index(verdicts)] += 1
         if verdicts[0] != verdicts[1]:
             examples.append("/".join((place[0], place[1].removesuffix(".md"), place[2])))
     one, other = first.scores(), second.scores()
@@ -192,25 +191,12 @@ def judge_agreement(first: Judging, second: Judging) -> dict[str, Any]:
         "leaves": len(places),
         "only_first": cells[True, False],
         "only_second": cells[False, True],
-        "agreement": _figure(rows, lambda sums: (sums[0] + sums[3]) / sum(sums), (0.0, 1.0)),
-        "kappa": _figure(rows, _coefficient(cohen_kappa)),
-        "ac1": _figure(rows, _coefficient(gwet_ac1)),
+        "agreement": _figure(rows, agreement, (0.0, 1.0)),
+        "kappa": _figure(rows, coefficient(cohen_kappa)),
+        "ac1": _figure(rows, coefficient(gwet_ac1)),
         "means": [fmean(own[place] for place in shared) for own in (one, other)] if shared else None,
         "examples": examples[:_EXAMPLES],
     }
-
-
-def _coefficient(measure: Callable[[Sequence[Pair]], Any]) -> Statistic:
-    def statistic(sums: Sequence[float]) -> float:
-        # Two of each, as a single pair has no coefficient.
-        pairs = [Pair(*cell, weight=count) for cell, count in zip(_CELLS, sums, strict=True) if count] * 2
-        value = measure(pairs).value
-        if value is None:
-            # A judge has one verdict for all: no agreement beyond chance, unless there is no disagreement.
-            return float(not sums[1] + sums[2])
-        return float(value)
-
-    return statistic
 
 
 def _decided_in_all(judgings: Sequence[Leaves]) -> list[tuple[str, str, str]]:

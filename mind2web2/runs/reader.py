@@ -449,8 +449,9 @@ def score_bounds(result: Mapping[str, Any]) -> dict[str, float] | None:
     weak = {id(leaf) for leaf in leaves if _is_weak(leaf)}
     if not weak:
         return {"low": score, "high": score, "weak_leaves": 0, "unknown_leaves": 0}
-    unknown = _unblocked(leaves, weak)
-    failed = _blocked(root, leaves, weak)
+    unknown = unblocked(leaves, weak)
+    blocking = weak | {id(leaf) for leaf in leaves if leaf.verdict.blocks}
+    failed = blocked(root, leaves, blocking)
     low = aggregate(root, dict.fromkeys(failed, _FAILED))[id(root)].score
     high = aggregate(root, dict.fromkeys(weak | unknown, _PASSED))[id(root)].score
     return {"low": low, "high": high, "weak_leaves": len(weak), "unknown_leaves": len(unknown)}
@@ -460,8 +461,8 @@ def _is_weak(leaf: WrittenNode) -> bool:
     return _evidence(leaf.fields).get("decided_by") in JUDGED and leaf_facts(leaf.fields).is_weak
 
 
-def _unblocked(leaves: Sequence[WrittenNode], weak: set[int]) -> set[int]:
-    """Return the skipped leaves that are judged if all weak leaves pass."""
+def unblocked(leaves: Sequence[WrittenNode], weak: set[int]) -> set[int]:
+    """Return the skipped leaves that are judged if all these leaves pass, by ``id(leaf)``."""
     counts = Counter(leaf.id for leaf in leaves)
     by_id = {leaf.id: leaf for leaf in leaves if counts[leaf.id] == 1}
     passes: dict[int, bool] = {}
@@ -482,9 +483,9 @@ def _is_skipped(leaf: WrittenNode) -> bool:
     return leaf.verdict.status == "skipped" and _evidence(leaf.fields).get("decided_by") == "prerequisite"
 
 
-def _blocked(root: WrittenNode, leaves: Sequence[WrittenNode], weak: set[int]) -> set[int]:
-    """Return the leaves that fail if all weak leaves fail, those included that are then skipped."""
-    failed = weak | {id(leaf) for leaf in leaves if leaf.verdict.blocks}
+def blocked(root: WrittenNode, leaves: Sequence[WrittenNode], failing_leaves: Iterable[int]) -> set[int]:
+    """Return the leaves that fail, by ``id(leaf)``, with those that are then skipped by name."""
+    failed = set(failing_leaves)
     named = {id(leaf): _evidence(leaf.fields).get("prerequisites") or () for leaf in leaves}
     if not any(named.values()):
         # Other prerequisites are the gates and sequences that aggregation applies itself.
@@ -496,14 +497,14 @@ def _blocked(root: WrittenNode, leaves: Sequence[WrittenNode], weak: set[int]) -
     while is_changed:
         failing = _with_failed_leaf(root, failed)
         skipped = _behind(root, failing)
-        blocked = {
+        found = {
             id(leaf)
             for leaf in leaves
             if id(leaf) in skipped
             or any(id(node) in failing for name in named[id(leaf)] for node in by_id.get(str(name), ()))
         }
-        is_changed = not blocked <= failed
-        failed |= blocked
+        is_changed = not found <= failed
+        failed |= found
     return failed
 
 

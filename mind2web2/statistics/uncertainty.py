@@ -103,6 +103,14 @@ def student_quantile(probability: float, degrees_of_freedom: int) -> float:
     return z + sum(term / math.pow(degrees_of_freedom, power) for power, term in enumerate(terms, start=1))
 
 
+def wilson(rate: float, items: float, level: float = LEVEL) -> tuple[float, float]:
+    """Return the score interval (Wilson 1927) of a share that so many items show."""
+    z = _NORMAL.inv_cdf((1 + level) / 2)
+    center = (rate + z**2 / (2 * items)) / (1 + z**2 / items)
+    spread = z / (1 + z**2 / items) * math.sqrt(rate * (1 - rate) / items + z**2 / (4 * items**2))
+    return max(0.0, center - spread), min(1.0, center + spread)
+
+
 def _interval(
     rows: Sequence[Row], statistic: Statistic, limits: Limits, level: float, drawn: Sequence[Sequence[float]]
 ) -> Interval | None:

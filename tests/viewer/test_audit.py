@@ -1,4 +1,4 @@
-"""The human audit: from the sample through the browser to the corrected score."""
+"""An auditor's session: from the sample through the browser to the command's figures."""
 
 import json
 import re
@@ -9,15 +9,9 @@ from viewer.conftest import served
 from viewer.made_results import Results, leaf, result
 
 from mind2web2.cli import main
-from mind2web2.viewer.audit import (
-    AuditSession,
-    AuditSettings,
-    LabelFile,
-    corrected_score,
-    judge_quality,
-    judged_leaves,
-    sample,
-)
+from mind2web2.errors import UsageError
+from mind2web2.runs.labels import LabelFile
+from mind2web2.viewer.audit import AuditSession, AuditSettings, NewLabel
 from mind2web2.viewer.catalog import Catalog
 
 AGENT = "bot"
@@ -40,92 +34,56 @@ def catalog_of(results):
     return Catalog(results.paths, [AGENT])
 
 
-def label_all(results, leaves, verdict, auditor="ann"):
-    """Label leaves, each with what a function of it returns."""
-    file = LabelFile(results.paths.project_root / "audits", AGENT, auditor)
-    for each in leaves:
-        file.append(each, verdict(each), "", 1.0)
-    return file.labels()
+def session_of(results, **more):
+    """Return the session of ann, with all leaves in the sample."""
+    settings = AuditSettings(results.paths.project_root / "audits", AGENT, "ann", size=500, seed=1, **more)
+    return AuditSession(catalog_of(results), settings)
 
 
-def test_sample_is_the_same_for_one_seed_and_has_all_strata(results):
-    """Its weights add up to all leaves."""
-    leaves = judged_leaves(catalog_of(results), AGENT)
-    assert len(leaves) == 96
-    one, other = sample(leaves, 30, seed=1), sample(leaves, 30, seed=2)
-    assert one == sample(leaves, 30, seed=1)
-    assert one != other
-    assert len(one) == len({found.name for found in one}) == 30
-    assert {found.supported for found in one} == {True, False}
-    assert len({found.place.task for found in one}) == 8
-    assert sum(found.weight for found in one) == pytest.approx(96)
-    assert len(sample(leaves, 500, seed=1)) == 96
-
-
-def test_labels_correct_the_score(results):
-    """A judge that fails a third of the leaves wrongly: the corrected score is 1, whatever the raw one."""
-    catalog = catalog_of(results)
-    leaves = judged_leaves(catalog, AGENT)
-    labels = label_all(results, leaves, lambda _: "y")
-    found = corrected_score(catalog, AGENT, leaves, labels)
-    assert found.raw == pytest.approx(4 / 6)
-    assert found.corrected.value == pytest.approx(1)
-    quality = judge_quality(leaves, labels)
-    assert quality.agreement.value == pytest.approx(4 / 6)
-    assert quality.wrong_failures.value == 1
-    assert quality.wrong_passes.value == 0
-
-
-def test_labels_of_one_answer_count_together(results):
-    """Two critical leaves that failed wrongly hold an answer at 0: either alone would change nothing."""
-    leaves = [leaf(f"leaf-{n}", f"Fact {n}.", passed=n > 1) | {"critical": n < 2} for n in range(6)]
-    content = result(AGENT, "answer_1", leaves) | {"final_score": 0.0}
+def test_leaves_behind_a_gate_that_fails_wrongly_come_to_the_sample(results):
+    """The judge skipped them, and the corrected score depends on them."""
+    gate = leaf("gate", "The lake exists.", passed=False) | {"critical": True}
+    behind = leaf("behind", "It is deep.", passed=False) | {"status": "skipped"}
+    reason = "not judged, because 'gate' failed"
+    behind["evidence"] = {"decided_by": "prerequisite", "claim": "It is deep.", "reason": reason}
+    content = result(AGENT, "answer_1", [gate, behind]) | {"final_score": 0.0}
     results.add(content, "task-0", stamp="20261103_100000")
-    catalog = catalog_of(results)
-    judged = [found for found in judged_leaves(catalog, AGENT) if found.place.task == "task-0"]
-    own = [found for found in judged if found.place.answer == "answer_1"]
-    labels = label_all(results, judged, lambda found: "y" if found in own else "n")
-    found = corrected_score(catalog, AGENT, judged, labels)
-    # One answer is right in all, the other in nothing.
-    assert found.answers == 2
-    assert found.corrected.value == pytest.approx(0.5, abs=0.35)
-    alone = corrected_score(catalog, AGENT, own, {name: labels[name] for name in [one.name for one in own]})
-    assert alone.answers == 1
+    session = session_of(results)
+    before = len(session.state()["labels"])
+    names = [session.item(number)["claim"] for number in range(before)]
+    at = names.index("The lake exists.")
+    assert "It is deep." not in names
+    revealed = session.label(NewLabel(number=at, label="y"))
+    assert (revealed["supported"], revealed["leaves"]) == (False, before + 1)
+    item = session.item(before)
+    assert (item["claim"], item["is_skipped"], item["pages"]) == ("It is deep.", True, [])
+    assert session.label(NewLabel(number=before, label="n"))["is_skipped"]
+    # The next session has it as well, with its label.
+    assert session_of(results).state()["labels"][-1] == "n"
 
 
-def test_labels_of_a_sample_estimate_the_same_score(results):
-    """Within the interval, which holds the truth."""
-    catalog = catalog_of(results)
-    leaves = judged_leaves(catalog, AGENT)
-    labels = label_all(results, sample(leaves, 12, seed=3), lambda _: "y")
-    found = corrected_score(catalog, AGENT, leaves, labels)
-    assert found.answers < 16
-    assert found.corrected.value > found.raw + 0.15
-    assert found.corrected.low <= 1 == found.corrected.high
-
-
-def test_labels_survive_a_crash_and_stale_ones_do_not_count(results):
-    """A line that was cut short is left out; a leaf that was judged on another claim needs a new label."""
-    catalog = catalog_of(results)
-    leaves = judged_leaves(catalog, AGENT)
-    label_all(results, leaves[:3], lambda _: "y")
+def test_second_pass_shows_disagreements_with_the_judges_reasons(results):
+    """Its labels are kept apart from the blind ones."""
+    session = session_of(results)
+    wrong = next(number for number in range(96) if "Fact 0" in session.item(number)["claim"])
+    right = next(number for number in range(96) if "Fact 3" in session.item(number)["claim"])
+    for number in (wrong, right):
+        session.label(NewLabel(number=number, label="y", note="line 4"))
+    second = session_of(results, is_second=True)
+    assert second.state() | {"labels": [None], "is_second": True} == second.state()
+    item = second.item(0)
+    assert item["blind"] == {"label": "y", "note": "line 4"}
+    assert not item["judge"]["supported"]
+    second.label(NewLabel(number=0, label="n"))
     file = LabelFile(results.paths.project_root / "audits", AGENT, "ann")
-    with file.path.open("ab") as stream:
-        stream.write(b'{"agent": "bot", "ta')
-    file.append(leaves[3], "u", "hard to say", 2.0)
-    labels = file.labels()
-    assert [labels[found.name].label for found in leaves[:4]] == ["y", "y", "y", "u"]
-    changed = [leaf(f"leaf-{n}", f"Another fact {n}.") for n in range(6)]
-    results.add(result(AGENT, "answer_1", changed), "task-0", stamp="20261102_100000")
-    quality = judge_quality(judged_leaves(catalog_of(results), AGENT), labels)
-    assert (quality.labels, quality.undecidable, quality.stale) == (0, 0, 4)
+    assert [label.label for label in file.blind().values()] == ["y", "y"]
+    assert [label.label for label in file.second().values()] == ["n"]
 
 
-def test_first_label_of_a_leaf_counts(results):
-    """It was given blind; the second one after the judge's verdict was shown."""
-    leaves = judged_leaves(catalog_of(results), AGENT)[:1]
-    label_all(results, leaves, lambda _: "n")
-    assert label_all(results, leaves, lambda _: "y")[leaves[0].name].label == "n"
+def test_second_pass_needs_a_disagreement(results):
+    """Without one there is nothing to look at again."""
+    with pytest.raises(UsageError, match="no blind label of ann differs"):
+        session_of(results, is_second=True)
 
 
 async def test_auditor_labels_blind_and_then_sees_the_verdict(page, results, capsys):
@@ -152,7 +110,7 @@ async def test_auditor_labels_blind_and_then_sees_the_verdict(page, results, cap
             await expect(page.locator(".revealed")).to_be_visible()
             await page.keyboard.press("Enter")
         await expect(page.locator(".progress")).to_contain_text("6 of 6")
-    assert len(LabelFile(folder / "audits", AGENT, "ann").labels()) == 6
+    assert len(LabelFile(folder / "audits", AGENT, "ann").blind()) == 6
     session = AuditSession(catalog, settings)
     assert None not in session.state()["labels"]
     assert "supported" not in json.dumps(session.item(0))

@@ -12,28 +12,32 @@ export function Audit() {
   const { data, error } = useData("audit", {});
   // The labels given since the state was loaded, by the number of the leaf.
   const [added, setAdded] = useState(/** @type {Record<number, string>} */ ({}));
+  const [total, setTotal] = useState(0);
   const [chosen, setChosen] = useState(/** @type {number | null} */ (null));
   if (!data) return html`<${Waiting} error=${error} />`;
-  const labels = data.labels.map((/** @type {string | null} */ label, /** @type {number} */ number) => added[number] || label);
+  // Leaves behind a gate that the auditor passes come to the sample.
+  const known = [...data.labels, ...Array(Math.max(0, total - data.labels.length)).fill(null)];
+  const labels = known.map((/** @type {string | null} */ label, /** @type {number} */ number) => added[number] || label);
   const done = labels.filter(Boolean).length;
   const at = chosen ?? Math.max(0, data.labels.indexOf(null));
-  /** @param {string} label */
-  const labelled = (label) => {
+  /** @param {string} label @param {number} leaves */
+  const labelled = (label, leaves) => {
+    setTotal(leaves);
     forget();
     setChosen(at);
     setAdded({ ...added, [at]: label });
   };
   return html`
-    <h1>Audit of <bdi>${data.agent}</bdi></h1>
+    <h1>Audit of <bdi>${data.agent}</bdi>${data.is_second ? ": disagreements" : ""}</h1>
     <p class="hint progress" role="status">
       ${done} of ${labels.length} leaves labelled by ${data.auditor}
       <progress max=${labels.length} value=${done} aria-label="leaves labelled"></progress>
     </p>
     ${
       done === labels.length &&
-      html`<p class="notice">All leaves of the sample have a label. The figures: <code>mind2web2 audit ${data.agent}</code></p>`
+      html`<p class="notice">All leaves have a label. The figures: <code>mind2web2 audit ${data.agent}</code></p>`
     }
-    <${Leaf} key=${at} number=${at} given=${data.labels[at]} labelled=${labelled} go=${setChosen} last=${labels.length - 1} />
+    <${Leaf} key=${at} number=${at} given=${known[at]} labelled=${labelled} go=${setChosen} last=${labels.length - 1} />
   `;
 }
 
@@ -56,7 +60,7 @@ function Leaf({ number, given, labelled, go, last }) {
       (found) => {
         setVerdict({ ...found, label });
         setProblem("");
-        labelled(label);
+        labelled(label, found.leaves);
       },
       (failure) => setProblem(String(failure.message || failure)),
     );
@@ -78,6 +82,7 @@ function Leaf({ number, given, labelled, go, last }) {
         <h2>Claim</h2>
         <blockquote class="claim">${data.claim}</blockquote>
         ${data.instruction && html`<p class="hint pre">${data.instruction}</p>`}
+        ${data.is_skipped && html`<p class="hint">The judge was not asked: it failed a claim before this one, which you support.</p>`}
         <p>${data.pages.length ? "Do the pages support this claim? One that supports it is enough." : "Is this claim correct?"}</p>
         <p class="labels">
           ${Object.entries(LABELS).map(
@@ -86,6 +91,8 @@ function Leaf({ number, given, labelled, go, last }) {
           )}
         </p>
         <label>Note<textarea rows="2" maxlength="2000" value=${note} onInput=${(/** @type {any} */ event) => setNote(event.target.value)}></textarea></label>
+        ${data.blind && html`<p class="hint">Your blind label: ${LABELS[/** @type {keyof LABELS} */ (data.blind.label)]}. ${data.blind.note}</p>`}
+        ${data.judge && !verdict && html`<${Verdict} verdict=${{ ...data.judge, label: data.blind.label }} />`}
         ${problem && html`<p class="notice error" role="alert">${problem}</p>`}
         ${verdict && html`<${Verdict} verdict=${verdict} />`}
         <p>
@@ -104,6 +111,7 @@ function Leaf({ number, given, labelled, go, last }) {
 
 /** @param {{verdict: any}} props */
 function Verdict({ verdict }) {
+  if (verdict.is_skipped) return html`<p class="notice revealed" role="status">The judge skipped this claim.</p>`;
   const agrees = verdict.label !== "u" && verdict.supported === (verdict.label === "y");
   const votes = [
     ...(verdict.evidence.votes || []),
@@ -114,7 +122,10 @@ function Verdict({ verdict }) {
       The judge decided: <strong>${verdict.supported ? "supported" : "not supported"}</strong>.
       ${verdict.label === "u" ? "" : agrees ? " You agree." : " You disagree."}
     </p>
-    ${votes.map((vote) => html`<p class="why">${vote.supported ? "✓" : "✗"} ${vote.declined || vote.reasoning}</p>`)}
+    ${votes.map(
+      (vote) => html`<p class="why">${vote.supported ? "✓" : "✗"} ${vote.declined || vote.reasoning}</p>
+        ${vote.quote && html`<blockquote>${vote.quote.text}</blockquote>`}`,
+    )}
   </div>`;
 }
 

@@ -1,0 +1,153 @@
+"""A judge's mean score as better verdicts on a part of the answers correct it, and its two intervals; pure.
+
+The interval of *these tasks* holds the score that better verdicts on all the same answers would give. That of
+*tasks at large* holds the score over all tasks of the kind, so that it adds the choice of the tasks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean, variance
+
+from mind2web2.statistics.uncertainty import (
+    LEVEL,
+    MIN_TASKS,
+    Interval,
+    bootstrap_intervals,
+    student_quantile,
+)
+
+Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedMean:
+    """A mean over tasks by the judge, and as labels correct it.
+
+    Args:
+        by_task: values with the corrected mean as their mean, to first order each task's share of it.
+        below: how far the score that all labels would give may lie below the value, at ``LEVEL``.
+        above: likewise above.
+        standard_error: of the value, as an estimate of that score.
+        labels: how many count.
+        population: what they are a sample of.
+        labelled_tasks: the number of tasks with labels.
+    """
+
+    raw_by_task: Mapping[str, float]
+    by_task: Mapping[str, float]
+    below: float
+    above: float
+    standard_error: float
+    labels: int
+    population: int
+    labelled_tasks: int
+
+    @property
+    def raw(self) -> float:
+        """Return the mean by the judge."""
+        return fmean(self.raw_by_task.values())
+
+    @property
+    def raw_at_large(self) -> Interval | None:
+        """Return the interval of the judge's mean over all tasks of the kind, without the judge's errors."""
+        rows = [(value, 1.0) for value in self.raw_by_task.values()]
+        (found,) = bootstrap_intervals(rows, [(lambda sums: sums[0] / sums[1], (0.0, 1.0))])
+        return found
+
+    @property
+    def estimate(self) -> float:
+        """Return the corrected mean, whether or not it is better than the raw one."""
+        return min(1.0, max(0.0, fmean(self.by_task.values())))
+
+    @property
+    def is_enough(self) -> bool:
+        """Tell whether there are labels of enough tasks for any statement."""
+        return self.labelled_tasks >= MIN_TASKS or self.labels == self.population
+
+    @property
+    def value(self) -> float | None:
+        """Return the corrected mean; ``None`` where labels do not show that it is better than the raw one.
+
+        The raw mean has a bias and the corrected one a standard error: the labels show that the bias is the
+        greater one if the correction's square is more than twice the squared error.
+        """
+        is_better = (self.estimate - self.raw) ** 2 >= 2 * self.standard_error**2
+        return self.estimate if self.is_enough and is_better else None
+
+    @property
+    def these_tasks(self) -> Interval | None:
+        """Return the interval of the score that labels of all verdicts on these answers would give."""
+        return self._interval(self.below, self.above) if self.is_enough else None
+
+    @property
+    def tasks_at_large(self) -> Interval | None:
+        """Return the interval of that score over all tasks of the kind."""
+        if not self.is_enough or len(self.by_task) < MIN_TASKS:
+            return None
+        reach = (self.below, self.above)
+        return self._interval(*_with_choice_of_tasks([*self.by_task.values()], reach, self.standard_error))
+
+    def _interval(self, below: float, above: float) -> Interval:
+        return Interval(max(0.0, self.estimate - below), min(1.0, self.estimate + above))
+
+    def is_within(self, reach: float) -> bool:
+        """Tell whether the interval of these tasks reaches no farther than ``reach`` to either side."""
+        # What the error is estimated with varies itself: a lucky estimate must not end a sample.
+        unlucky = 1 + 1 / math.sqrt(2 * self.labelled_tasks)
+        return self.is_enough and max(self.below, self.above) * unlucky <= reach
+
+    def more_wanted(self, reach: float) -> int:
+        """Return how many more labels bring the interval of these tasks to plus or minus ``reach``."""
+        reached = (self.below + self.above) / 2
+        share_left = 1 - self.labels / self.population
+        if reached <= reach or not self.labels or not share_left:
+            return 0
+        # The squared error is in proportion to 1 / labels - 1 / population.
+        wanted = (1 / self.labels - 1 / self.population) * (reach / reached) ** 2 + 1 / self.population
+        return math.ceil(1 / wanted) - self.labels
+
+
+def _with_choice_of_tasks(
+    by_task: Sequence[float], reach: tuple[float, float], standard_error: float
+) -> tuple[float, float]:
+    """Return how far the interval of tasks at large reaches below and above, given that of these tasks."""
+    tasks = len(by_task)
+    squared = student_quantile((1 + LEVEL) / 2, tasks - 1) ** 2 * variance(by_task) / tasks
+    # The spread of the tasks has the error of the labels already, but for errors that no label shows.
+    seen = (Z * standard_error) ** 2
+    below, above = (math.sqrt(squared + max(0.0, side**2 - seen)) for side in reach)
+    return below, above
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedDifference:
+    """The difference of two corrected means over the same tasks: the second minus the first."""
+
+    raw: float
+    value: float
+    these_tasks: Interval | None
+    tasks_at_large: Interval | None
+
+
+def corrected_difference(first: CorrectedMean, second: CorrectedMean) -> CorrectedDifference:
+    """Return the difference over the same tasks, with tasks at large paired.
+
+    Raises:
+        ValueError: the tasks differ.
+    """
+    if first.by_task.keys() != second.by_task.keys():
+        raise ValueError("the tasks differ")
+    by_task = [second.by_task[task] - value for task, value in first.by_task.items()]
+    value = fmean(by_task)
+    is_enough = first.is_enough and second.is_enough
+    below, above = math.hypot(second.below, first.above), math.hypot(second.above, first.below)
+    these = Interval(max(-1.0, value - below), min(1.0, value + above)) if is_enough else None
+    large = None
+    if is_enough and len(by_task) >= MIN_TASKS:
+        error = math.hypot(first.standard_error, second.standard_error)
+        less, more = _with_choice_of_tasks(by_task, (below, above), error)
+        large = Interval(max(-1.0, value - less), min(1.0, value + more))
+    return CorrectedDifference(second.raw - first.raw, value, these, large)

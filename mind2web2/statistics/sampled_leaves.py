@@ -1,0 +1,187 @@
+"""A judge's mean score, corrected by labels of single leaves; pure.
+
+The leaves are divided into strata by the judge's verdict, and the labelled ones of a stratum are a simple
+random sample of it, whatever number of labels was given. A wrong verdict counts by one over its chance to
+have a label (Horvitz and Thompson 1952). What several wrong verdicts of one answer change beyond their parts
+counts by one over the chance of the whole set. Verdicts are strata, so that the judge has its best weight:
+within a stratum its verdict is a constant, and explains no more.
+
+The interval combines the score intervals of the strata's error rates (Wilson 1927) by the square root of
+their summed squares (Zou and Donner 2008). So it is open to errors of which no label shows one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+
+from mind2web2.statistics.correction import CorrectedMean, Z
+from mind2web2.statistics.uncertainty import wilson
+
+StratumName = Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledLeaf:
+    """A leaf with a label.
+
+    Args:
+        name: the leaf's identity.
+        effect: the change of the task's mean score if the verdict is wrong: at most 0 for a leaf that passed,
+            at least 0 for one that did not.
+        change: the change by the label alone; 0 where the verdict is right.
+    """
+
+    name: Hashable
+    task: str
+    stratum: StratumName
+    effect: float
+    change: float
+
+
+@dataclass(frozen=True, slots=True)
+class JointChange:
+    """What several wrong verdicts of one answer change together, beyond what their parts change.
+
+    Args:
+        answer: the answer's identity.
+        leaves: names of labelled leaves; none for a change that is certain.
+    """
+
+    task: str
+    answer: Hashable
+    leaves: frozenset[Hashable]
+    change: float
+
+
+def corrected_by_leaves(
+    raw: Mapping[str, float],
+    sizes: Mapping[StratumName, Mapping[str, int]],
+    labelled: Sequence[LabelledLeaf],
+    joint: Sequence[JointChange] = (),
+    unlabelled: tuple[float, float] = (0.0, 0.0),
+) -> CorrectedMean:
+    """Correct the mean over tasks by labels of single leaves.
+
+    Args:
+        raw: the mean score of each task by the judge.
+        sizes: the number of leaves of each stratum, by task.
+        labelled: with effects and changes of the task's mean score.
+        unlabelled: how far strata without labels could lower and raise the mean.
+    """
+    of_stratum: dict[StratumName, list[LabelledLeaf]] = defaultdict(list)
+    for leaf in labelled:
+        of_stratum[leaf.stratum].append(leaf)
+    tasks = len(raw)
+    by_task = dict(raw)
+    totals = {name: sum(found.values()) for name, found in sizes.items()}
+    squared = 0.0
+    below, above = 0.0, 0.0
+    for name, leaves in of_stratum.items():
+        scale = totals[name] / len(leaves)
+        mean = fmean(leaf.change for leaf in leaves)
+        for task, count in sizes[name].items():
+            by_task[task] += mean * count
+        for leaf in leaves:
+            by_task[leaf.task] += scale * (leaf.change - mean)
+        squared += _squared_error([leaf.change for leaf in leaves], totals[name]) / tasks**2
+        low, high = _reach(leaves, totals[name])
+        below, above = below + (low / tasks) ** 2, above + (high / tasks) ** 2
+    chances = _Chances(labelled, {name: (len(found), totals[name]) for name, found in of_stratum.items()})
+    for one in joint:
+        by_task[one.task] += one.change / chances.of(one.leaves)
+    together = _squared_error_together(labelled, joint, chances) / tasks**2
+    squared = max(0.0, squared + together)
+    below, above = (max(0.0, side + Z**2 * together) for side in (below, above))
+    return CorrectedMean(
+        raw_by_task=raw,
+        by_task=by_task,
+        below=math.sqrt(below) + unlabelled[0],
+        above=math.sqrt(above) + unlabelled[1],
+        standard_error=math.sqrt(squared),
+        labels=len(labelled),
+        population=sum(totals.values()),
+        labelled_tasks=len({leaf.task for leaf in labelled}),
+    )
+
+
+def _squared_error(changes: Sequence[float], total: int) -> float:
+    """Return the squared standard error of a stratum's total, scaled up from a simple random sample."""
+    drawn = len(changes)
+    if drawn < 2 or drawn == total:
+        return 0.0
+    return total**2 * (1 - drawn / total) * variance(changes) / drawn
+
+
+def _reach(leaves: Sequence[LabelledLeaf], total: int) -> tuple[float, float]:
+    """Return how far the true change of a stratum may lie below and above the one that the sample gives."""
+    effects = sum(leaf.effect for leaf in leaves)
+    left = 1 - len(leaves) / total
+    if not effects or not left:
+        return 0.0, 0.0
+    change = sum(leaf.change for leaf in leaves)
+    rate = min(1.0, change / effects)
+    # Leaves differ in effect (Kish 1965), and the population is finite.
+    drawn = effects**2 / sum(leaf.effect**2 for leaf in leaves) / left
+    low, high = wilson(rate, drawn)
+    scale = effects * total / len(leaves)
+    ends = scale * (low - rate), scale * (high - rate)
+    return -min(ends), max(ends)
+
+
+class _Chances:
+    """The chance of a set of leaves to have labels, drawn without replacement in each stratum.
+
+    Args:
+        drawn: the labels and the leaves of each stratum.
+    """
+
+    def __init__(
+        self, labelled: Sequence[LabelledLeaf], drawn: Mapping[StratumName, tuple[int, int]]
+    ) -> None:
+        self._stratum_of = {leaf.name: leaf.stratum for leaf in labelled}
+        self._drawn = drawn
+
+    def of(self, leaves: frozenset[Hashable]) -> float:
+        """Return the chance of all of them together."""
+        chance = 1.0
+        before: dict[StratumName, int] = defaultdict(int)
+        for leaf in leaves:
+            name = self._stratum_of[leaf]
+            count, total = self._drawn[name]
+            chance *= (count - before[name]) / (total - before[name])
+            before[name] += 1
+        return chance
+
+
+# Larger sets are rare, and each doubles the pairs of sets.
+_MOST_IN_SET = 3
+
+
+def _squared_error_together(
+    labelled: Sequence[LabelledLeaf], joint: Sequence[JointChange], chances: _Chances
+) -> float:
+    """Return the part of the squared error that joint changes add, with what they share with single ones.
+
+    The estimate of Horvitz and Thompson (1952) for the variance of their estimator, within answers.
+    """
+    single = {leaf.name: leaf.change for leaf in labelled if leaf.change}
+    of_answer: dict[Hashable, dict[frozenset[Hashable], float]] = defaultdict(dict)
+    for one in joint:
+        if 0 < len(one.leaves) <= _MOST_IN_SET:
+            of_answer[one.answer][one.leaves] = one.change
+            for leaf in one.leaves & single.keys():
+                of_answer[one.answer][frozenset([leaf])] = single[leaf]
+    squared = 0.0
+    for sets in of_answer.values():
+        chance = {leaves: chances.of(leaves) for leaves in sets}
+        for one_set, change in sets.items():
+            for other, other_change in sets.items():
+                # Single changes vary with their strata, which the caller knows.
+                if len(one_set) > 1 or len(other) > 1:
+                    scale = 1 / (chance[one_set] * chance[other]) - 1 / chances.of(one_set | other)
+                    squared += change * other_change * scale
+    return squared

@@ -119,7 +119,7 @@ def _add_link_options(parser: argparse.ArgumentParser) -> None:
         "without",
     )
     group.add_argument("--no_llm", action="store_true", help="ask no model, whatever mind2web2.toml names")
-    names = ["llm_provider", "judge_model", "judge_base_url", "judge_pool", "judge_extra_body"]
+    names = ["llm_provider", "judge_model", "judge_base_url", "judge_pool", "judge_alias", "judge_extra_body"]
     changed = (
         asking_providers("ask this provider's model; keys as for mind2web2 evaluate"),
         replace(SETTINGS["judge_model"], help="ask this model", default_text=DEFAULT_JUDGE_MODEL),
@@ -210,7 +210,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(given: RunSettings, no_llm: bool, archive: bool, archive_url: str | None) -> None:
-    names = ("judge_model", "judge_base_url", "judge_pool", "judge_extra_body")
+    names = ("judge_model", "judge_base_url", "judge_pool", "judge_alias", "judge_extra_body")
     asked = " and ".join(f"--{name}" for name in names if name in given.given)
     if no_llm and asked:
         raise UsageError(f"--no_llm asks no model: leave {asked} out")

@@ -12,7 +12,7 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 
-from mind2web2.errors import JudgeUnusableError, UsageError
+from mind2web2.errors import JudgeAccessError, JudgeUnusableError, UsageError
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.failures import RequestFailedError, Service
 from mind2web2.llm_client.openai_protocol import OpenAITransport, openai_connection
@@ -169,6 +169,21 @@ class PoolClient(AsyncProviderClient):
         route = _Route(self)
         return route, _PoolAttempts(self._retry, limit, route, self.retries)
 
+    def check_served(self, address: str, served: str | None) -> None:
+        """Check the model that a server names in a reply, if it names one.
+
+        Raises:
+            JudgeAccessError: it is another one, so that the reply is not the judge's.
+        """
+        if served is None or self._source.serves(served):
+            return
+        model = self._source.model
+        raise JudgeAccessError(
+            f"judge server {address} answers as {served}, not {model}: leave the server out, or say with "
+            f"--judge_alias {model}={served} that both names mean one model",
+            is_for_all=True,
+        )
+
     async def next_server(self, failed: Collection[_Server]) -> _Server:
         """Wait for a server that takes a request now; the requests are served in order of arrival.
 
@@ -315,7 +330,9 @@ class _Route:
         """Make one HTTP request to the server that was chosen."""
         server = self._server
         await server.check(wire.model)
-        return await server.transport.send(wire)
+        completion = await server.transport.send(wire)
+        self._pool.check_served(server.address, completion.served_model)
+        return completion
 
     async def models(self) -> list[str]:
         """Return the models of the server that was chosen."""

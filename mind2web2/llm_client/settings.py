@@ -135,6 +135,8 @@ def checked_service(provider: str, address: Setting, keys: dict[str, str]) -> Se
     )
 
 
+_DATE = re.compile(r"20\d\d-?\d\d-?\d\d")
+
 # Where the judgments of every pool are stored, so that they outlive its servers. Their key has the model.
 POOL_ENDPOINT = "openai pool"
 
@@ -160,6 +162,7 @@ class PoolSource:
 
     Args:
         model: the judge model; by default the one that the file names, ``None`` where it names none.
+        aliases: pairs of names that mean the same model.
         servers: as they are listed now.
 
     Raises:
@@ -169,6 +172,7 @@ class PoolSource:
     file: str | Path | None = None
     base_urls: tuple[str, ...] = ()
     model: str | None = None
+    aliases: tuple[tuple[str, str], ...] = ()
     servers: tuple[PoolServer, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -176,6 +180,18 @@ class PoolSource:
         model = self.model or next((server.model for server in servers if server.model), None)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "servers", tuple(servers))
+
+    def serves(self, served: str) -> bool:
+        """Tell whether a server that names this model in its replies serves the pool's model.
+
+        A dated version of the model is the model: providers resolve its name to the newest.
+        """
+        if self.model is None or served == self.model:
+            return True
+        version = served.removeprefix(f"{self.model}-")
+        if version != served and _DATE.fullmatch(version):
+            return True
+        return any({self.model, served} == set(pair) for pair in self.aliases)
 
     def read(self) -> list[PoolServer]:
         """Return the servers as they are listed now.

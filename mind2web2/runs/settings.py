@@ -35,7 +35,7 @@ JUDGE_NAMES = ("llm_provider", "judge_model", "judge_base_url", "judge_pool")
 SERVER_NAMES = ("judge_base_url", "judge_pool")
 # Everything that says how the judge is asked.
 JUDGE_SETTINGS = (
-    *("llm_provider", "judge_model", "judge_base_url", "judge_pool", "judge_extra_body"),
+    *("llm_provider", "judge_model", "judge_base_url", "judge_pool", "judge_alias", "judge_extra_body"),
     *("judge_reasoning_effort", "judge_temperature", "max_images", "judge_outage_wait"),
 )
 FOLDER_NAMES = ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
@@ -171,6 +171,27 @@ def _servers_in_file(found: str | list[object]) -> tuple[str, ...]:
     for url in urls:
         check_address(url, "mind2web2.toml: judge_base_url")
     return urls
+
+
+def model_alias(text: str) -> str:
+    """Return two names of one model as they are given.
+
+    Raises:
+        ValueError: they are not two.
+    """
+    if not all(_both_names(text)):
+        raise ValueError(f"{text!r} does not name two models: write NAME=NAME")
+    return text
+
+
+def _both_names(alias: str) -> tuple[str, str]:
+    one, _, other = alias.partition("=")
+    return one.strip(), other.strip()
+
+
+def _aliases_in_file(found: str | list[object]) -> tuple[str, ...]:
+    given = [found] if isinstance(found, str) else found
+    return tuple(model_alias(str(alias)) for alias in given)
 
 
 def _provider_in_file(text: str) -> str:
@@ -330,6 +351,18 @@ class RunSettings:
             metavar="FILE",
             group=_JUDGE,
             in_file=InFile('"judges.txt"', (str,), Path),
+            see="#several-servers",
+        ),
+    )
+    judge_alias: tuple[str, ...] = _setting(
+        (),
+        Setting(
+            "two names of one model: a pool whose server answers as another model than asked is an error",
+            parse=model_alias,
+            metavar="NAME=NAME",
+            group=_JUDGE,
+            is_repeated=True,
+            in_file=InFile('["qwen3-vl=Qwen/Qwen3-VL-32B"]', (str, list), _aliases_in_file),
             see="#several-servers",
         ),
     )
@@ -692,7 +725,8 @@ class RunSettings:
                 "a judge pool has servers of the provider openai: leave --llm_provider "
                 f"{self.llm_provider} out"
             )
-        source = PoolSource(self.judge_pool, urls, self.judge_model)
+        aliases = tuple(_both_names(alias) for alias in self.judge_alias)
+        source = PoolSource(self.judge_pool, urls, self.judge_model, aliases)
         if source.model is None:
             raise UsageError("which model does the judge pool serve? Name it with --judge_model")
         return source

@@ -133,6 +133,23 @@ def test_parameters_that_change_replies_belong_to_the_judge(servers):
     assert "judge changed: extra_body not set, now" in checked.stdout
 
 
+@pytest.mark.parametrize("alias", [("--judge_alias", "m=m-instruct"), 'judge_alias = ["m-instruct=m"]\n'])
+def test_a_server_that_answers_as_another_model_ends_the_run(project, alias):
+    """Its answers have no result, unless an alias says that both names mean one model."""
+    with JudgeServer(reply, served="m-instruct") as server:
+        (project.root / "judges.txt").write_text(server.base_url, encoding="utf-8")
+        pool = ("--judge_pool", "judges.txt", "--judge_model", "m")
+        refused = call(evaluate_main, *RUN, *pool)
+        assert refused.returncode != 0
+        assert "answers as m-instruct, not m: leave the server out" in refused.stdout + refused.stderr
+        assert project.result_paths() == []
+        if isinstance(alias, str):
+            (project.root / "mind2web2.toml").write_text(alias, encoding="utf-8")
+            alias = ()
+        evaluate(*pool, *alias)
+        assert len(project.result_paths()) == 1
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -142,6 +159,7 @@ def test_parameters_that_change_replies_belong_to_the_judge(servers):
         (["--judge_pool", "judges.txt"], "--judge_pool lists the servers: leave --judge_base_url out"),
         (["--judge_model", ""], "which model does the judge pool serve? Name it with --judge_model"),
         (["--judge_model", "other"], "must serve the same model, other: http"),
+        (["--judge_alias", "m"], "'m' does not name two models: write NAME=NAME"),
     ],
 )
 def test_a_pool_that_cannot_be_is_explained(project, servers, given, message):

@@ -53,9 +53,9 @@ async def client_of(quick):
     """Build clients of pools."""
     clients = []
 
-    def build(*servers, file=None):
+    def build(*servers, file=None, aliases=()):
         urls = tuple(server.base_url for server in servers)
-        source = PoolSource(file=file, base_urls=urls, model="judge-1")
+        source = PoolSource(file=file, base_urls=urls, model="judge-1", aliases=aliases)
         clients.append(LLMClient("openai", is_async=True, base_url=source, retry=quick))
         return clients[-1]
 
@@ -212,6 +212,38 @@ async def test_a_server_that_comes_back_lists_its_models_again(start, client_of,
     async with asyncio.timeout(30):
         while not used(server):
             await asked(client, 4)
+
+
+async def test_a_server_that_answers_as_another_model_is_an_error(start, client_of):
+    """Its replies are not the judge's; the message names the server and both cures."""
+    wrong = start("yes", served="judge-2")
+    with pytest.raises(JudgeAccessError) as raised:
+        await asked(client_of(wrong), 1)
+    assert raised.value.is_for_all
+    assert f"judge server {wrong.base_url} answers as judge-2, not judge-1" in str(raised.value)
+    assert "--judge_alias judge-1=judge-2" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("served", "aliases"),
+    [
+        ("judge-1", ()),
+        ("judge-1-2025-01-01", ()),
+        ("judge-1-20250101", ()),
+        ("org/judge-one", (("org/judge-one", "judge-1"),)),
+        ("org/judge-one", (("other", "else"), ("judge-1", "org/judge-one"))),
+    ],
+)
+async def test_other_names_of_the_same_model_are_the_judge(start, client_of, served, aliases):
+    """A dated version, and what the aliases say in either order."""
+    assert await asked(client_of(start("yes", served=served), aliases=aliases), 1) == ["yes"]
+
+
+@pytest.mark.parametrize("served", ["judge-10", "judge-1-mini", "judge-1-2025", "org/judge-1"])
+async def test_a_similar_name_is_another_model(start, client_of, served):
+    """Only an alias makes it the same."""
+    with pytest.raises(JudgeAccessError, match=f"answers as {served}, not judge-1"):
+        await asked(client_of(start("yes", served=served), aliases=(("judge-1", "else"),)), 1)
 
 
 async def test_a_question_that_every_server_fails_on_does_not_stop_the_pool(start, client_of):

@@ -176,6 +176,7 @@ class JudgeServer:
         input_tokens, cached_tokens, output_tokens: the usage that each reply reports.
         rate_limit: what is let in, before faults come.
         models: the list at ``/models``; ``None`` for a server without one.
+        served: the model named in replies; ``None`` for a dated version of the one asked.
         port: where it listens, 0 for any free one.
     """
 
@@ -191,9 +192,11 @@ class JudgeServer:
         output_tokens: int = 10,
         rate_limit: RateLimit | None = None,
         models: Sequence[str] | None = None,
+        served: str | None = None,
         port: int = 0,
     ) -> None:
         self.models = models
+        self.served = served
         self._rate_limit = rate_limit
         self.calls: list[Call] = []
         self.most_at_once = 0
@@ -386,7 +389,7 @@ class _Handler(BaseHTTPRequestHandler):
             "id": "chatcmpl-1",
             "object": "chat.completion",
             "created": 1700000000,
-            "model": f"{body.get('model', 'deployed')}-2025-01-01",
+            "model": judge.served or f"{body.get('model', 'deployed')}-2025-01-01",
             "system_fingerprint": "fp_1",
             "choices": [choice] if fault.has_choices else [],
             "usage": {

@@ -17,6 +17,7 @@ from mind2web2.errors import (
     ContextTooLongError,
     ImagesRefusedError,
     JudgeAccessError,
+    JudgeUnavailableError,
     JudgeUnusableError,
     JudgmentMissingError,
     JudgmentStoreError,
@@ -166,6 +167,11 @@ class CachingJudge:
         total = self.usage.total()
         if self._breaker.reason is not None and not total.asked.judgments and not total.reused.judgments:
             raise JudgeUnusableError(str(self._breaker.reason)) from self._breaker.reason
+
+    def raise_if_out(self) -> None:
+        """Raise ``JudgeUnavailableError`` if the server stayed away for longer than the run waits."""
+        if self._breaker.outage is not None:
+            raise JudgeUnavailableError(str(self._breaker.outage), is_outage=True)
 
     def try_again(self) -> None:
         """Send requests again although the judge was unreachable or has rejected requests."""

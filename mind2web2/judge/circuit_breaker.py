@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from mind2web2.errors import JudgeAccessError
+from mind2web2.errors import JudgeAccessError, JudgeUnavailableError
 
 log = logging.getLogger(__name__)
 
 
+# One answer's text may break a server over and over; two answers in a row do not by chance.
+_ANSWERS_OF_OUTAGE = 2
 # A firewall may reject the text of one answer or of one task, but hardly that of so many answers in a row.
 _ENOUGH_ANSWERS = 10
 
@@ -32,16 +34,26 @@ class CircuitBreaker:
         self.reason: JudgeAccessError | None = None
         self._suspected_at = 1 if one_by_one else _ENOUGH_ANSWERS
         self._rejected_answers: dict[tuple[str, str], JudgeAccessError] = {}
+        self._failed_answers: dict[tuple[str, str], JudgeUnavailableError] = {}
         self._in_flight = 0
         self._change = asyncio.Event()
 
+    @property
+    def outage(self) -> JudgeUnavailableError | None:
+        """Return why no further answer is to be started: the server stayed away for too long."""
+        failures = list(self._failed_answers.values())
+        return failures[-1] if len(failures) >= _ANSWERS_OF_OUTAGE else None
+
     def note_reply(self) -> None:
         """Note that the judge has answered a request."""
+        self._failed_answers.clear()
         self._rejected_answers.clear()
         self._notify()
 
     def note_failure(self, error: BaseException, source: tuple[str, str]) -> None:
         """Note a failed question of an answer, given as task id and answer name."""
+        if isinstance(error, JudgeUnavailableError) and error.is_outage:
+            self._failed_answers[source] = error
         if isinstance(error, JudgeAccessError):
             self._rejected_answers[source] = error
             if error.is_for_all:

@@ -208,6 +208,7 @@ class RequestFailedError(Exception):
         is_connection_lost: the connection failed, before or after the request was sent.
 
     Attributes:
+        is_outage: the server had failed for all requests for too long when this one was given up.
         words: codes and message in lower case, to search for phrases.
     """
 
@@ -231,6 +232,7 @@ class RequestFailedError(Exception):
         self.retry_after_s = retry_after_s
         self.allowances = allowances
         self.is_sent = is_sent
+        self.is_outage = False
         self.is_unreachable = is_connection_lost or not is_sent or status in _OUTAGE_STATUSES
 
     def __str__(self) -> str:
@@ -322,6 +324,11 @@ class RequestFailedError(Exception):
         return self.can_pass and (self.status in _TOO_FAST_STATUSES or _TOO_FAST_MARK in self.words)
 
     @property
+    def is_server_error(self) -> bool:
+        """Tell whether the server broke down over the request: by itself, or by what is in the request."""
+        return self.status is not None and self.status >= 500 and self.can_pass and not self.is_too_fast
+
+    @property
     def can_pass(self) -> bool:
         """Tell whether the failure is temporary, so that the same request may succeed later."""
         if self.is_quota_spent or self.is_too_long or self.image_fault or self.wants_strings:
@@ -360,7 +367,8 @@ def judge_error(failure: RequestFailedError, service: Service, model: str) -> Ju
         return ContextTooLongError(f"{where}: request too long: {failure}")
     if failure.can_pass:
         wish = "" if failure.retry_after_s is None else f" (it asks to wait {failure.retry_after_s:g} s)"
-        return JudgeUnavailableError(f"{where} unavailable: {failure}{wish}; try again later")
+        text = f"{where} unavailable: {failure}{wish}; try again later"
+        return JudgeUnavailableError(text, is_outage=failure.is_outage)
     text = f"{where}: {_cure(failure, service, model)}: {failure}"
     # Of the others, a firewall may reject one request for its content.
     if failure.is_for_all or failure.status in (402, 403, 404):

@@ -75,14 +75,14 @@ class _Server:
         self.rejection, self._rejected_until_s = None, -math.inf
         self.limiter.succeeded(sent, completion)
 
-    def failed(self, sent: Sent, failure: RequestFailedError) -> None:
+    def failed(self, sent: Sent, failure: RequestFailedError, question: object) -> None:
         """Learn from a failure."""
         is_rejection = failure.is_for_all or failure.status == 404
         if is_rejection or failure.is_unreachable:
             # It may serve another model when it is back.
             self._models = None
         if not is_rejection:
-            self.limiter.failed(sent, failure, is_down=failure.can_pass)
+            self.limiter.failed(sent, failure, question, is_down=failure.can_pass)
             return
         if self.rejection is None:
             log.warning("Judge server %s is left out: %s", self.address, failure)
@@ -288,10 +288,9 @@ class _Route:
         """Return the server that the latest request went to."""
         return self._server.transport.service
 
-    @property
-    def succeeded_at_s(self) -> float:
-        """Return the time of this server's latest reply."""
-        return self._server.limiter.succeeded_at_s
+    def is_outage(self, failure: RequestFailedError, since_s: float) -> bool:
+        """Tell whether a failure is this server's own."""
+        return self._server.limiter.is_outage(failure, since_s)
 
     @asynccontextmanager
     async def passing(self) -> AsyncIterator[Sent]:
@@ -309,11 +308,11 @@ class _Route:
         """Learn from a reply."""
         self._server.succeeded(sent, completion)
 
-    def failed(self, sent: Sent, failure: RequestFailedError) -> None:
+    def failed(self, sent: Sent, failure: RequestFailedError, question: object) -> None:
         """Learn from a failure."""
         self._failed.add(self._server)
         was_out = self._pool.is_out
-        self._server.failed(sent, failure)
+        self._server.failed(sent, failure, question)
         if self._pool.is_out and not was_out:
             log.warning("No judge server is left, all requests wait")
 

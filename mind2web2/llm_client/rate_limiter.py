@@ -31,6 +31,8 @@ _LATEST_REQUESTS, _LATEST_S = 20, 2.0
 _FIRST_EXCESS, _EXCESS, _LEAST_REFUSALS, _CLOSED_SHARE = 0.15, 0.05, 2, 0.5
 _USUAL_REQUESTS, _MOST_USUAL_SHARE = 200, 0.1
 _LEAST_UNREACHABLE = 3
+# More than the votes on one claim that are asked at once: one text may break a server over and over.
+_LEAST_BROKEN = 4
 _DECREASE, _CLOSED_DECREASE = 0.9, 0.7
 # A limit is held for so many requests, within these bounds, and then doubles three times in the same time.
 _HOLD_REQUESTS, _LEAST_HOLD_S, _MOST_HOLD_S, _DOUBLINGS = 240, 20.0, 60.0, 3
@@ -140,6 +142,9 @@ class RateLimiter:
         self._is_refused = False
         self._probes = self._unreachable = 0
         self._failing_since_s: float | None = None
+        self._failed_at_s = -math.inf
+        # The questions that the server broke down over since its latest reply.
+        self._broken: set[object] = set()
         self.failure = RequestFailedError("")
 
     @asynccontextmanager
@@ -149,8 +154,9 @@ class RateLimiter:
         Raises:
             RequestFailedError: the last failure, if the server has failed for too long.
         """
+        arrived_s = asyncio.get_running_loop().time()
         async with self._turn:
-            await self._opened()
+            await self._opened(arrived_s)
             sent = self._next(asyncio.get_running_loop().time())
         try:
             yield sent
@@ -162,6 +168,7 @@ class RateLimiter:
         """Learn from a reply."""
         now_s = self.succeeded_at_s = asyncio.get_running_loop().time()
         self._failing_since_s, self._unreachable = None, 0
+        self._broken.clear()
         self._slow_start += 1
         self._usual_share -= self._usual_share / _USUAL_REQUESTS
         self.latency_s = _smoothed(self.latency_s, now_s - sent.at_s)
@@ -171,15 +178,21 @@ class RateLimiter:
         if self._probe_at_s is not None and sent.number > self._changed_number:
             self._reopen(now_s)
 
-    def failed(self, sent: Sent, failure: RequestFailedError, *, is_down: bool = False) -> None:
-        """Learn from a failure; only refusals and an unreachable server matter.
+    def failed(
+        self, sent: Sent, failure: RequestFailedError, question: object, *, is_down: bool = False
+    ) -> None:
+        """Learn from a failure; only refusals and a server that is unreachable or broken matter.
 
         Args:
+            question: several requests may be its.
             is_down: count any other failure as an unreachable server, too.
         """
+        if failure.is_server_error:
+            self._broken.add(question)
+            is_down = is_down or self._is_broken
         if not (failure.is_too_fast or failure.is_unreachable or is_down):
             return
-        now_s = asyncio.get_running_loop().time()
+        now_s = self._failed_at_s = asyncio.get_running_loop().time()
         if self._failing_since_s is None:
             self._failing_since_s = now_s
         self.failure = failure
@@ -194,6 +207,16 @@ class RateLimiter:
         is_closed = self._probe_at_s is not None or self._unreachable >= _LEAST_UNREACHABLE
         if is_closed or (failure.is_too_fast and self._learn_from_refusals(now_s)):
             self._close(failure, now_s)
+
+    @property
+    def _is_broken(self) -> bool:
+        """Tell whether so many questions failed that the fault is not in one of them."""
+        return len(self._broken) >= _LEAST_BROKEN
+
+    def is_outage(self, failure: RequestFailedError, since_s: float) -> bool:
+        """Tell whether a failure is the server's own, which has replied to nothing since then."""
+        is_down = failure.is_unreachable or (failure.is_server_error and self._is_broken)
+        return is_down and self.succeeded_at_s < since_s
 
     @property
     def is_closed(self) -> bool:
@@ -217,7 +240,8 @@ class RateLimiter:
         """Tell whether the server will have failed for too long after this wait."""
         if self._failing_since_s is None:
             return False
-        patience_s = self._outage_wait_s if self.failure.is_unreachable else self._patience_s
+        is_down = self.failure.is_unreachable or not self.failure.is_too_fast
+        patience_s = self._outage_wait_s if is_down else self._patience_s
         return asyncio.get_running_loop().time() + wait_s - self._failing_since_s >= patience_s
 
     def _learn_from_refusals(self, now_s: float) -> bool:
@@ -299,12 +323,15 @@ class RateLimiter:
         self._requests.note(allowances.requests, sent.number, now_s)
         self._tokens.note(allowances.tokens, sent.number, now_s)
 
-    async def _opened(self) -> None:
-        """Wait until the next request may be sent."""
+    async def _opened(self, arrived_s: float) -> None:
+        """Wait until the next request may be sent.
+
+        After the server has failed for too long, a request fails at once if it has seen another one fail.
+        """
         loop = asyncio.get_running_loop()
         while (opens_at_s := self.opens_at_s(loop.time())) > (since_s := loop.time()):
             # A probe in flight may succeed; a failure of the same answer's other requests would cancel it.
-            if self.has_given_up() and not self._in_flight:
+            if self.has_given_up() and not self._in_flight and arrived_s <= self._failed_at_s:
                 raise self.failure
             self._changed.clear()
             with suppress(TimeoutError):

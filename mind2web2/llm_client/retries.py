@@ -52,7 +52,8 @@ class RetryPolicy:
     Args:
         tries: requests at most, the first included. Refusals (429) and outages do not count.
         total_s: how long a server may refuse all requests; ``Retry-After`` beyond it fails the request.
-        outage_wait_s: how long a server may be unreachable: no connection, or status 502, 503 or 504.
+        outage_wait_s: how long a server may be unreachable (no connection, or status 502, 503 or 504), or
+            answer every question with another 5xx.
         first_wait_s: upper bound of the first wait; it doubles with each try.
         longest_wait_s: upper bound of any wait that the server did not ask for.
         request_timeout_s: a request that takes longer counts as failed.
@@ -79,18 +80,17 @@ class RetryPolicy:
 class Limiter(Protocol):
     """A ``RateLimiter``, or the choice between those of several servers."""
 
-    @property
-    def succeeded_at_s(self) -> float:
-        """Return the time of the server's latest reply."""
-
     def passing(self) -> AbstractAsyncContextManager[Sent]:
         """Wait until a request may be sent, as ``RateLimiter.passing`` does."""
 
     def succeeded(self, sent: Sent, completion: Completion) -> None:
         """Learn from a reply."""
 
-    def failed(self, sent: Sent, failure: RequestFailedError) -> None:
-        """Learn from a failure."""
+    def failed(self, sent: Sent, failure: RequestFailedError, question: object) -> None:
+        """Learn from a failure of a question's request."""
+
+    def is_outage(self, failure: RequestFailedError, since_s: float) -> bool:
+        """Tell whether a failure is the server's own, which has replied to nothing since then."""
 
     def has_given_up(self, wait_s: float) -> bool:
         """Tell whether the server will have failed for too long after this wait."""
@@ -128,7 +128,7 @@ class Attempts:
                 return await self._sent(request, earlier)
             except RequestFailedError as failure:
                 # While others succeed, the fault is this request's own.
-                is_outage = failure.is_unreachable and self._limiter.succeeded_at_s < started_s
+                is_outage = self._limiter.is_outage(failure, started_s)
                 if failure.is_too_fast:
                     refusals += 1
                     wait_s = self._policy.wait_s(refusals, failure)
@@ -141,7 +141,9 @@ class Attempts:
                     tries += 1
                     wait_s = self._policy.wait_s(tries, failure)
                     is_final = tries >= self._policy.tries or not failure.can_pass
-                if is_final or ((failure.is_too_fast or is_outage) and self._limiter.has_given_up(wait_s)):
+                has_given_up = (failure.is_too_fast or is_outage) and self._limiter.has_given_up(wait_s)
+                failure.is_outage = is_outage and has_given_up
+                if is_final or has_given_up:
                     raise
                 self._log(failure, wait_s, tries)
                 earlier = failure
@@ -159,7 +161,7 @@ class Attempts:
                 completion = await self._in_time(request)
             except RequestFailedError as failure:
                 self.made -= not failure.is_sent
-                self._limiter.failed(sent, failure)
+                self._limiter.failed(sent, failure, self)
                 raise
             self._limiter.succeeded(sent, completion)
             return completion

@@ -254,6 +254,7 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
                 if run.reuse and seen != newest:  # another process has written it since
                     earlier, changed = await _reusable_result(job, run, text, newest)
                 if earlier is None:
+                    run.judge.raise_if_out()
                     result, is_same = await _evaluate(job, run, text)
                     changed = None if is_same else changed
                     return AnswerOutcome(job.task_id, job.answer.name, result, None, is_same, changed)

@@ -127,3 +127,36 @@ def test_an_outage_that_lasts_ends_the_run_soon():
     assert time.monotonic() - started_s < 30
     assert run.returncode == 1
     assert run.stdout.count("503 down") == 2
+
+
+@pytest.mark.parametrize("code", [500, 501, 503])
+def test_a_server_that_only_fails_ends_the_run(project, code):
+    """Within --judge_outage_wait; no further answer is started, and the same command continues."""
+    few = ("--judge_outage_wait", "2", "--max_concurrent_tasks", "1", "--max_concurrent_answers", "4")
+    with JudgeServer(faults=lambda _: status(code, "broken")) as server:
+        started_s = time.monotonic()
+        run = evaluated(server.base_url, *few)
+        assert len(server.requests) <= 30
+    assert time.monotonic() - started_s < 30
+    assert run.returncode == 1
+    assert run.stdout.count(f"{code} broken") == 2, "as it happens, and for all answers"
+    assert len(list(project.results.glob("lake/*/logs"))) <= 8
+    with JudgeServer(VERDICT) as server:
+        assert evaluated(server.base_url).returncode == 0
+
+
+def test_an_answer_that_breaks_the_server_costs_itself_only(project):
+    """Even where it is alone for a while: the next answer shows that the server works."""
+    project.add_script({f"c{number}": (f"The lake has {number} fish.", None) for number in range(6)})
+    for number in range(3, 60):
+        (project.root / f"answers/bot/lake/answer_{number:02}.md").unlink()
+
+    def fault(body):
+        return status(500, "crash") if "Text 0." in str(body["messages"]) else None
+
+    with JudgeServer(VERDICT, faults=fault) as server:
+        run = evaluated(server.base_url, "--judge_outage_wait", "1", "--max_concurrent_answers", "1")
+    assert run.returncode == 1
+    entries = project.task_summary()
+    assert [entry["score"] for entry in entries.values()].count(None) == 1
+    assert "500 crash" in entries["answer_00.md"]["reason"]

@@ -190,7 +190,7 @@ def in_turn(*steps, **settings):
                 if isinstance(step, Completion):
                     limiter.succeeded(sent, step)
                 elif step is not None:
-                    limiter.failed(sent, step)
+                    limiter.failed(sent, step, question=step)
         return times_s, limiter.slowdown
 
     return run_virtually(play())[0]

@@ -101,6 +101,7 @@ def outage_of(seconds, failure, **policy):
         RequestFailedError("reset", is_connection_lost=True),
         RequestFailedError("bad gateway", status=502),
         RequestFailedError("restarting", status=503, retry_after_s=3.0),
+        RequestFailedError("out of memory", status=500),
     ],
 )
 def test_an_outage_is_waited_out_by_time(failure):
@@ -112,6 +113,22 @@ def test_an_outage_is_waited_out_by_time(failure):
     assert all(isinstance(end, RequestFailedError) for end in ended)
     assert 110 <= took_s <= 130
     assert 10 <= outage_of(1000, failure, outage_wait_s=20)[1] <= 25
+
+
+def test_few_questions_that_fail_are_no_outage():
+    """One text may break a server: its votes fail after their tries, long before an outage would end."""
+
+    async def broken():
+        raise RequestFailedError("crash", status=500)
+
+    async def main():
+        limiter = RateLimiter()
+        tries = [Attempts(RetryPolicy(), None, limiter).send(broken) for _ in range(3)]
+        return await asyncio.gather(*tries, return_exceptions=True)
+
+    ended, took_s = run_virtually(main())
+    assert [failure.is_outage for failure in ended] == [False] * 3
+    assert took_s < 40
 
 
 def test_a_request_that_breaks_a_server_fails_after_its_tries():

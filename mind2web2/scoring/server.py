@@ -9,15 +9,19 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from ipaddress import ip_address
 from types import FrameType
 from typing import Any, TypeVar, get_args
+from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.scoring.scorer import CLOSED, NoScore, NoScoreKind, Score, Scorer
@@ -37,7 +41,11 @@ class _Reply(JSONResponse):
 
 
 def application(scorer: Scorer, token: str | None = None) -> Starlette:
-    """Return the web application; every request but ``/health`` needs the token, if there is one."""
+    """Return the web application; every request but ``/health`` needs the token, if there is one.
+
+    Without a token, only requests that name this machine are answered: a page of another site may reach the
+    server under a name of its own that it lets lead here.
+    """
 
     async def score(request: Request) -> Response:
         task, answer = _call(await _json_body(request))
@@ -74,7 +82,9 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
 
         return handled
 
+    hosts = [] if token is not None else [Middleware(_HostCheck)]
     return Starlette(
+        middleware=hosts,
         routes=[
             Route("/score", guarded(score), methods=["POST"]),
             Route("/scores", guarded(scores), methods=["POST"]),
@@ -83,6 +93,31 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
         ],
         exception_handlers={HTTPException: _refusal},
     )
+
+
+class _HostCheck:
+    """Refuses requests whose Host is neither an address nor this machine's own name for itself."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        host = Request(scope).headers.get("host") if scope["type"] == "http" else None
+        if host is None or _is_own_name(host):
+            await self._app(scope, receive, send)
+        else:
+            refusal = "this server answers under 127.0.0.1 and localhost, or with a token under any name"
+            await _Reply({"error": refusal}, 421)(scope, receive, send)
+
+
+def _is_own_name(host: str) -> bool:
+    name = (urlsplit(f"//{host}").hostname or "") if host.isascii() else ""
+    try:
+        ip_address(name)
+    except ValueError:
+        return name == "localhost"
+    return True
 
 
 def metrics_text(scorer: Scorer) -> str:

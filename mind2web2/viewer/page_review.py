@@ -10,7 +10,8 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -35,11 +36,12 @@ from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import is_file_name
 from mind2web2.viewer.catalog import Catalog, Json, NoSuchResultError
-from mind2web2.viewer.server import json_route, page_key
+from mind2web2.viewer.server import TARGET_PATH, json_route, page_key
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
 
 log = logging.getLogger(__name__)
 
+_TARGET_VALID_S = 600.0
 MAX_UPLOAD_BYTES = 200 * 1024**2
 Model = TypeVar("Model", bound=BaseModel)
 Decision = Literal["right", "wrong", "remove"]
@@ -353,12 +355,23 @@ class ExtensionTarget(BaseModel):
 
 
 class PageRoutes:
-    """The routes of one session; they share the page that the extension is to capture."""
+    """The routes of one session; they share the page that the extension is to capture.
 
-    def __init__(self, review: PageReview, agents: list[str]) -> None:
+    The extension has no key: any program of this machine can speak in its name. So it may send only the page
+    for which a person pressed the button, once, and not long after.
+
+    Args:
+        clock: returns the seconds by which a choice of a page expires.
+    """
+
+    def __init__(
+        self, review: PageReview, agents: list[str], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._review = review
         self._agents = agents
+        self._clock = clock
         self._target: ExtensionTarget | None = None
+        self._target_expires_s = 0.0
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -368,8 +381,8 @@ class PageRoutes:
             json_route("/api/page-undo", self._undo, "POST"),
             json_route("/api/page-recapture", self._recapture, "POST"),
             json_route("/api/page-upload", self._upload, "POST"),
-            json_route("/api/capture/target", lambda _: self._target and self._target.model_dump()),
-            json_route("/api/capture/target", self._set_target, "POST"),
+            json_route(TARGET_PATH, self._shown_target),
+            json_route(TARGET_PATH, self._set_target, "POST"),
             json_route("/api/capture", self._extension_capture, "POST"),
             json_route("/api/upload-pdf/{task}", self._upload_pdf, "POST"),
             json_route("/api/upload-mhtml/{task}", self._upload_mhtml, "POST"),
@@ -410,38 +423,56 @@ class PageRoutes:
 
     async def _set_target(self, request: Request) -> Json:
         self._target = await _read(request, ExtensionTarget)
+        self._target_expires_s = self._clock() + _TARGET_VALID_S
         return self._target.model_dump()
+
+    def _shown_target(self, _: Request) -> Json | None:
+        target = self._valid_target()
+        return None if target is None else target.model_dump()
+
+    def _valid_target(self) -> ExtensionTarget | None:
+        return self._target if self._clock() < self._target_expires_s else None
 
     async def _extension_capture(self, request: Request) -> Json:
         sent = await _read(request, ExtensionCapture)
-        key = PageKey(self._agent(sent.task_id), sent.task_id, sent.url)
+        key = self._chosen_page(sent.task_id, sent.url)
         screenshot, actual_url = sent.screenshot_base64, sent.actual_url
         row = await run_in_threadpool(
             lambda: self._review.upload(key, text=sent.text, screenshot=screenshot, actual_url=actual_url)
         )
-        return {"success": True, "page": row}
+        return self._taken(row)
 
     async def _upload_pdf(self, request: Request) -> Json:
         key, content = self._uploaded_page(request), await _body(request)
-        return {
-            "success": True,
-            "page": await run_in_threadpool(lambda: self._review.upload(key, pdf=content)),
-        }
+        return self._taken(await run_in_threadpool(lambda: self._review.upload(key, pdf=content)))
 
     async def _upload_mhtml(self, request: Request) -> Json:
-        row = await self._review.upload_mhtml(self._uploaded_page(request), await _body(request))
+        key, content = self._uploaded_page(request), await _body(request)
+        return self._taken(await self._review.upload_mhtml(key, content))
+
+    def _taken(self, row: Json) -> Json:
+        self._target = None
         return {"success": True, "page": row}
 
     def _uploaded_page(self, request: Request) -> PageKey:
         task = request.path_params["task"]
-        return PageKey(self._agent(task), task, request.query_params.get("url", ""))
+        return self._chosen_page(task, request.query_params.get("url", ""))
 
-    def _agent(self, task: str) -> str:
-        """Return whose page the extension sends: the target's agent, or the only one that is shown."""
-        if self._target is not None and self._target.task_id == task and self._target.agent in self._agents:
-            return str(self._target.agent)
+    def _chosen_page(self, task: str, url: str) -> PageKey:
+        """Return the page that the extension sends, of the chosen agent or the only one that is shown.
+
+        Raises:
+            UsageError: no person has chosen this page, or too long ago.
+        """
+        target = self._valid_target()
+        if target is None or target.task_id != task or _page(target.url) != _page(url):
+            raise UsageError(
+                "not the chosen page: press For the extension beside the page in the viewer first"
+            )
+        if target.agent in self._agents:
+            return PageKey(str(target.agent), task, target.url)
         if len(self._agents) == 1:
-            return self._agents[0]
+            return PageKey(self._agents[0], task, target.url)
         raise UsageError("several agents are shown: choose the page in the viewer first")
 
 

@@ -42,6 +42,8 @@ from mind2web2.viewer.stored_pages import PageKey, StoredPages
 COOKIE = "mind2web2_session"
 # The browser extension that repairs caches asks from its own origin, without the session's cookie.
 EXTENSION_PATHS = ("/api/capture", "/api/upload-pdf/", "/api/upload-mhtml/")
+# The page that the extension may send; only the session that shows the viewer chooses it.
+TARGET_PATH = "/api/capture/target"
 _EXTENSION_ORIGINS = ("chrome-extension://", "moz-extension://")
 _OTHER_SITE = "Requests of other sites are refused."
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -145,6 +147,8 @@ class SessionGuard:
                 else PlainTextResponse(_OTHER_SITE, 403)
             )
         is_extension = str(origin).startswith(_EXTENSION_ORIGINS)
+        if request.url.path == TARGET_PATH and request.method == "POST":
+            return PlainTextResponse("The page for the extension is chosen in the viewer.", 403)
         if not self._session.is_local or not (is_extension or (origin is None and request.method == "GET")):
             return PlainTextResponse(_OTHER_SITE, 403)
         return Response(status_code=204) if request.method == "OPTIONS" else None

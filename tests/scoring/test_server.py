@@ -67,6 +67,23 @@ def test_an_answer_is_scored(client):
     assert reply.json().keys() == {"score", "tree", "evidence", "cost_usd"}
 
 
+@pytest.mark.parametrize("path", ["/metrics", "/health", "/score"])
+def test_another_name_of_the_server_is_refused(client, path):
+    """A site can let a name of its own lead to this machine, and read what its pages then get."""
+    ask = client.post if path == "/score" else client.get
+    body = {"json": CALL} if path == "/score" else {}
+    for host, status in (("rebound.example:80", 421), ("localhost:1", 200), ("[::1]:80", 200)):
+        assert ask(path, headers={"host": host}, **body).status_code == status
+
+
+def test_a_server_with_a_token_has_any_name(project):
+    """Its token is what keeps pages of other sites out."""
+    with served(scorer_of(project), "secret") as client:
+        host = {"host": "scores.internal:8000"}
+        assert client.get("/metrics", headers=host).status_code == 401
+        assert client.get("/metrics", headers={**host, "authorization": "Bearer secret"}).status_code == 200
+
+
 def test_a_failure_of_the_harness_has_a_status_of_its_own(client):
     """It is no score."""
     reply = client.post("/score", json={**CALL, "task": "broken"})

@@ -5,7 +5,7 @@ import base64
 import json
 import shutil
 from copy import copy
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 from fixtures.pdf_files import pdf
@@ -277,10 +277,22 @@ async def test_page_is_captured_again(page, results, address):
     assert cache_of(results).has(url) == "web"
 
 
+def session(address):
+    """Return the headers of the browser that shows the viewer."""
+    port, token = urlsplit(address).port, address.partition("token=")[2]
+    return {"cookie": f"mind2web2_session_{port}={token}", "content-type": "application/json"}
+
+
+def choose(address, url=FAILED):
+    """Press the button for the extension beside a page."""
+    target = {"task_id": TASK, "url": url, "agent": AGENT}
+    assert post(address, "/api/capture/target", json.dumps(target), session(address))[0] == 200
+    return {"task_id": TASK, "url": url}
+
+
 def test_extension_repairs_a_page(results, address):
-    """Without the session's cookie, from its own origin, by the routes that it knows."""
-    target = {"task_id": TASK, "url": FAILED}
-    assert post(address, "/api/capture/target", json.dumps(target), ORIGIN)[0] == 200
+    """Without the session's cookie, from its own origin, by the routes that it knows, once for each press."""
+    target = choose(address)
     status, shown, answer = post(address, "/api/capture/target", None, {"origin": ORIGIN["origin"]})
     assert (status, shown["url"], shown["task_id"]) == (200, FAILED, TASK)
     assert answer.getheader("access-control-allow-origin") == ORIGIN["origin"]
@@ -292,12 +304,44 @@ def test_extension_repairs_a_page(results, address):
     text, screenshot = cache_of(results).get_web(FAILED)
     assert text == "The lake is back."
     assert screenshot[:2] == b"\xff\xd8"
+    assert post(address, "/api/capture", json.dumps(sent), ORIGIN)[0] == 409
+    choose(address)
     path = f"/api/upload-pdf/{TASK}?url={quote(FAILED, safe='')}"
     form = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n'
     form += pdf(["Deep"]) + b"\r\n--x--\r\n"
     headers = {**ORIGIN, "content-type": "multipart/form-data; boundary=x"}
     assert post(address, path, form, headers)[1]["success"]
     assert cache_of(results).has(FAILED) == "pdf"
+
+
+@pytest.mark.parametrize("chosen", [None, SUSPECT, FAILED])
+def test_a_page_that_nobody_chose_stays(results, address, chosen):
+    """Any program of this machine can send what the extension sends, and choose nothing."""
+    target = {"task_id": TASK, "url": URL}
+    assert post(address, "/api/capture/target", json.dumps(target), ORIGIN)[0] == 403
+    if chosen is not None:
+        choose(address, chosen)
+    sent = {**target, "text": "The lake is a lie."}
+    status, found, _ = post(address, "/api/capture", json.dumps(sent), ORIGIN)
+    assert (status, "press For the extension" in found["error"]) == (409, True)
+    path = f"/api/upload-pdf/{TASK}?url={quote(URL, safe='')}"
+    assert post(address, path, pdf(["A lie"]), ORIGIN)[0] == 409
+    assert cache_of(results).get_web(URL)[0] == "The lake is deep."
+
+
+def test_a_choice_expires(results):
+    """After ten minutes the button is pressed again."""
+    seconds = [0.0]
+    catalog = Catalog(results.paths, [AGENT])
+    review = PageReview(catalog, Reviewer("ann", CaptureSettings()))
+    routes = PageRoutes(review, [AGENT], clock=lambda: seconds[0]).routes()
+    with served(catalog, {"pages": routes}) as address:
+        sent = {**choose(address), "text": "The lake is back."}
+        seconds[0] = 601.0
+        assert post(address, "/api/capture/target", None, {"origin": ORIGIN["origin"]})[1] is None
+        assert post(address, "/api/capture", json.dumps(sent), ORIGIN)[0] == 409
+        choose(address)
+        assert post(address, "/api/capture", json.dumps(sent), ORIGIN)[0] == 200
 
 
 @pytest.mark.parametrize("origin", ["http://attacker.example", "https://lake.example", "null"])

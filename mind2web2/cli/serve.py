@@ -25,7 +25,7 @@ _SETTINGS = (
     *("eval_scripts_root", "eval_version", *JUDGE_SETTINGS, "judgments", "max_llm_requests"),
     *("max_cost", "max_concurrent_answers", "answer_timeout"),
 )
-_DEFAULTS = RunSettings(max_concurrent_answers=64, answer_timeout=600.0)
+SCORING_DEFAULTS = RunSettings(max_concurrent_answers=64, answer_timeout=600.0)
 _CHANGED = (
     asking_providers(),
     replace(
@@ -80,7 +80,7 @@ def add_command(commands: Subcommands) -> None:
         "capture it",
     )
     add_settings(parser, ["allow_private_network"], group=pages)
-    add_settings(parser, _SETTINGS, base=_DEFAULTS, changed=_CHANGED)
+    add_settings(parser, _SETTINGS, base=SCORING_DEFAULTS, changed=_CHANGED)
     limits = parser.add_argument_group("scripts")
     limits.add_argument(
         "--no_isolate",
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
         token = os.environ.get(TOKEN_VARIABLE) or None
         if token is None and not ip_address(host).is_loopback:
             raise UsageError(f"--host {host} is open to other machines: set {TOKEN_VARIABLE} to a secret")
-        with _scorer(
+        with scorer_of(
             settings, options.pages, options.missing_pages, isolate=not options.no_isolate
         ) as scorer:
             address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -139,9 +139,10 @@ def _warn_of_judge(check: Future[None]) -> None:
         logging.getLogger(__name__).warning("%s Until it is, calls have no score.", error)
 
 
-def _scorer(
+def scorer_of(
     settings: RunSettings, pages: Path | None, missing_pages: MissingPages, *, isolate: bool
 ) -> Scorer:
+    """Return a scorer by the settings of a command; it takes ``SCORING_DEFAULTS``."""
     from mind2web2.runs.paths import paths_of
     from mind2web2.scoring.scorer import Judge, Scorer
     from mind2web2.scripts.isolation.processes import IS_POSSIBLE

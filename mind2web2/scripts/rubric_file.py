@@ -285,7 +285,7 @@ class ReadRubric:
 
     def line_of(self, *part: str | int) -> int:
         """Return the line of a part, or of what is around it."""
-        return _line(self.lines, part)
+        return line_of(self.lines, part)
 
     def nodes(self) -> Iterator[tuple[tuple[str | int, ...], RubricNode]]:
         """Yield each node with its place, each before its children."""
@@ -316,7 +316,7 @@ def read_rubric(path: str | Path) -> ReadRubric:
 
 def parsed_rubric(content: bytes, path: Path) -> ReadRubric:
     """Return the rubric of a file's content; as ``read_rubric``."""
-    plain, lines = _parsed_yaml(content, path)
+    plain, lines = parsed_yaml(content, path)
     try:
         rubric = RubricFile.model_validate(plain)
     except ValidationError as error:
@@ -360,7 +360,12 @@ _CURES = (
 )
 
 
-def _parsed_yaml(content: bytes, path: Path) -> tuple[object, dict[tuple[str | int, ...], int]]:
+def parsed_yaml(content: bytes, path: Path) -> tuple[object, dict[tuple[str | int, ...], int]]:
+    """Return plain values, and the line of each by its keys and positions.
+
+    Raises:
+        RubricFileError: no proper YAML.
+    """
     if len(content) > MOST_BYTES:
         raise RubricFileError(path, [Problem(1, "", f"larger than {MOST_BYTES // 1024**2} MB")])
     try:
@@ -422,7 +427,8 @@ def field_name(place: Sequence[str | int]) -> str:
     return text.removeprefix(".")
 
 
-def _line(lines: Mapping[tuple[str | int, ...], int], place: Sequence[str | int]) -> int:
+def line_of(lines: Mapping[tuple[str | int, ...], int], place: Sequence[str | int]) -> int:
+    """Return the line of a place, or of what is around it."""
     for length in range(len(place), -1, -1):
         if line := lines.get(tuple(place[:length])):
             return line
@@ -438,7 +444,7 @@ def _problems(error: ValidationError, lines: Mapping[tuple[str | int, ...], int]
         while place and place not in lines and fault["type"] != "missing":
             place = place[:-1]  # the branch of a union
         model, name = _model_at(place)
-        yield Problem(_line(lines, place), field_name(place), _message(fault, model, name))
+        yield Problem(line_of(lines, place), field_name(place), _message(fault, model, name))
 
 
 _KINDS: dict[str, type[BaseModel]] = {"root": Root, "children": RubricNode, "equals": Equals}

@@ -1,0 +1,176 @@
+"""The rehearsal of a task: its structure, its author's cases, and the trees that are to stay as they are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from mind2web2.authoring.cases import (
+    PERFECT,
+    Case,
+    CaseOutcome,
+    read_cases,
+    rehearse_cases,
+    written_cases,
+)
+from mind2web2.authoring.structure import Finding, Structure, structure_of
+from mind2web2.errors import Mind2Web2Error, UsageError
+from mind2web2.scheduling import EvaluateAnswer
+from mind2web2.scripts.load import unload_eval_script
+from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, read_rubric
+from mind2web2.scripts.run import load_script
+from mind2web2.utils.files import read_regular_file, write_whole
+
+GOLDEN = "golden"
+
+
+@dataclass(frozen=True)
+class RehearsalPlan:
+    """A task to be rehearsed.
+
+    Args:
+        cases: the folder of the author's cases; it may be missing.
+        model: the judge whose prices count.
+        writes_cases: write variants of the perfect case first.
+        writes_golden: keep the cases' trees, to be compared from now on.
+    """
+
+    task_id: str
+    script: Path
+    question: str
+    cases: Path
+    model: str
+    writes_cases: bool = False
+    writes_golden: bool = False
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """A case's outcome, as it is shown; ``got`` is ``None`` where it has no score."""
+
+    name: str
+    expected: float
+    got: float | None
+    differs: str | None
+
+
+@dataclass(frozen=True)
+class TaskRehearsal:
+    """What the rehearsal of a task found; ``error`` says why there was none."""
+
+    task_id: str
+    structure: Structure = field(default_factory=Structure)
+    cases: tuple[CaseResult, ...] = ()
+    written: tuple[str, ...] = ()
+    error: str | None = None
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Return all that a strict rehearsal does not accept."""
+        found = list(self.structure.findings)
+        if self.error is not None:
+            found.append(Finding("no rehearsal", self.error))
+        for case in self.cases:
+            if case.differs is not None:
+                got = "no score" if case.got is None else f"{case.got:.2f}"
+                message = f"{case.name}: expected {case.expected:.2f}, got {got}; {case.differs}"
+                found.append(Finding("case", message))
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as plain data."""
+        return {
+            "task_id": self.task_id,
+            "error": self.error,
+            "structure": asdict(self.structure),
+            "cases": [asdict(case) for case in self.cases],
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+
+
+def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
+    """Rehearse a task; to be called in a process whose event loop is free."""
+    try:
+        return asyncio.run(_rehearsal(plan))
+    except (Mind2Web2Error, OSError) as error:
+        return TaskRehearsal(plan.task_id, error=" ".join(str(error).split()))
+
+
+async def _rehearsal(plan: RehearsalPlan) -> TaskRehearsal:
+    rubric = read_rubric(plan.script).rubric if plan.script.suffix == RUBRIC_SUFFIX else None
+    evaluate = load_script(plan.script)
+    try:
+        structure = await structure_of(evaluate, plan.script, plan.question, rubric, plan.model)
+        written = await _write_cases(evaluate, plan) if plan.writes_cases else ()
+        cases = read_cases(plan.cases)
+        outcomes = await rehearse_cases(evaluate, plan.script, cases) if cases else []
+    finally:
+        unload_eval_script(evaluate)
+    written = (*written, *(_write_golden(outcomes, plan.cases) if plan.writes_golden else ()))
+    structure = _judged_by_cases(structure, outcomes)
+    return TaskRehearsal(plan.task_id, structure, tuple(_results(outcomes, plan.cases)), written)
+
+
+def _judged_by_cases(structure: Structure, outcomes: Sequence[CaseOutcome]) -> Structure:
+    """Leave out the note on leaves that only a case shows to be true, where a case does."""
+    passed = {
+        leaf
+        for outcome in outcomes
+        for leaf, status in outcome.rehearsed.statuses().items()
+        if status == "passed"
+    }
+    unshown = tuple(leaf for leaf in structure.unshown if leaf not in passed)
+    return replace(structure, unshown=unshown)
+
+
+async def _write_cases(evaluate: EvaluateAnswer, plan: RehearsalPlan) -> tuple[str, ...]:
+    perfect = _perfect(plan)
+    files = await written_cases(evaluate, plan.script, perfect, plan.cases)
+    for path, text in files.items():
+        write_whole(path, text)
+    return tuple(str(path) for path in files)
+
+
+def _perfect(plan: RehearsalPlan) -> Case:
+    cases = read_cases(plan.cases)
+    if not cases or cases[0].name != PERFECT:
+        raise UsageError(f"no {plan.cases / PERFECT}.md to make variants of: write the perfect answer there")
+    return cases[0]
+
+
+def _results(outcomes: Sequence[CaseOutcome], folder: Path) -> Iterator[CaseResult]:
+    for outcome in outcomes:
+        differs = outcome.differs or _golden_difference(outcome, folder / GOLDEN / f"{outcome.name}.json")
+        yield CaseResult(outcome.name, outcome.expected, outcome.got, differs)
+
+
+def _golden(outcome: CaseOutcome) -> dict[str, Any]:
+    return {"score": outcome.got, "leaves": outcome.rehearsed.statuses()}
+
+
+def _write_golden(outcomes: Sequence[CaseOutcome], folder: Path) -> Iterator[str]:
+    for outcome in outcomes:
+        path = folder / GOLDEN / f"{outcome.name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(_golden(outcome), indent=1) + "\n")
+        yield str(path)
+
+
+def _golden_difference(outcome: CaseOutcome, path: Path) -> str | None:
+    """Return the first leaf that differs from the tree that was kept."""
+    if not path.is_file():
+        return None
+    try:
+        kept = json.loads(read_regular_file(path))["leaves"]
+        now = _golden(outcome)["leaves"]
+        names = [*now, *(name for name in kept if name not in now)]
+        first = next((name for name in names if kept.get(name) != now.get(name)), None)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path} is no tree: remove it, or write it again by --write_golden") from error
+    if first is None:
+        return None
+    return f"{first}: kept {kept.get(first, 'no such leaf')}, now {now.get(first, 'no such leaf')}"

@@ -1,0 +1,341 @@
+"""One evaluation without a model: extractions are filled, claims decided by a policy, pages are blank."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from mind2web2.errors import AttemptRefusedError, CaptureError
+from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.session import JudgeSession
+from mind2web2.judge.tokens import text_tokens
+from mind2web2.llm_client.async_calls import AsyncCalls
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
+from mind2web2.llm_client.image_limits import ImageLimit
+from mind2web2.pages.captures import PageRequest
+from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.prepared_page import PreparedPage
+from mind2web2.prompts import HashedText
+from mind2web2.rubric.verdicts import Outcome, Status
+from mind2web2.scheduling import EvaluateAnswer, ExecutionOptions, execution_options, watching
+from mind2web2.scripts.run import run_script
+from mind2web2.verification.claims import BinaryEvalResult
+
+# So long the loop has nothing else to do before a round of questions is answered.
+_QUIET_TURNS = 40
+# An evaluation without a model takes milliseconds; a script that takes longer waits for something.
+_TIMEOUT_S = 30.0
+# What a page adds to a question, as estimates of runs assume.
+PAGE_TOKENS = 4000
+OUTPUT_TOKENS = 400
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A claim as the judge is asked about it; ``page`` is ``None`` for the answer alone."""
+
+    node: str | None
+    claim: str
+    page: str | None
+
+
+@dataclass(frozen=True)
+class World:
+    """The replies of a rehearsal's judge.
+
+    Args:
+        holds: tells whether a claim is supported.
+        fill: fills an extraction's template; by the extraction's name, and for a page with its address.
+        has_page: tells whether a page is there.
+    """
+
+    answer: str
+    holds: Callable[[Asked], bool]
+    fill: Callable[[type[BaseModel], str], BaseModel]
+    has_page: Callable[[str], bool] = lambda _url: True
+
+
+@dataclass
+class Requests:
+    """The questions of one evaluation: claims by vote, the chain of rounds, pages and tokens."""
+
+    claims: list[Asked] = field(default_factory=list)
+    templates: dict[str, type[BaseModel]] = field(default_factory=dict)
+    count: int = 0
+    rounds: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def pages(self) -> set[str]:
+        """Return the pages that were asked about."""
+        return {asked.page for asked in self.claims if asked.page is not None}
+
+
+class _Rounds:
+    """Answers waiting questions together once nothing else can go on.
+
+    The number of rounds is the longest chain of questions.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._waiting: list[asyncio.Future[None]] = []
+
+    async def turn(self) -> None:
+        """Wait for the next round."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        await future
+
+    async def run(self) -> None:
+        """Answer rounds until cancelled."""
+        while True:
+            before, quiet = len(self._waiting), 0
+            while quiet < _QUIET_TURNS:
+                await asyncio.sleep(0)
+                quiet = quiet + 1 if len(self._waiting) == before else 0
+                before = len(self._waiting)
+            if self._waiting:
+                self.count += 1
+                waiting, self._waiting = self._waiting, []
+                for future in waiting:
+                    if not future.done():
+                        future.set_result(None)
+            else:
+                await asyncio.sleep(0.001)
+
+
+class _RehearsalJudge(JudgeSession, AsyncCalls):
+    def __init__(self, world: World, rounds: _Rounds | None) -> None:
+        super().__init__(Usage(cost_usd=None))
+        self.requests = Requests()
+        self.world = world
+        self.rounds = rounds
+
+    @property
+    def recorded_limits(self) -> Sequence[ImageLimit]:
+        """Return none: nothing is recorded."""
+        return ()
+
+    @property
+    def endpoint(self) -> str:
+        """Return a name: nothing is sent."""
+        return "rehearsal"
+
+    def model_for(self, requested: str) -> str:
+        """Return the requested model."""
+        return requested
+
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:  # noqa: ARG002
+        """Answer a request of the script's own."""
+        return await self.ask(request, QuestionContext("script", node="script"), None)
+
+    async def ask(self, request: ChatRequest, subject: QuestionContext, limit: Limit | None) -> ChatReply:  # noqa: ARG002
+        """Answer by the world's policy."""
+        if self.rounds is not None:
+            self._count_tokens(request, subject)
+            await self.rounds.turn()
+        self.requests.count += 1
+        if subject.purpose == "verify":
+            asked = Asked(subject.node, subject.claim or "", subject.page)
+            if subject.trial == 1:
+                self.requests.claims.append(asked)
+            return ChatReply(text="", value=BinaryEvalResult(reasoning="", result=self.world.holds(asked)))
+        if request.template is None:
+            return ChatReply(text="")
+        name = subject.node or "extraction"
+        self.requests.templates.setdefault(name, request.template)
+        return ChatReply(text="", value=self.world.fill(request.template, name))
+
+    async def record_skip_decision(self, subject: QuestionContext, skip_reason: str | None) -> str | None:  # noqa: ARG002
+        """Return the reason as it is."""
+        return skip_reason
+
+    def _count_tokens(self, request: ChatRequest, subject: QuestionContext) -> None:
+        parts = [part for message in request.messages for part in _texts(message.get("content"))]
+        tokens = sum(map(text_tokens, parts)) + (PAGE_TOKENS if subject.page else 0)
+        self.requests.usage += Usage(input_tokens=tokens, output_tokens=OUTPUT_TOKENS, requests=1)
+
+
+def _texts(content: object) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list):
+        yield from (str(part["text"]) for part in content if isinstance(part, dict) and "text" in part)
+
+
+class _BlankPages(PageLibrary):
+    def __init__(self, has_page: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._has_page = has_page
+
+    async def page(self, request: PageRequest) -> PreparedPage:
+        """Return a blank page. Raises CaptureError: the page is not there."""
+        if not self._has_page(request.url):
+            raise CaptureError("the page does not exist (rehearsal)")
+        blank = HashedText("")
+        return PreparedPage(request.url, "web", None, blank, text_chars=0, text_chars_stored=0)
+
+    async def cached(self, cache: Any, urls: Sequence[str]) -> list[bool]:  # noqa: ARG002
+        """Say that all pages are at hand."""
+        return [True] * len(urls)
+
+
+class _BlankCache:
+    def __init__(self, has_page: Callable[[str], bool]) -> None:
+        self.page_library = _BlankPages(has_page)
+        self._has_page = has_page
+
+    def has(self, url: str) -> str | None:
+        """Tell how the page is stored."""
+        return "web" if self._has_page(url) else None
+
+    def has_web(self, url: str) -> bool:
+        """Tell whether it is stored."""
+        return self._has_page(url)
+
+    def has_pdf(self, url: str) -> bool:  # noqa: ARG002
+        """Tell that it is no PDF."""
+        return False
+
+    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, None]:  # noqa: ARG002
+        """Return an empty text."""
+        return "", None
+
+    def get_all_urls(self) -> list[str]:
+        """Return none."""
+        return []
+
+
+# Verifications are deferred, as in a run, only where judge and cache watch what a script reads of them.
+
+
+@watching
+class _DeferringJudge(_RehearsalJudge):
+    pass
+
+
+@watching
+class _DeferringCache(_BlankCache):
+    pass
+
+
+@dataclass(frozen=True)
+class TreeNode:
+    """A node of a rehearsed tree, in the form that scoring takes."""
+
+    id: str
+    critical: bool
+    strategy: str
+    verdict: Outcome
+    children: tuple[TreeNode, ...]
+    decided_by: str | None = None
+    prerequisites: tuple[str, ...] = ()
+    desc: str = ""
+
+    def walk(self) -> Iterator[TreeNode]:
+        """Yield this node and all below it, each before its children."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def leaves(self) -> list[TreeNode]:
+        """Return the leaves in rubric order."""
+        return [node for node in self.walk() if not node.children]
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """The outcome of one evaluation."""
+
+    score: float
+    tree: TreeNode
+    requests: Requests
+
+    def statuses(self) -> dict[str, Status]:
+        """Return the leaves' verdicts by id."""
+        return {leaf.id: leaf.verdict.status for leaf in self.tree.leaves()}
+
+
+_log = logging.Logger("rehearsal", logging.CRITICAL + 1)
+
+
+async def rehearsed(
+    evaluate: EvaluateAnswer, path: Path, world: World, *, count_rounds: bool = False
+) -> Rehearsed:
+    """Evaluate an answer in a world.
+
+    Args:
+        count_rounds: also count the chain of rounds and the tokens.
+
+    Raises:
+        EvalScriptError: the script failed.
+    """
+    if not count_rounds:
+        return await _rehearsed(evaluate, path, _RehearsalJudge(world, None), _BlankCache(world.has_page))
+    try:
+        judge = _DeferringJudge(world, _Rounds())
+        return await _rehearsed(evaluate, path, judge, _DeferringCache(world.has_page))
+    except AttemptRefusedError:
+        # A script that reads its verdicts runs in program order, in a run as well.
+        judge = _DeferringJudge(world, _Rounds())
+        with execution_options(ExecutionOptions(sequential=True)):
+            return await _rehearsed(evaluate, path, judge, _DeferringCache(world.has_page))
+
+
+async def _rehearsed(
+    evaluate: EvaluateAnswer, path: Path, judge: _RehearsalJudge, cache: _BlankCache
+) -> Rehearsed:
+    rounds = judge.rounds
+    clock = asyncio.ensure_future(rounds.run()) if rounds is not None else None
+
+    async def call() -> Any:
+        return await evaluate(
+            client=judge,
+            answer=judge.world.answer,
+            agent_name="rehearsal",
+            answer_name="rehearsal",
+            cache=cache,
+            semaphore=asyncio.Semaphore(64),
+            logger=_log,
+        )
+
+    try:
+        result = await run_script(call, path, _TIMEOUT_S, _log)
+    finally:
+        if clock is not None:
+            clock.cancel()
+            await asyncio.gather(clock, return_exceptions=True)
+    if rounds is not None:
+        judge.requests.rounds = rounds.count
+    return Rehearsed(result["final_score"], _tree(result), judge.requests)
+
+
+def _tree(result: Mapping[str, Any]) -> TreeNode:
+    parts = result.get("eval_breakdown") or [{}]
+    found = parts[0].get("verification_tree")
+    if found is None:
+        return TreeNode("root", False, "parallel", Outcome(result["final_score"], "initialized"), ())
+    return _node(found)
+
+
+def _node(found: Mapping[str, Any]) -> TreeNode:
+    # A leaf behind the end of a sequence has its own verdict in "superseded".
+    verdict = found.get("superseded") or found
+    evidence = found.get("evidence") or {}
+    return TreeNode(
+        id=found["id"],
+        critical=found["critical"],
+        strategy=found["strategy"],
+        verdict=Outcome(float(verdict["score"]), verdict["status"]),
+        children=tuple(map(_node, found["children"])),
+        decided_by=evidence.get("decided_by"),
+        prerequisites=tuple(evidence.get("prerequisites", ())),
+        desc=found["desc"],
+    )

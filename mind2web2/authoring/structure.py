@@ -1,0 +1,391 @@
+"""What a rubric's structure shows without an author's help and without a model."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from mind2web2.authoring.plausible import MOST_ITEMS, Filling, fields_of, filled, lists_of, word_of
+from mind2web2.authoring.rehearsal_run import OUTPUT_TOKENS, Asked, Rehearsed, TreeNode, World, rehearsed
+from mind2web2.llm_client.chat import Usage
+from mind2web2.llm_client.prices import price_usd
+from mind2web2.rubric.verdicts import Outcome, aggregate
+from mind2web2.scheduling import EvaluateAnswer
+from mind2web2.scripts.rubric_file import ANSWER_EXTRACTION, ITEM, RubricFile
+from mind2web2.verification.extractor import empty_instance
+
+# A worthless answer may have that many points before they are a finding.
+MOST_POINTS = 0.1
+_NEARLY = 1e-9
+_NO_ANSWER = "I could not find anything about this."
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something about a rubric that its author should know.
+
+    Args:
+        kind: a short name, such as ``points for nothing``.
+        leaves: the leaves that it is about.
+    """
+
+    kind: str
+    message: str
+    leaves: tuple[str, ...] = ()
+
+
+@dataclass
+class Structure:
+    """What the structure part of a rehearsal found.
+
+    Args:
+        scores: of the worlds, by name.
+        gates: the score that is left where a gate alone fails, by leaf.
+        unshown: leaves that code decides and that no rehearsal has seen pass.
+    """
+
+    scores: dict[str, float] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    unshown: tuple[str, ...] = ()
+    gates: dict[str, float] = field(default_factory=dict)
+    leaves: int = 0
+    judgments: int = 0
+    longest_chain: int = 0
+    pages: int = 0
+    cost_usd: float | None = None
+
+
+class _Rehearsal:
+    """The evaluations of one task."""
+
+    def __init__(
+        self, evaluate: EvaluateAnswer, path: Path, question: str, rubric: RubricFile | None
+    ) -> None:
+        self._evaluate = evaluate
+        self._path = path
+        self._question = question
+        self._given = {} if rubric is None else _wanted_values(rubric)
+        self._known_counts = {} if rubric is None else _list_counts(rubric)
+        self.templates: dict[str, type[BaseModel]] = {}
+        self.runs: list[Rehearsed] = []
+        self.counts: dict[str, int] = dict(self._known_counts)
+
+    async def run(
+        self,
+        *,
+        holds: bool | str = True,
+        filling: Filling | None = None,
+        is_empty: bool = False,
+        answer: str = "",
+        has_pages: bool = True,
+        count_rounds: bool = False,
+        false_leaf: str | None = None,
+    ) -> Rehearsed:
+        """Evaluate one answer; see ``World``."""
+        filling = filling or self.filling()
+
+        def decide(asked: Asked) -> bool:
+            if asked.node is not None and asked.node == false_leaf:
+                return False
+            if isinstance(holds, bool):
+                return holds
+            # Keywords: the judge has only the answer, and the answer says so.
+            return asked.page is None and self._repeats_a_value(asked.claim)
+
+        def fill(template: type[BaseModel], name: str) -> BaseModel:
+            return empty_instance(template) if is_empty else filled(template, name, filling)
+
+        world = World(answer or self._answer_text(), decide, fill, lambda _url: has_pages)
+        done = await rehearsed(self._evaluate, self._path, world, count_rounds=count_rounds)
+        self.templates.update(done.requests.templates)
+        self.runs.append(done)
+        return done
+
+    def filling(self, **changes: object) -> Filling:
+        """Return how extractions are filled where nothing is said."""
+        base = {"counts": self.counts, "given": self._given, **changes}
+        return Filling(**base)  # type: ignore[arg-type]  # the fields of Filling
+
+    def _answer_text(self) -> str:
+        words = [word_of(number, index) for number in range(3) for index in range(5)]
+        return f"{self._question}\n\nQuince, {', '.join(words)} https://quince.example/urls"
+
+    @staticmethod
+    def _repeats_a_value(claim: str) -> bool:
+        words = {word_of(number, index) for number in range(6) for index in range(MOST_ITEMS)}
+        found = set(re.findall(r"[A-Z][a-z]+", claim))
+        return bool(found & (words | {"Quince"})) or any(text in claim for text in ("2019", "42", "10:30"))
+
+    async def count_items(self) -> None:
+        """Find out how many items of each list count, where the rubric does not say."""
+        probe = await self.run(filling=Filling(default_count=MOST_ITEMS, given=self._given))
+        for name, template in self.templates.items():
+            for number, path in enumerate(lists_of(template, name)):
+                if path not in self.counts:
+                    texts = [f"{asked.claim} {asked.page}".lower() for asked in probe.requests.claims]
+                    used = [
+                        i for i in range(MOST_ITEMS) if any(word_of(number, i).lower() in t for t in texts)
+                    ]
+                    self.counts[path] = max(used, default=2) + 1
+
+
+def _wanted_values(rubric: RubricFile) -> dict[str, object]:
+    """Return values that satisfy a rubric file's comparisons, by path."""
+    wanted: dict[str, object] = {}
+    for node in rubric.root.walk():
+        equals = node.equals
+        if equals is None or equals.field.startswith(f"{ITEM}."):
+            continue
+        if equals.value is not None:
+            wanted[_path(rubric, equals.field)] = equals.value
+        elif equals.same_as is not None:
+            same = _path(rubric, equals.same_as)
+            kind = rubric.field_at(equals.field).type
+            value = wanted.get(same, 7 if kind in ("number", "integer") else "2019")
+            wanted[same] = wanted[_path(rubric, equals.field)] = value
+        else:
+            for part in equals.sum_of:
+                wanted.setdefault(_path(rubric, part), 3)
+            wanted[_path(rubric, equals.field)] = sum(
+                float(str(wanted[_path(rubric, part)])) for part in equals.sum_of
+            )
+    return wanted
+
+
+def _path(rubric: RubricFile, name: str) -> str:
+    is_page = rubric.extract[name.partition(".")[0]].page is not None
+    return name if is_page else f"{ANSWER_EXTRACTION}.{name}"
+
+
+def _list_counts(rubric: RubricFile) -> dict[str, int]:
+    return {
+        f"{ANSWER_EXTRACTION}.{name}": spec.list
+        for name, spec in rubric.extract.items()
+        if spec.list is not None
+    }
+
+
+async def structure_of(
+    evaluate: EvaluateAnswer, path: Path, question: str, rubric: RubricFile | None, model: str
+) -> Structure:
+    """Rehearse a task's structure.
+
+    Args:
+        rubric: the task's rubric file, where it has one.
+        model: the judge whose prices count.
+
+    Raises:
+        EvalScriptError: the script failed.
+    """
+    rehearsal = _Rehearsal(evaluate, path, question, rubric)
+    found = Structure()
+    await rehearsal.count_items()
+    right = await rehearsal.run(count_rounds=True)
+    _note_amounts(found, right, model)
+    met = _met_by_cases_only(found, right)
+    _check_right(found, right, met)
+    await _check_worthless(found, rehearsal)
+    await _check_leaves(found, rehearsal, right, met)
+    await _check_fields(found, rehearsal, right)
+    await _check_lists(found, rehearsal, right)
+    _check_reached(found, rehearsal, met)
+    _check_twins(found, rehearsal, right)
+    return found
+
+
+def _note_amounts(found: Structure, right: Rehearsed, model: str) -> None:
+    requests = right.requests
+    found.leaves = len(right.tree.leaves())
+    found.judgments, found.longest_chain, found.pages = requests.count, requests.rounds, len(requests.pages)
+    mean = requests.usage.input_tokens // max(requests.usage.requests, 1)
+    price = price_usd(Usage(input_tokens=mean, output_tokens=OUTPUT_TOKENS), model)
+    found.cost_usd = None if price is None else price * requests.usage.requests
+
+
+def _met_by_cases_only(found: Structure, right: Rehearsed) -> dict[str, Outcome]:
+    """Return the leaves that the script's own code fails on plausible values, as if they passed."""
+    failed = [
+        leaf.id for leaf in right.tree.leaves() if leaf.decided_by == "script" and not leaf.verdict.score
+    ]
+    found.unshown = tuple(failed)
+    return {name: Outcome(1.0, "passed") for name in failed}
+
+
+def _score(tree: TreeNode, verdicts: Mapping[str, Outcome]) -> float:
+    by_node = {id(leaf): verdicts[leaf.id] for leaf in tree.leaves() if leaf.id in verdicts}
+    return aggregate(tree, by_node)[id(tree)].score
+
+
+def _behind(tree: TreeNode, failed: Sequence[str]) -> set[str]:
+    """Return the leaves whose code-stated prerequisites failed, those behind them included."""
+    gone = set(failed)
+    below = {node.id: {leaf.id for leaf in node.leaves()} for node in tree.walk()}
+    while True:
+        more = {
+            leaf.id
+            for leaf in tree.leaves()
+            if leaf.id not in gone and any(below.get(name, set()) & gone for name in leaf.prerequisites)
+        }
+        if not more:
+            return gone
+        gone |= more
+
+
+def _check_right(found: Structure, right: Rehearsed, met: Mapping[str, Outcome]) -> None:
+    found.scores["all right"] = right.score
+    skipped = [leaf.id for leaf in right.tree.leaves() if leaf.verdict.status in ("skipped", "initialized")]
+    undecided = [leaf.id for leaf in right.tree.leaves() if leaf.verdict.status == "initialized"]
+    if undecided:
+        found.findings.append(
+            Finding(
+                "never judged", f"never judged, and so never passed: {_names(undecided)}", tuple(undecided)
+            )
+        )
+    if right.score >= 1 - _NEARLY or met:
+        return
+    failed = [leaf.id for leaf in right.tree.leaves() if leaf.verdict.status == "failed"]
+    found.findings.append(
+        Finding(
+            "no full score",
+            f"all right gives {right.score:.2f} instead of 1: {_names(failed or skipped)} does not pass",
+            tuple(failed or skipped),
+        )
+    )
+
+
+async def _check_worthless(found: Structure, rehearsal: _Rehearsal) -> None:
+    worlds: dict[str, dict[str, object]] = {
+        "all wrong": {"holds": False},
+        "empty extraction": {"holds": False, "is_empty": True, "answer": _NO_ANSWER},
+        "the question as the answer": {"holds": False, "is_empty": True, "answer": rehearsal._question},
+        "keywords with invented links": {"holds": "keywords", "has_pages": False},
+    }
+    for name, world in worlds.items():
+        done = await rehearsal.run(**world)  # type: ignore[arg-type]  # keywords of run
+        found.scores[name] = done.score
+        if done.score > MOST_POINTS:
+            leaves = [leaf.id for leaf in done.tree.leaves() if _gives_points(done, leaf)]
+            found.findings.append(
+                Finding(
+                    "points for nothing",
+                    f"{name} gives {done.score:.2f} instead of 0: points come from {_names(leaves)}",
+                    tuple(leaves),
+                )
+            )
+
+
+def _gives_points(done: Rehearsed, leaf: TreeNode) -> bool:
+    without = {leaf.id: Outcome(0.0, "failed")}
+    return leaf.verdict.score > 0 and _score(done.tree, without) < done.score - _NEARLY
+
+
+async def _check_leaves(
+    found: Structure, rehearsal: _Rehearsal, right: Rehearsed, met: Mapping[str, Outcome]
+) -> None:
+    """Let each leaf be false in turn."""
+    full = _score(right.tree, met)
+    if full <= 0:
+        return
+    idle = []
+    for leaf in right.tree.leaves():
+        if not leaf.verdict.score and leaf.id not in met:
+            continue
+        gone = _behind(right.tree, [leaf.id])
+        score = _score(right.tree, {**met, **{name: Outcome(0.0, "failed") for name in gone}})
+        if leaf.critical:
+            found.gates[leaf.id] = score
+        if score >= full - _NEARLY:
+            idle.append(leaf.id)
+    confirmed = []
+    for name in idle:
+        # A script may read verdicts: what the tree alone says is tried before it is reported.
+        done = await rehearsal.run(false_leaf=name)
+        if _score(done.tree, met) >= full - _NEARLY:
+            confirmed.append(name)
+    if confirmed:
+        message = f"never matters: the score stays {full:.2f} without {_names(confirmed)}"
+        found.findings.append(Finding("never matters", message, tuple(confirmed)))
+
+
+async def _check_fields(found: Structure, rehearsal: _Rehearsal, right: Rehearsed) -> None:
+    """Leave each field empty in turn."""
+    unused = []
+    for name, template in sorted(rehearsal.templates.items()):
+        for path in fields_of(template, name):
+            done = await rehearsal.run(filling=rehearsal.filling(empty=frozenset({path})))
+            before = [(asked.claim, asked.page) for asked in right.requests.claims]
+            same = [(asked.claim, asked.page) for asked in done.requests.claims] == before
+            if same and done.statuses() == right.statuses():
+                unused.append(path)
+            with_page = {asked.node for asked in right.requests.claims if asked.page is not None}
+            without = {asked.node for asked in done.requests.claims if asked.page is None}
+            if unsourced := sorted(name for name in with_page & without if name is not None):
+                message = f"without {path} these claims are judged from the answer alone: {_names(unsourced)}"
+                found.findings.append(Finding("page not needed", message, tuple(unsourced)))
+            if done.score > right.score + _NEARLY:
+                message = f"an empty {path} gives {done.score:.2f}, more than the full {right.score:.2f}"
+                found.findings.append(Finding("gain by omission", message))
+    if unused:
+        found.findings.append(Finding("unused field", f"extracted and never used: {', '.join(unused)}", ()))
+
+
+async def _check_lists(found: Structure, rehearsal: _Rehearsal, right: Rehearsed) -> None:
+    """Give lists 0, 1, k and k + 2 items."""
+    for path, count in sorted(rehearsal.counts.items()):
+        for items in dict.fromkeys((0, 1, count + 2)):
+            counts = {**rehearsal.counts, path: items}
+            done = await rehearsal.run(filling=rehearsal.filling(counts=counts))
+            found.scores[f"{items} of {count} {path.rpartition('.')[2]}"] = done.score
+            if items < count and count > 1 and done.score >= right.score - _NEARLY and right.score > 0:
+                message = f"{items} of {count} items of {path} have the score of all, {done.score:.2f}"
+                found.findings.append(Finding("missing items are free", message))
+            if items > count and done.score < right.score - _NEARLY:
+                message = f"{items} items of {path} give {done.score:.2f}, less than {count} items"
+                found.findings.append(Finding("more is less", message))
+
+
+def _check_reached(found: Structure, rehearsal: _Rehearsal, met: Mapping[str, Outcome]) -> None:
+    seen: dict[str, set[str]] = defaultdict(set)
+    for run in rehearsal.runs:
+        for leaf in run.tree.leaves():
+            seen[leaf.id].add(leaf.verdict.status)
+    never = [name for name, statuses in seen.items() if statuses <= {"skipped"}]
+    if never and not met:
+        found.findings.append(Finding("never reached", f"never reached: {_names(never)}", tuple(never)))
+    always = [name for name, statuses in seen.items() if statuses == {"passed"} and name not in met]
+    if always:
+        found.findings.append(
+            Finding("always true", f"true in every rehearsal: {_names(always)}", tuple(always))
+        )
+
+
+def _check_twins(found: Structure, rehearsal: _Rehearsal, right: Rehearsed) -> None:
+    """Find leaves that ask the same, and leaves decided by code that always fall together."""
+    questions: dict[tuple[str, frozenset[str | None]], set[str]] = defaultdict(set)
+    pages: dict[tuple[str, str], set[str | None]] = defaultdict(set)
+    for asked in right.requests.claims:
+        pages[asked.node or "", asked.claim].add(asked.page)
+    for (node, claim), where in pages.items():
+        questions[claim, frozenset(where)].add(node)
+    verdicts: dict[tuple[str | None, ...], set[str]] = defaultdict(set)
+    runs = [run.statuses() for run in rehearsal.runs]
+    for leaf in right.tree.leaves():
+        history = tuple(run.get(leaf.id) for run in runs)
+        if leaf.decided_by == "script" and len(set(history)) > 1:
+            verdicts[history].add(leaf.id)
+    for group in (*questions.values(), *verdicts.values()):
+        # Items of a loop are alike by design.
+        if len({re.sub(r"\d+", "", name) for name in group}) > 1:
+            names = sorted(group)
+            message = f"always fall together: {_names(names)}"
+            found.findings.append(Finding("twins", message, tuple(names)))
+
+
+def _names(names: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

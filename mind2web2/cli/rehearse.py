@@ -1,0 +1,233 @@
+"""``mind2web2 rehearse``: tasks tried without a judge, before any agent answers them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from mind2web2.cli.options import Subcommands, add_settings, asking_providers, given_settings
+from mind2web2.cli.serve import SCORING_DEFAULTS, scorer_of
+from mind2web2.cli.settings_file import paths_of, settings_of
+from mind2web2.errors import UsageError
+from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, RunSettings
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mind2web2.authoring.rehearsal import RehearsalPlan, TaskRehearsal
+    from mind2web2.scoring.scorer import Score, Scorer
+
+DESCRIPTION = """\
+Try a task before agents answer it: no key, no pages, seconds (docs/rehearsals.md).
+
+  mind2web2 rehearse TASK                  what its structure is worth, and its author's cases
+  mind2web2 rehearse TASK --write_cases    write variants of rehearsals/TASK/perfect.md first
+  mind2web2 rehearse --strict              all tasks; exit status 1 where there is a finding
+  mind2web2 rehearse TASK --judge_model M --pages cache/my_agent    the same cases by a real judge
+
+Findings are points for worthless answers, leaves that never matter, are never reached or always fall
+together, missing items that cost nothing, and cases whose score is not the expected one.
+"""
+_TIMEOUT_S = 600.0
+_CHANGED = (
+    asking_providers(),
+    replace(SETTINGS["judge_model"], help="judge the cases by this model", default_text="by policy"),
+    replace(SETTINGS["max_cost"], help="stop asking at this cost, for good"),
+)
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``rehearse`` to ``mind2web2``."""
+    parser = commands.add_parser("rehearse", help="try tasks without a judge", description=DESCRIPTION)
+    add = parser.add_argument
+    add("tasks", metavar="TASK", nargs="*", help="task ids (default: all with a script or rubric file)")
+    add("--cases", metavar="DIR", type=Path, default=Path("rehearsals"), help="the cases, a folder a task")
+    add("--write_cases", action="store_true", help="write the variants of perfect.md that are not there")
+    add("--write_golden", action="store_true", help="keep the trees of the cases, to be compared from now on")
+    add("--strict", action="store_true", help="exit status 1 where there is a finding")
+    add("--junit", metavar="FILE", type=Path, help="write the findings and cases as JUnit XML")
+    add("--json", action="store_true", help="print everything as JSON")
+    judge = parser.add_argument_group("a real judge, for the cases")
+    judge.add_argument(
+        "--pages", metavar="DIR", type=Path, help="the cached pages, a folder a task: cache/AGENT"
+    )
+    judge.add_argument(
+        "--missing_pages",
+        choices=("no_score", "unavailable", "capture"),
+        default="no_score",
+        help="a page that is not there: no score (default), unavailable (claims on it fail), or capture it",
+    )
+    settings = ("eval_scripts_root", "eval_version", *JUDGE_SETTINGS, "max_cost")
+    add_settings(parser, settings, base=SCORING_DEFAULTS, changed=_CHANGED)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Rehearse the tasks, print the findings, and return the exit status."""
+    from mind2web2.cli.console import plain_console
+
+    # A model in mind2web2.toml is no wish to pay for one.
+    is_judged = given_settings(options).judge_model is not None
+    settings = settings_of(options, is_announced=is_judged)
+    plans = _plans(options, settings)
+    reports = asyncio.run(_rehearsed(plans))
+    if is_judged:
+        with scorer_of(settings, options.pages, options.missing_pages, isolate=True) as scorer:
+            reports = [_judged(scorer, plan, report) for plan, report in zip(plans, reports, strict=True)]
+    console = plain_console()
+    if options.json:
+        console.print_json(json.dumps([report.as_json() for report in reports]))
+    else:
+        _print(console, reports)
+    if options.junit is not None:
+        _write_junit(options.junit, reports)
+    has_findings = any(report.findings for report in reports)
+    return 1 if options.strict and has_findings else 0
+
+
+def _plans(options: argparse.Namespace, settings: RunSettings) -> list[RehearsalPlan]:
+    from mind2web2.authoring.rehearsal import RehearsalPlan
+    from mind2web2.benchmark.tasks import find_tasks, select_tasks
+
+    paths = paths_of(settings)
+    tasks = [task for task in find_tasks(paths, Path("tasks")) if task.script_version is not None]
+    plans = []
+    for task in select_tasks(tasks, options.tasks):
+        question = task.question or task.task_id
+        plans.append(
+            RehearsalPlan(
+                task.task_id,
+                # Workers have a working directory of their own.
+                paths.default_script_for(task.task_id).absolute(),
+                question,
+                (options.cases / task.task_id).absolute(),
+                settings.model,
+                writes_cases=options.write_cases,
+                writes_golden=options.write_golden,
+            )
+        )
+    if not plans:
+        raise UsageError(f"no task under {paths.eval_scripts_root} has a script or rubric file")
+    return plans
+
+
+async def _rehearsed(plans: Sequence[RehearsalPlan]) -> list[TaskRehearsal]:
+    from mind2web2.authoring.rehearsal import TaskRehearsal, rehearse_task
+    from mind2web2.errors import MachineError, WorkerError
+    from mind2web2.utils.workers import run_in_worker
+
+    async def one(plan: RehearsalPlan) -> TaskRehearsal:
+        try:
+            return await run_in_worker(rehearse_task, plan, timeout_s=_TIMEOUT_S)
+        except (WorkerError, MachineError) as error:
+            return TaskRehearsal(plan.task_id, error=str(error))
+
+    return list(await asyncio.gather(*map(one, plans)))
+
+
+def _judged(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> TaskRehearsal:
+    """Return the report with the cases as a real judge decides them."""
+    from mind2web2.authoring.cases import TOLERANCE, read_cases
+    from mind2web2.authoring.rehearsal import CaseResult
+    from mind2web2.scoring.scorer import Score
+
+    results = []
+    for case in read_cases(plan.cases):
+        expected = case.header.expect
+        score = scorer.score_sync(plan.task_id, case.answer)
+        if isinstance(score, Score):
+            differs = None if abs(score.score - expected) <= TOLERANCE else _first_shortfall(score)
+            results.append(CaseResult(case.name, expected, score.score, differs))
+        else:
+            results.append(CaseResult(case.name, expected, None, score.reason))
+    return replace(report, cases=tuple(results))
+
+
+def _first_shortfall(score: Score) -> str:
+    from mind2web2.runs.reader import leaves_of
+
+    short = next((leaf["id"] for leaf in leaves_of(score.result) if leaf.get("status") != "passed"), None)
+    return "every leaf passed" if short is None else f"first leaf that did not pass: {short}"
+
+
+def _print(console: Console, reports: Sequence[TaskRehearsal]) -> None:
+    from mind2web2.cli.console import counted, line
+    from mind2web2.utils.dollars import dollars
+
+    for report in reports:
+        if report.error is not None:
+            line(console, f"{report.task_id}: {report.error}")
+            continue
+        found = report.structure
+        price = "price unknown" if found.cost_usd is None else f"about {dollars(found.cost_usd)}"
+        line(
+            console,
+            f"{report.task_id}: {counted(found.leaves, 'leaf').replace('leafs', 'leaves')}, "
+            f"{counted(found.judgments, 'judgment')} in {counted(found.longest_chain, 'round')}, "
+            f"{counted(found.pages, 'page')}, {price} an answer",
+        )
+        line(console, "    " + "; ".join(f"{name} {score:.2f}" for name, score in found.scores.items()))
+        if found.gates:
+            worst = min(found.gates.values())
+            named = ", ".join([name for name, score in found.gates.items() if score <= worst + 1e-9][:6])
+            line(
+                console,
+                f"    {counted(len(found.gates), 'gate')}; the dearest leave {worst:.2f}: {named}",
+            )
+        if found.unshown:
+            line(
+                console,
+                f"    decided by code and seen to pass in no rehearsal: {', '.join(found.unshown)}: "
+                f"write a case (rehearsals/{report.task_id}/perfect.md)",
+            )
+        for path in report.written:
+            line(console, f"    written: {_shown(path)}")
+        for case in report.cases:
+            got = "-" if case.got is None else f"{case.got:.2f}"
+            line(
+                console,
+                f"    case {case.name}: expected {case.expected:.2f}, got {got}{_difference(case.differs)}",
+            )
+        for finding in report.structure.findings:
+            line(console, f"    FINDING {finding.kind}: {finding.message}")
+    total = sum(len(report.findings) for report in reports)
+    line(console, f"{counted(len(reports), 'task')}, {counted(total, 'finding')}")
+
+
+def _shown(path: str) -> str:
+    here = str(Path.cwd())
+    return path.removeprefix(here).lstrip("/") if path.startswith(here) else path
+
+
+def _difference(differs: str | None) -> str:
+    return "" if differs is None else f"  FINDING {differs}"
+
+
+def _write_junit(path: Path, reports: Sequence[TaskRehearsal]) -> None:
+    from mind2web2.cli.results.tables import junit_xml
+    from mind2web2.utils.files import write_whole
+
+    suites = []
+    for report in reports:
+        findings = report.findings
+        attributes = {
+            "name": report.task_id,
+            "tests": str(len(findings) or 1),
+            "failures": str(len(findings)),
+        }
+        suite = ElementTree.Element("testsuite", attributes)
+        for finding in findings:
+            case = ElementTree.SubElement(
+                suite, "testcase", {"name": finding.kind, "classname": report.task_id}
+            )
+            ElementTree.SubElement(case, "failure", {"message": finding.message})
+        if not findings:
+            ElementTree.SubElement(suite, "testcase", {"name": "rehearsal", "classname": report.task_id})
+        suites.append(suite)
+    write_whole(path, junit_xml(suites))

@@ -1,0 +1,269 @@
+"""Rehearsals: tasks tried without a judge."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from projects import REPOSITORY
+from servers.judge_server import JudgeServer, prompt_text
+
+from mind2web2 import CacheFileSys
+from mind2web2.authoring.rehearsal import RehearsalPlan, rehearse_task
+from mind2web2.cli import main
+
+EXAMPLES = REPOSITORY / "examples" / "rubrics" / "example"
+QUESTION = "Which museum in Ottermoss is the oldest? Name two museums."
+HEAD = """
+import logging
+from pydantic import BaseModel, Field
+from mind2web2 import Evaluator
+
+class Museum(BaseModel):
+    name: str | None = None
+    year: str | None = None
+    urls: list[str] = Field(default_factory=list)
+
+class Museums(BaseModel):
+    museums: list[Museum] = Field(default_factory=list)
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger):
+    evaluator = Evaluator()
+    root = evaluator.initialize("museums", client=client, answer=answer, global_cache=cache)
+    found = await evaluator.extract("Extract.", Museums)
+    museums = (found.museums + [Museum()] * 2)[:2]
+    for number, museum in enumerate(museums):
+        part = evaluator.add_parallel(f"museum_{number}", "A museum", parent=root)
+        evaluator.add_custom_node(museum.name and museum.urls, f"given_{number}", "given", parent=part)
+        leaf = evaluator.add_leaf(f"right_{number}", "right", parent=part)
+        await evaluator.verify(f"{museum.name} opened in {museum.year}.", leaf, museum.urls)
+    FAULT
+    return evaluator.get_summary()
+"""
+# What is planted, in place of which line, and how it is named.
+FAULTS = {
+    "a word of the answer": (
+        "FAULT",
+        'evaluator.add_custom_node("museum" in answer, "says", "x", parent=root, critical=False)',
+        ("points for nothing", "says"),
+    ),
+    "a claim that is judged from the answer": (
+        "FAULT",
+        'leaf = evaluator.add_leaf("alone", "x", parent=root)\n'
+        '    await evaluator.verify(f"{museums[0].name} is a museum.", leaf)',
+        ("points for nothing", "alone"),
+    ),
+    "a leaf that is not judged": (
+        "FAULT",
+        'evaluator.add_leaf("unjudged", "x", parent=root)',
+        ("never judged", "unjudged"),
+    ),
+    "a condition twice": (
+        "FAULT",
+        'evaluator.add_custom_node(museums[0].year, "one", "x", parent=root)\n'
+        '    evaluator.add_custom_node(museums[0].year, "two", "x", parent=root)',
+        ("twins", "one"),
+    ),
+    "a claim twice": (
+        "FAULT",
+        'leaf = evaluator.add_leaf("again", "x", parent=root)\n'
+        "    it = museums[0]\n"
+        '    await evaluator.verify(f"{it.name} opened in {it.year}.", leaf, it.urls)',
+        ("twins", "again"),
+    ),
+    "a condition that always holds": (
+        "FAULT",
+        'evaluator.add_custom_node(museums is not None, "always", "x", parent=root)',
+        ("always true", "always"),
+    ),
+    "a field for nothing": (
+        "class Museums(BaseModel):",
+        "class Museums(BaseModel):\n    note: str | None = None",
+        ("unused field", "note"),
+    ),
+    "items that may be missing": (
+        "museums = (found.museums + [Museum()] * 2)[:2]",
+        "museums = found.museums[:2]",
+        ("missing items are free", "museums"),
+    ),
+    "no gate before the sources": (
+        "museum.name and museum.urls",
+        "museum.name",
+        ("page not needed", "right_0"),
+    ),
+    "a verdict that the script sets": (
+        "FAULT",
+        'branch = evaluator.add_sequential("branch", "x", parent=root, critical=True)\n'
+        '    evaluator.add_custom_node(museums[0].year, "first", "x", parent=branch)\n'
+        '    idle = evaluator.add_leaf("idle", "x", parent=branch, critical=True)\n'
+        '    await evaluator.verify("Both are museums.", idle, museums[0].urls)\n'
+        '    idle.score, idle.status = 1.0, "passed"',
+        ("always true", "idle"),
+    ),
+    "an error on missing values": (
+        "FAULT",
+        "found.museums[0].name.lower()",
+        ("no rehearsal", "IndexError"),
+    ),
+}
+
+
+def plan(folder, script, **settings):
+    """Return the plan of a task with a script or rubric file, and cases beside it."""
+    return RehearsalPlan(
+        script.stem, script, QUESTION, folder / "rehearsals" / script.stem, "o4-mini", **settings
+    )
+
+
+def script(folder, old="FAULT", new="pass"):
+    """Return a task's script with a line changed."""
+    path = folder / "museums.py"
+    text = HEAD.replace(old, new)
+    path.write_text(text.replace("FAULT", "pass"), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_named(tmp_path, name):
+    """With the leaf or field that is at fault."""
+    old, new, (kind, place) = FAULTS[name]
+    report = rehearse_task(plan(tmp_path, script(tmp_path, old, new)))
+    assert [f for f in report.findings if f.kind == kind and place in f.message], report.findings
+
+
+def test_a_sound_script_has_no_finding(tmp_path):
+    """The one that the faults are planted in."""
+    report = rehearse_task(plan(tmp_path, script(tmp_path)))
+    assert report.findings == []
+    assert report.structure.leaves == 4
+    assert report.structure.longest_chain == 2
+    assert report.structure.gates == {"given_0": 0.5, "given_1": 0.5}
+
+
+SOUND = [*sorted(EXAMPLES.glob("*.yaml")), *sorted((REPOSITORY / "eval_scripts" / "example").glob("*.py"))]
+
+
+@pytest.mark.parametrize("path", SOUND, ids=lambda path: path.name)
+def test_the_examples_have_no_findings(tmp_path, path):
+    """Worthless answers get nothing; what only a case can show is said."""
+    report = rehearse_task(plan(tmp_path, path))
+    assert report.findings == []
+    scores = report.structure.scores
+    assert [scores[name] for name in list(scores)[1:5]] == [0, 0, 0, 0]
+    assert report.structure.unshown == (("total_adds_up",) if path.name == "museum_saturday.py" else ())
+
+
+def project(folder, *names):
+    """Return a folder with rubric files, and a perfect answer to the one about walks."""
+    scripts = folder / "eval_scripts" / "own"
+    scripts.mkdir(parents=True)
+    for name in names:
+        (scripts / name).write_bytes((EXAMPLES / name).read_bytes())
+    cases = folder / "rehearsals" / "step_free_walks"
+    cases.mkdir(parents=True)
+    walks = [
+        {
+            "name": name,
+            "length": length,
+            "start": "the mill",
+            "waymark": "a red wheel",
+            "urls": [f"https://w.example/{name[0]}"],
+        }
+        for name, length in (("Reed Loop", "3 km"), ("Millrace Path", "2 km"), ("Bittern Walk", "1 km"))
+    ]
+    lines = [f"- **{walk['name']}**, {walk['length']} ([page]({walk['urls'][0]}))" for walk in walks]
+    header = json.dumps({"expect": 1, "extract": {"walks": walks}})
+    (cases / "perfect.md").write_text(
+        f"---\n{header}\n---\n\n# Walks\n\n" + "\n".join(lines), encoding="utf-8"
+    )
+    return cases
+
+
+def test_variants_of_a_perfect_answer(tmp_path, monkeypatch, capsys):
+    """They are written with today's scores, which a later change of the rubric is held against."""
+    monkeypatch.chdir(tmp_path)
+    cases = project(tmp_path, "step_free_walks.yaml")
+    assert main(["rehearse", "step_free_walks", "--write_cases", "--write_golden", "--strict"]) == 0
+    shown = capsys.readouterr().out
+    expected = {"without_walks_3": 0.67, "wrong_walks_name": 0.67, "wrong_walks_length": 0.89}
+    expected |= {"wrong_page": 0, "no_citations": 0, "other_formatting": 1}
+    for name, score in expected.items():
+        assert f"case {name}: expected {score:.2f}, got {score:.2f}" in shown
+        assert (cases / f"{name}.md").is_file()
+    assert "https" not in (cases / "no_citations.md").read_text(encoding="utf-8")
+    assert "Bittern" not in (cases / "without_walks_3.md").read_text(encoding="utf-8").partition("# Walks")[2]
+    rubric = tmp_path / "eval_scripts" / "own" / "step_free_walks.yaml"
+    rubric.write_text(
+        rubric.read_text(encoding="utf-8").replace("is {item.length} long", "is a walk"), encoding="utf-8"
+    )
+    assert main(["rehearse", "--strict", "--junit", "found.xml", "--json"]) == 1
+    [report] = json.loads(capsys.readouterr().out)
+    differing = {case["name"]: case["differs"] for case in report["cases"] if case["differs"]}
+    assert differing == {"wrong_walks_length": "every leaf passed"}
+    suite = ElementTree.parse(tmp_path / "found.xml").find("testsuite")
+    assert suite.get("failures") == str(len(report["findings"]))
+
+
+def test_a_tree_that_changes_is_named_by_its_first_leaf(tmp_path, monkeypatch, capsys):
+    """Even where the score stays."""
+    monkeypatch.chdir(tmp_path)
+    project(tmp_path, "step_free_walks.yaml")
+    assert main(["rehearse", "step_free_walks", "--write_golden"]) == 0
+    rubric = tmp_path / "eval_scripts" / "own" / "step_free_walks.yaml"
+    text = rubric.read_text(encoding="utf-8").replace("walk_{number}_start", "walk_{number}_begins")
+    rubric.write_text(text, encoding="utf-8")
+    assert main(["rehearse", "step_free_walks", "--strict"]) == 1
+    assert "walk_1_begins: kept no such leaf, now passed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("expct: 1", "line 2, expct: Extra inputs are not permitted: there is expect"),
+        ("expect: 2", "line 2, expect:"),
+        ("expect: 1\nextract: {walks: 3}", "extract.walks"),
+        ("expect: [", "no proper YAML"),
+    ],
+)
+def test_a_case_that_is_wrong_names_its_line(tmp_path, header, message):
+    """It costs the rehearsal of its task only."""
+    cases = project(tmp_path, "step_free_walks.yaml")
+    (cases / "perfect.md").write_text(f"---\n{header}\n---\n\nReed Loop", encoding="utf-8")
+    report = rehearse_task(plan(tmp_path, EXAMPLES / "step_free_walks.yaml"))
+    assert "perfect.md" in report.error
+    assert message in report.error
+
+
+def test_cases_state_facts_and_leaves(tmp_path):
+    """Claims by pattern, with pages that are missing."""
+    cases = project(tmp_path, "step_free_walks.yaml")
+    text = (cases / "perfect.md").read_text(encoding="utf-8").partition("\n---\n")
+    header = json.loads(text[0].removeprefix("---\n"))
+    facts = ["*shorter than*", "*step-free*", {"claim": "*long.", "page": "https://w.example/R"}]
+    header |= {"expect": 1 / 9, "facts": facts, "missing_pages": ["*/B"]}
+    header["leaves"] = {"walk_1_length": "passed", "walk_2_length": "failed", "walk_3_short": "failed"}
+    (cases / "facts.md").write_text(f"---\n{json.dumps(header)}\n---\n\nx", encoding="utf-8")
+    report = rehearse_task(plan(tmp_path, EXAMPLES / "step_free_walks.yaml"))
+    assert [(case.name, case.differs) for case in report.cases] == [("perfect", None), ("facts", None)]
+
+
+def test_a_real_judge_decides_the_same_cases(tmp_path, monkeypatch, capsys):
+    """Its verdicts are held against the same expectations; pages come from a cache."""
+    monkeypatch.chdir(tmp_path)
+    cases = project(tmp_path, "step_free_walks.yaml")
+    header = json.loads((cases / "perfect.md").read_text(encoding="utf-8").splitlines()[1])
+    for walk in header["extract"]["walks"]:
+        CacheFileSys(tmp_path / "pages" / "step_free_walks").put_web(walk["urls"][0], "A walk.", None)
+
+    def reply(body):
+        text = prompt_text(body)
+        if "what to extract" in text:
+            return json.dumps(header["extract"])
+        return json.dumps({"reasoning": "r", "result": "in Ottermoss is step-free" not in text, "quote": ""})
+
+    with JudgeServer(reply) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "key")
+        options = ["--judge_model", "judge-1", "--judge_base_url", server.url, "--pages", "pages"]
+        assert main(["rehearse", "step_free_walks", *options]) == 0
+    shown = capsys.readouterr().out
+    assert "case perfect: expected 1.00, got 0.00" in shown
+    assert "first leaf that did not pass: walk_1_step_free" in shown

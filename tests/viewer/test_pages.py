@@ -257,6 +257,7 @@ async def test_saved_page_is_rendered_and_stored(page, results, address):
     assert cache_of(results).capture_record(FAILED).reviewed.decision == "uploaded"
     path = f"/api/upload-mhtml/{TASK}?url={quote(SUSPECT, safe='')}"
     headers = {**ORIGIN, "content-type": "multipart/related"}
+    await asyncio.to_thread(choose, address, SUSPECT)
     status, found, _ = await asyncio.to_thread(post, address, path, MHTML, headers)
     assert (status, found["success"]) == (200, True)
     assert "88 metres" in cache_of(results).get_web(SUSPECT)[0]
@@ -318,7 +319,7 @@ def test_extension_repairs_a_page(results, address):
 def test_a_page_that_nobody_chose_stays(results, address, chosen):
     """Any program of this machine can send what the extension sends, and choose nothing."""
     target = {"task_id": TASK, "url": URL}
-    assert post(address, "/api/capture/target", json.dumps(target), ORIGIN)[0] == 403
+    assert ask(address, "/api/capture/target", ORIGIN, "POST", json.dumps(target))[0] == 403
     if chosen is not None:
         choose(address, chosen)
     sent = {**target, "text": "The lake is a lie."}

@@ -86,6 +86,28 @@ def test_an_unknown_price_is_a_usage_error():
         Budget(20, "judge-1")
 
 
+@pytest.mark.parametrize(
+    ("usages", "expected_usd"),
+    [
+        # Replies of 0 and 1,000 tokens: half of them are longer than their mean of 500.
+        ([(2000, 0), (2000, 1000)] * 3, 0.015),
+        # A tokenizer that counts one prompt four times as long as another.
+        ([(8000, 500), *[(2000, 500)] * 5], 0.025),
+    ],
+)
+async def test_varied_replies_are_expected_to_be_long(usages, expected_usd):
+    """A request is refused where a reply like the long ones would exceed the dollars left."""
+    for share, is_refused in ((0.95, True), (1.05, False)):
+        budget = Budget(share * expected_usd, MODEL)
+        for tokens in usages:
+            budget.learn(request_tokens(question()), Usage(*tokens[:1], output_tokens=tokens[1]))
+        if is_refused:
+            with pytest.raises(BudgetReachedError):
+                await reserved(budget)
+        else:
+            await ended(await reserved(budget))
+
+
 async def test_a_request_waits_for_room_while_others_are_in_flight():
     """One that costs less than reserved makes it."""
     budget = taught(3.95 * PRICE_USD)

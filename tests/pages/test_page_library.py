@@ -159,6 +159,18 @@ async def test_a_page_that_is_stored_later_is_found(cache):
     assert (await library.page(wish)).text == "text"
 
 
+async def test_a_page_that_a_script_stores_after_a_failed_capture_is_found(cache):
+    """The failure is remembered as long as nothing is stored, and the page is not captured twice."""
+    library, camera = PageLibrary(), Camera(error=CaptureError("HTTP status 404"))
+    wish = page_request(cache, capture=camera)
+    for _ in range(2):
+        with pytest.raises(CaptureError, match="404"):
+            await library.page(wish)
+    cache.put_web(PAGE, "from the script", None)
+    assert (await library.page(wish)).text == "from the script"
+    assert camera.urls == [PAGE]
+
+
 async def test_pages_of_a_cache_can_be_forgotten(tmp_path):
     """When one is written anew; what has not changed is not prepared again."""
     caches = [CountingCache(stored(tmp_path / name, depth=name, other=f"o{name}")) for name in "ab"]

@@ -196,6 +196,17 @@ def test_other_judges_and_scripts_are_conflicts(machines):
     assert "has other replies of the judge to the same requests, of " in merge(2).stdout
 
 
+def test_merging_an_older_copy_of_a_part_again_changes_nothing(machines):
+    """A part that has ended stays so, although a copy from when it was running is merged later."""
+    merge(1, 2, 3)
+    ended = (machines / "all/bot/shards.json").read_text(encoding="utf-8")
+    assert set(json.loads(ended)["shards"].values()) == {"ended"}
+    running = json.dumps({"shards": {"2/3": "started"}})
+    (machines / "2/eval_results/bot/shards.json").write_text(running, encoding="utf-8")
+    assert merge(2).returncode == 0
+    assert (machines / "all/bot/shards.json").read_text(encoding="utf-8") == ended
+
+
 def test_a_killed_merge_continues(machines):
     """Nothing is lost or doubled, and until then the folder counts as a part."""
     [path] = (machines / "1").rglob("dam/*/results/*.md.json")

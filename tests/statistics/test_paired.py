@@ -174,6 +174,15 @@ def test_share_has_wilsons_interval():
     assert share([False] * 20).high == pytest.approx(0.1611252, abs=1e-6)
 
 
+def test_a_share_of_weighted_items_is_as_certain_as_their_effective_number():
+    """Items that weigh next to nothing add no certainty; equal weights are as none."""
+    hits = [True, True, False, True]
+    few = share(hits)
+    assert share(hits, [7.0] * 4) == few
+    padded = share([*hits, *[True] * 96], [1.0] * 4 + [1e-9] * 96)
+    assert (padded.value, padded.low, padded.high) == pytest.approx((few.value, few.low, few.high))
+
+
 def test_weights_undo_the_oversampling_of_a_stratum():
     """A leaf that stands for three counts as three leaves; the interval is wider than theirs."""
     sampled = [Pair(True, True, 3.0)] * 20 + [Pair(True, False)] * 10 + [Pair(False, False)] * 15

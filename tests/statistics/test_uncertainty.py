@@ -1,6 +1,7 @@
 """Intervals of mean scores, and components of their variance, against published figures."""
 
 import random
+from math import log
 from statistics import fmean, stdev
 
 import pytest
@@ -79,6 +80,22 @@ def test_it_leans_towards_the_longer_tail():
     """Two successes in a hundred are further from 8% than from none, unlike in a symmetric interval."""
     found = interval([1.0] * 2 + [0.0] * 98)
     assert found.high - 0.02 > 0.02 - found.low > 0
+
+
+def test_with_few_tasks_an_interval_is_students():
+    """Resamples of few tasks spread too little, by sqrt((n - 1) / n); the values have a normal's tails."""
+    values = [5 + sign * size for sign in (-1, 1) for size in (3.0, 0.7, 0.7, 0.7)]
+    found = interval(values, None, resamples=50_000)
+    half = 2.3646 * stdev(values) / len(values) ** 0.5
+    assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.03)
+
+
+def test_an_interval_of_lopsided_values_reaches_further_to_their_long_side():
+    """By the second-order theory (Hall 1988), as far as g (2 z^2 + 1) / 6 sqrt(n) for a skewness of g."""
+    values = [-log(1 - (number + 0.5) / 20) for number in range(20)]
+    found = interval(values, None, resamples=20_000)
+    above, below = found.high - fmean(values), fmean(values) - found.low
+    assert 1.5 < above / below < 2.2
 
 
 @pytest.mark.parametrize(

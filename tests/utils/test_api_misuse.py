@@ -85,6 +85,8 @@ OWN_MATTERS = (
     "evaluator.verify('c', leaf).close()",
     "await fresh(client=client, global_cache=cache).verify('c', None, 'https://lake.example/gone')",
     "await fresh(client=client, answer='').verify('c', None)",
+    "cache.put_web('https://lake.example/there', 'The lake.', None); "
+    "await fresh(client=client, global_cache=cache).verify('c', None, 'https://lake.example/there')",
     "json.dumps(leaf, default=lambda node: node.nothing_of_ours) if False else len(3)",
 )
 SCRIPT = """\

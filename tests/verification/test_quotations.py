@@ -59,6 +59,9 @@ def test_typography_does_not_matter(quote, passage):
         ("19", "not_found"),
         ("1911 8", "not_found"),
         ("The museum is closed on Mondays.", "not_found"),
+        # Some 88% and 80% like the passage, as rapidfuzz counts: 85% is the bound.
+        ("the big library, a house of bricks, opened its door", "approximate"),
+        ("the tall library, a home of bricks, opened its gate", "not_found"),
     ],
 )
 def test_a_passage_that_is_nearly_like_it_is_approximate(quote, match):

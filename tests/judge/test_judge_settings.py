@@ -1,0 +1,30 @@
+"""The judge's settings, and which of them belong to a judgment's key."""
+
+import json
+
+import pytest
+
+from mind2web2.judge.settings import keyed_part
+
+# What changes when and where a request is answered, and what is billed: nothing of the reply.
+NEUTRAL = (
+    *("cache_salt", "metadata", "priority", "prompt_cache_key", "prompt_cache_retention", "request_id"),
+    *("safety_identifier", "service_tier", "store", "user"),
+)
+KEYED = (
+    *("seed", "top_p", "top_k", "min_p", "max_tokens", "max_completion_tokens", "stop", "logit_bias"),
+    *("frequency_penalty", "presence_penalty", "verbosity", "chat_template_kwargs", "guided_json"),
+    *("thinking", "modalities", "reasoning", "an_unknown_one"),
+)
+
+
+@pytest.mark.parametrize("name", NEUTRAL)
+def test_what_changes_no_reply_belongs_to_no_key(name):
+    """Judgments are found again whatever its value is."""
+    assert keyed_part(json.dumps({name: "x"})) is None
+
+
+@pytest.mark.parametrize("name", KEYED)
+def test_what_may_change_a_reply_belongs_to_the_key(name):
+    """A judgment under other parameters is another judgment."""
+    assert keyed_part(json.dumps({name: 1, "user": "x"})) == f'{{"{name}":1}}'

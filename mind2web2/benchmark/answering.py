@@ -31,6 +31,7 @@ from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import remove_leftovers, write_whole
 from mind2web2.utils.names import check_name, name_list
 from mind2web2.utils.process_lock import ProcessLock
+from mind2web2.utils.program import program
 
 _LONGEST_WAIT_S = 60.0
 
@@ -422,7 +423,7 @@ def _task_id(fields: Mapping[str, Any], known: set[str], by_question: Mapping[st
     if fields["task_id"] is not None:
         task_id = str(fields["task_id"])
         if task_id not in known:
-            raise UsageError(f"{where}: unknown task {task_id[:200]!r}: mind2web2 tasks lists the known ones")
+            raise UsageError(f"{where}: unknown task {task_id[:200]!r}: see {program()} tasks")
         return check_name("task", task_id)
     if fields["question"] is None:
         raise UsageError(f"{where}: it has neither task_id nor question")

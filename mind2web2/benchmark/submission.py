@@ -32,6 +32,7 @@ from mind2web2.runs.summaries import agent_answers, stored_metrics
 from mind2web2.utils.files import first_link, is_leftover, read_regular_file, staged_file
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.program import program
 
 LEADERBOARD_RUNS = 3
 _FORMAT = "mind2web2-submission-1"
@@ -120,11 +121,11 @@ def leaderboard_entry(
         if each["reason"] not in (NO_ANSWER, NO_RUNS)
     ]
     if without := {*unscored, *(name.removesuffix(".md") for name in now.unevaluated)}:
-        return None, f"answers without a result: {name_list(without)}; run mind2web2 evaluate {agent_name}"
+        return None, f"answers without a result: {name_list(without)}; run {program()} evaluate {agent_name}"
     if now.stale:
         return (
             None,
-            f"results that no longer hold: {name_list(now.stale)}; run mind2web2 evaluate {agent_name}",
+            f"results that no longer hold: {name_list(now.stale)}; run {program()} evaluate {agent_name}",
         )
     if summary["num_runs"] != LEADERBOARD_RUNS:
         return None, f"it needs {LEADERBOARD_RUNS} runs, and there are {summary['num_runs']}"

@@ -26,6 +26,7 @@ from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import SCRIPT_SUFFIXES, PathConfig
 from mind2web2.utils.process_lock import ProcessLock
+from mind2web2.utils.program import program
 from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def find_tasks(paths: PathConfig, tasks_root: Path, task_list: Path | None = Non
             found.setdefault(task_id, Task(task_id))
     if not found:
         raise UsageError(
-            f"no tasks under {tasks_root} and {paths.eval_scripts_root}: download them by mind2web2 get"
+            f"no tasks under {tasks_root} and {paths.eval_scripts_root}: download them by {program()} get"
         )
     return [_with_script(task, paths) if versions else task for task in found.values()]
 
@@ -219,6 +220,7 @@ _FILES = re.compile(
     r"(?P<list>[A-Za-z0-9_]+\.csv)|evaluation_scripts/(?P<script>[0-9]{4}_[0-9]{2}_[0-9]{2}/\w[\w-]*\.py)",
     re.ASCII,
 )
+_SCRIPT_LAYOUT = "evaluation_scripts/<yyyy_mm_dd>/<task_id>.py"
 _AT_ONCE = 8
 _TRIES = 5
 _LONGEST_WAIT_S = 60.0
@@ -406,8 +408,9 @@ class _Session:
                     tasks_root / found["list"] if found["list"] else paths.eval_scripts_root / found["script"]
                 )
                 files.append(_RemoteFile(name, local, digest))
-        if not any(file.path.suffix == ".csv" for file in files):
-            raise UsageError(f"dataset {self.dataset} at {revision} has no task list <name>.csv")
+        for suffix, expected in ((".csv", "task list <name>.csv"), (".py", f"eval script {_SCRIPT_LAYOUT}")):
+            if not any(file.path.suffix == suffix for file in files):
+                raise UsageError(f"dataset {self.dataset} at {revision} has no {expected}")
         return commit, files
 
     async def content(self, commit: str, file: _RemoteFile) -> bytes:
@@ -445,6 +448,11 @@ class _Session:
 
     def _refusal(self, url: str, status: int) -> Mind2Web2Error:
         page, tokens = f"{self.hub.endpoint}/datasets/{self.dataset}", f"{self.hub.endpoint}/settings/tokens"
+        if status == 401 and self.hub.token:
+            return UsageError(
+                f"{page} refuses the token (HTTP 401): check HF_TOKEN, or the login of hf; your "
+                f"tokens: {tokens}"
+            )
         if status == 401:
             return UsageError(
                 f"{page} needs a login (HTTP 401): create a token at {tokens}, set HF_TOKEN to it, and "

@@ -171,10 +171,15 @@ _ANSWERS_FOR_PACE = 3
 
 
 class LiveDisplay(ABC):
-    """Shows a run's progress for as long as it is entered."""
+    """Shows a run's progress for as long as it is entered.
 
-    def __init__(self, console: Console) -> None:
+    Args:
+        is_quiet: print no lines; a terminal shows the progress none the less.
+    """
+
+    def __init__(self, console: Console, *, is_quiet: bool = False) -> None:
         self._console = console
+        self._is_quiet = is_quiet
         self._started_s = self._last_totals_s = time.monotonic()
         self._live = (
             Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
@@ -233,14 +238,15 @@ class LiveDisplay(ABC):
                 await self.keep("running")
             if self._live is not None:
                 self._live.update(self.state(), refresh=True)
-            elif time.monotonic() - self._last_totals_s >= _TOTALS_EVERY_S:
+            elif not self._is_quiet and time.monotonic() - self._last_totals_s >= _TOTALS_EVERY_S:
                 self._last_totals_s = time.monotonic()
                 line(self._console, self.totals_line())
             await asyncio.sleep(_REFRESH_S)
 
     def _print_news(self) -> None:
         for text in self.news():
-            line(self._console, text)
+            if not self._is_quiet:
+                line(self._console, text)
 
 
 class RunDisplay(LiveDisplay):
@@ -253,8 +259,10 @@ class RunDisplay(LiveDisplay):
         usage: RunUsage,
         file: ProgressFile | None = None,
         jobs: Sequence[JobProgress] = (),
+        *,
+        is_quiet: bool = False,
     ) -> None:
-        super().__init__(console)
+        super().__init__(console, is_quiet=is_quiet)
         self._jobs = jobs
         self._printed_jobs: dict[int, str] = {}
         self._progress = progress

@@ -133,7 +133,7 @@ def _estimate_lines(run: PlannedRun, estimate: RunEstimate, max_cost: float | No
     else:
         yield f"Dollars: {_between(*(dollars(part.cost_usd) for part in (low, expected, high)))}."
     captures = run.conditions.with_captures
-    then = "captured when a claim needs them" if captures else "claims on them fail (--no_capture)"
+    then = "captured when a claim needs them" if captures else "their claims fail (--no_capture)"
     pages = estimate.uncached_pages
     yield f"Cited pages that are not cached yet: {pages}{f'; {then}' if pages else ''}."
     for name, why in estimate.unscored.items():
@@ -155,7 +155,9 @@ def _between(low: str, expected: str, high: str) -> str:
 
 
 def _basis(ranges: Sequence[Range]) -> str:
-    return " and ".join(dict.fromkeys(found.basis for found in ranges))
+    from mind2web2.runs.estimate import basis_text
+
+    return basis_text(found.basis for found in ranges)
 
 
 # After the run
@@ -169,6 +171,8 @@ class RunReport:
         summary: the agent's metrics, ``None`` where they could not be written.
         problems: failures beside the answers, one line each.
         recapture: the command that captures suspect pages again.
+        is_quiet: without the judge's use and hints.
+        is_one_of_several: without tables of scores too, where it is quiet: they follow for all runs together.
     """
 
     work: Sequence[TaskWork]
@@ -180,15 +184,18 @@ class RunReport:
     elapsed_s: float
     recapture: str
     show: str
+    is_quiet: bool = False
+    is_one_of_several: bool = False
 
 
 def print_run(console: Console, run: RunReport) -> None:
     """Print each task's scores, the agent's metrics, the answers without a score, and what the run took."""
     from mind2web2.cli.results.tables import print_metrics
 
-    console.print(_scores_table(run.work, run.outcomes))
-    if run.summary is not None and run.summary["num_runs"]:
-        print_metrics(console, run.summary)
+    if not (run.is_quiet and run.is_one_of_several):
+        console.print(_scores_table(run.work, run.outcomes))
+        if run.summary is not None and run.summary["num_runs"]:
+            print_metrics(console, run.summary)
     unscored: dict[str, list[str]] = {}
     for outcome in run.outcomes:
         if outcome.reason is not None:
@@ -203,11 +210,13 @@ def print_run(console: Console, run: RunReport) -> None:
         for problem in task.problems:
             line(console, f"Note: {task.task_id}: {problem}")
     judge = run.judge
-    print_usage(console, judge.usage)
+    if not run.is_quiet:
+        print_usage(console, judge.usage)
     line(console, f"Judge: {judge.settings.model} ({judge.endpoint}). {totals_text(judge.usage)}.")
     if judge.budget is not None:
         line(console, budget_text(judge.budget))
-    line(console, f"Why an answer has its score: {run.show}")
+    if not run.is_quiet:
+        line(console, f"Why an answer has its score: {run.show}")
     line(console, f"Time: {duration_text(run.elapsed_s)}.")
     results = run.folders.agent_results
     line(console, f"Results: {mirror(results).place(results)}")

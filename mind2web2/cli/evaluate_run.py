@@ -194,7 +194,7 @@ async def _evaluate(run: _Run, named: JudgeSettings, store: JudgmentStore, ray: 
     run.on_stop.append(partial(_keep_usage, run, judge))
     file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
     jobs = () if batches is None else batches.progress
-    display = RunDisplay(console, run.progress, judge.usage, file, jobs)
+    display = RunDisplay(console, run.progress, judge.usage, file, jobs, is_quiet=settings.quiet)
     try:
         with _logging(console, run.folders):
             await _print_beforehand(run, store, captures)
@@ -232,6 +232,8 @@ async def _evaluate(run: _Run, named: JudgeSettings, store: JudgmentStore, ray: 
         elapsed_s=display.elapsed_s,
         recapture=caching_command(agent_name, settings, "--only", "suspect"),
         show=suggested_command(settings, "show", agent_name, "TASK", "ANSWER"),
+        is_quiet=settings.quiet,
+        is_one_of_several=run.checked is not settings,
     )
     if judge_check is None and judge.usage.total().asked.judgments:
         run.print(f"How often is this judge right? {suggested_check(run.checked)}")
@@ -504,8 +506,8 @@ async def _print_beforehand(run: _Run, store: JudgmentStore, captures: SharedCap
         run.print(f"Eval script changed since the last result: {', '.join(changed)}.")
     counts = [await asyncio.to_thread(uncached_pages, folders, task.task_id) for task in run.work]
     if total := sum(counts):
-        cause = "--no_capture" if settings.no_capture else "a replay captures nothing"
-        then = "captured when a claim needs them" if captures else f"claims on them fail ({cause})"
+        cause = " (--no_capture)" if settings.no_capture else "; replay does not capture pages"
+        then = "captured when a claim needs them" if captures else f"their claims fail{cause}"
         run.print(f"Cited pages that are not cached yet: {total}; {then}.")
 
 

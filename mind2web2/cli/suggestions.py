@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import shutil
-import sys
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from mind2web2.runs.settings import REPLAY, SETTINGS, RunSettings
 from mind2web2.utils.json_fields import mapping
+from mind2web2.utils.program import program_words
 
 _FOLDERS = {
     "cache": ("answer_folder", "cache_root"),
@@ -35,7 +32,7 @@ def suggested_command(settings: RunSettings, command: str, *words: str) -> str:
         (name, getattr(settings, name)) for name in _FOLDERS[command] if name not in settings.from_file
     ]
     named = [word for name, value in folders if value is not None for word in (f"--{name}", str(value))]
-    return shlex.join([*_program(), command, *words, *named])
+    return shlex.join([*program_words(), command, *words, *named])
 
 
 def suggested_check(settings: RunSettings) -> str:
@@ -131,12 +128,3 @@ def _judge_options(judge: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"judge_{name}", str(judge[name])
     if judge.get("max_images"):
         yield "max_images", str(judge["max_images"])
-
-
-def _program() -> list[str]:
-    started_as = Path(sys.argv[0]).name
-    if os.environ.get("UV"):  # which `uv run` sets
-        return ["uv", "run", "mind2web2"]
-    if started_as == "__main__.py" or (started_as.endswith(".py") and shutil.which("mind2web2") is None):
-        return ["python", "-m", "mind2web2"]
-    return ["mind2web2"]

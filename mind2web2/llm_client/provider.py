@@ -417,6 +417,7 @@ class _Exchange:
                     number,
                     _REPLY_TRIES,
                     problem,
+                    extra={"alike": "judge output invalid"},
                 )
                 self._retries.note("unusable output")
                 turns = [*messages, *repair_messages(completion, problem)] if is_repair else messages

@@ -274,7 +274,8 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
         reason = f"internal error: {type(error).__name__}: {_one_line(error)}"
     if _is_overwritten(run, newest):
         reason += (
-            "; its earlier result does not count after --overwrite, and does without it if it still holds"
+            "; its earlier result is not counted, as --overwrite asks for a new one; the command without "
+            "--overwrite counts it if nothing has changed"
         )
     # An answer that cannot be read has no log of its own.
     log.info("no result task=%s answer=%s reason=%s", job.task_id, job.answer.name, reason)

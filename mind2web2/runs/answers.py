@@ -17,6 +17,7 @@ from mind2web2.storage.mirror import mirror
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig, ScriptFile
+from mind2web2.utils.program import program
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +119,7 @@ def _runs_without_answer(task_folder: Path) -> tuple[dict[str, str], dict[str, s
         elif record.status == "empty":
             failed[name] = EMPTY_ANSWER
         elif record.status == "out_of_budget":
-            stopped[name] = "the agent's budget was used up: continue with mind2web2 answer"
+            stopped[name] = f"the agent's budget was used up: continue with {program()} answer"
     return failed, stopped
 
 

@@ -78,13 +78,34 @@ def total(amounts: Iterable[Amounts]) -> Amounts:
     return Amounts(*map(sum, zip(Amounts(), *amounts, strict=True)))
 
 
+class Basis(NamedTuple):
+    """What amounts are derived from: earlier results of a task, or what ``kind`` says.
+
+    Args:
+        kind: in words, with ``{}`` for the number of results.
+    """
+
+    kind: str
+    task_id: str = ""
+    results: int = 0
+
+
+def basis_text(bases: Iterable[Basis]) -> str:
+    """Return what several amounts are derived from; the results of one kind are added up over the tasks."""
+    results: dict[str, int] = {}
+    for basis in dict.fromkeys(bases):
+        results[basis.kind] = results.get(basis.kind, 0) + basis.results
+    counted = {kind: f"{count} earlier result{'s' * (count > 1)}" for kind, count in results.items()}
+    return " and ".join(kind.format(count) for kind, count in counted.items())
+
+
 class Range(NamedTuple):
     """The amounts of an answer: at least, probably, at most, and what they are derived from."""
 
     low: Amounts
     expected: Amounts
     high: Amounts
-    basis: str
+    basis: Basis
 
 
 @dataclass
@@ -158,7 +179,7 @@ class _Estimator:
             if why_judged_again(result, job, text, self._run.conditions) is None:
                 needed = judgments_named(result.content)
                 if needed and needed <= self._stored.keys():
-                    return Range(Amounts(), Amounts(), Amounts(), "stored judgments")
+                    return Range(Amounts(), Amounts(), Amounts(), Basis("stored judgments"))
         # The stored judgments of this answer may be all that the script needs.
         is_known = (job.task_id, job.answer.name) in self._stored_answers
         return found._replace(low=Amounts()) if is_known else found
@@ -178,8 +199,9 @@ class _Estimator:
             Amounts(*map(of, zip(*(self._amounts(usage, least_output) for usage in usages), strict=True)))
             for of in (min, fmean, max)
         )
-        basis = f"{'your ' if own else ''}{len(usages)} earlier result{'s' * (len(usages) > 1)}"
-        basis += ("" if own else " of other agents") + ("" if of_judge else " by another judge")
+        kind = "your {}" if own else "{} of other agents"
+        kind += "" if of_judge else " by another judge"
+        basis = Basis(kind, task_id, len(usages))
         factor = _MANY if of_judge and len(usages) > 1 else _ONE
         return Range(low.times(1 / factor), mean, high.times(factor), basis)
 
@@ -190,7 +212,8 @@ class _Estimator:
         tokens_in = requests * (_QUESTION_TOKENS + text_tokens(text)) + on_pages * page_tokens
         usage = Usage(tokens_in, round(_CACHED_SHARE * tokens_in), judgments=requests)
         guess = self._amounts(usage, _OUTPUT_TOKENS)
-        return Range(guess.times(1 / _GUESS), guess, guess.times(_GUESS), "a guess from length and links")
+        basis = Basis("a guess from length and links")
+        return Range(guess.times(1 / _GUESS), guess, guess.times(_GUESS), basis)
 
     def _amounts(self, usage: Usage, least_output: int) -> Amounts:
         """Return usage with dollars; a request of mean length is priced, as long ones may cost more each."""

@@ -670,6 +670,7 @@ class RunSettings:
         "no result for an answer whose script adds a leaf that it never judges, or gives add_* or initialize "
         "a keyword that they do not know (default: a warning, as published scripts do both)"
     )
+    quiet: bool = _flag("print no line for each answer, and no table of the judge's use")
     self_debug: bool = _flag(
         "print the log of each answer with the extracted values, for writing eval scripts"
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import name_list, natural_key
+from mind2web2.utils.program import program
 
 if TYPE_CHECKING:
     # Which loads much: settings name a shard before anything is loaded.
@@ -101,5 +102,5 @@ def shard_caution(agent_results: Path) -> str | None:
     unfinished = f", of which these have not ended: {started}" if states.keys() - ended else ""
     return (
         f"these are figures of a part only: results of shard {name_list(states)}{unfinished}; "
-        "mind2web2 merge brings the results of all shards together"
+        f"{program()} merge brings the results of all shards together"
     )

@@ -38,6 +38,7 @@ from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.json_fields import mapping, mappings
 from mind2web2.utils.names import is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.program import program
 
 Json = dict[str, Any]
 
@@ -98,7 +99,7 @@ class Catalog:
         known = sorted({path.parent.name for path in files}, key=natural_key)
         if not known:
             wanted = self._agents[0] if self._agents else "AGENT"
-            raise NoSuchResultError(f"no results under {root}; make some with: mind2web2 evaluate {wanted}")
+            raise NoSuchResultError(f"no results under {root}; make some with: {program()} evaluate {wanted}")
         if missing := [name for name in self._agents if name not in known]:
             raise NoSuchResultError(
                 f"no results of agent {missing[0]} under {root}; agents there: {name_list(known)}"

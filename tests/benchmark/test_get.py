@@ -211,3 +211,23 @@ def test_a_long_question_is_cut_visibly(tmp_path, monkeypatch):
     (tmp_path / "tasks/dev.csv").write_text(f"task_id,task_description\nlake,{'How deep? ' * 20}\n")
     assert call(main, "tasks").stdout.splitlines()[1].endswith("How deep?…")
     assert "…" not in call(main, "tasks", "--task_id", "lake").stdout
+
+
+def test_a_dataset_of_another_layout_is_refused(hub):
+    """With the layout that is expected; nothing is stored."""
+    for name in [name for name in hub.files if name.endswith(".py")]:
+        del hub.files[name]
+    run = call(main, "get")
+    assert run.returncode == 2
+    assert "has no eval script evaluation_scripts/<yyyy_mm_dd>/<task_id>.py\n" in run.stderr
+
+
+def test_a_token_that_the_hub_does_not_know_is_named(tmp_path, monkeypatch):
+    """A new one is no use where the wrong one is set."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_TOKEN", "hf_old")
+    with HubServer(FILES, override=lambda _: Answer(status=401)) as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        run = call(main, "get")
+    assert run.returncode == 2
+    assert "refuses the token (HTTP 401): check HF_TOKEN, or the login of hf; your tokens: " in run.stderr

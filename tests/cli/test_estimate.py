@@ -74,7 +74,7 @@ def test_a_later_run_is_known(project, server):
     assert f"Estimate: {TASK}: answers 2 of 2, judge requests {asked}, " in again.stdout
     assert "Judge requests: between 6 and 10, probably 8, based on your 2 earlier results." in again.stdout
     assert f"probably ${asked * PRICE_USD:.4f}." in again.stdout
-    assert "not cached yet: 1; claims on them fail (--no_capture)." in again.stdout
+    assert "not cached yet: 1; their claims fail (--no_capture)." in again.stdout
     assert (files(project), len(server.calls)) == (before, asked)
 
 
@@ -185,3 +185,14 @@ def test_answers_that_will_have_no_result_are_listed(project):
         r"^No result to be expected: lake/answer_3\.md: answer \S+ is not UTF-8", told.stdout, re.M
     )
     assert "Score 0 without a question: lake/answer_4.md: the agent gave an empty answer" in told.stdout
+
+
+def test_what_an_estimate_rests_on_is_added_up(project, server):
+    """Over the tasks; each kind is named once."""
+    for number, task in enumerate(("pond", "sea"), start=1):
+        project.add_script(CLAIMS, task)
+        for run_number in range(1, number + 2):
+            project.add_answer(f"answer_{run_number}", task=task)
+    assert run(server).returncode == 0
+    told = run(server, "--estimate", "--overwrite")
+    assert "based on your 7 earlier results." in told.stdout

@@ -145,7 +145,7 @@ def test_nothing_is_captured_where_that_is_not_wanted(project, server, judge):
     run = evaluate(project, judge, "--no_capture", "--allow_private_network")
     assert (run.returncode, complaints(run.stderr)) == (0, [])
     assert run.stdout.startswith(
-        "Cited pages that are not cached yet: 2; claims on them fail (--no_capture).\n"
+        "Cited pages that are not cached yet: 2; their claims fail (--no_capture).\n"
     )
     assert server.requests == []
     assert project.task_summary("lake")["answer_1.md"]["score"] == 0.0

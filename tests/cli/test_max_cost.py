@@ -75,7 +75,7 @@ def test_a_run_stops_at_its_budget_and_goes_on(project, server):
     assert scored[0] <= scored[1] < scored[2] == COUNT
     assert len(server.calls) == 2 * COUNT
     run = evaluate(server, "--max_cost", "0.05", "--overwrite")
-    assert "stored; its earlier result does not count after --overwrite, and does without it" in run.stdout
+    assert "stored; its earlier result is not counted, as --overwrite asks for a new one; " in run.stdout
 
 
 def test_an_unknown_price_is_a_usage_error(project, server):

@@ -124,7 +124,7 @@ def test_documents_name_options_that_exist():
     others = {"--help", "--extra", "--dist", "--break", "--remote", "--user", "--system"}
     # Of Slurm, Ray, vLLM and slime.
     others |= {"--nodes", "--ntasks", "--cpus", "--mem", "--time", "--array"}
-    others |= {"--custom", "--rm"}
+    others |= {"--custom", "--rm", "--with"}
     others |= {"--head", "--port", "--address", "--object", "--block", "--enable"}
     for document in DOCUMENTS:
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z_]+", document.read_text(encoding="utf-8")))

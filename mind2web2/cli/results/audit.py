@@ -12,6 +12,7 @@ from mind2web2.cli.options import Subcommands, add_folder_options
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
+from mind2web2.utils.program import program
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     if found is None:
         raise UsageError(
             f"no labels of agent {agent} under {options.audits_root}; "
-            f"make some with: mind2web2 view {agent} --audit YOUR_NAME"
+            f"make some with: {program()} view {agent} --audit YOUR_NAME"
         )
     if options.json:
         print(json.dumps(found.summary(), indent=2))  # noqa: T201

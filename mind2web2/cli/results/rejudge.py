@@ -78,7 +78,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="where judgments and results go (default: rejudged/)",
     )
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    names = ["eval_version", "task_ids", *FOLDER_NAMES, *JUDGING_SETTINGS]
+    names = ["eval_version", "task_ids", *FOLDER_NAMES, *JUDGING_SETTINGS, "quiet"]
     tasks = replace(SETTINGS["task_ids"], default_text="all that have results")
     add_settings(parser, names, base=RunSettings(no_capture=True, no_barred=True), changed=[tasks])
 

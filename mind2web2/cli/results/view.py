@@ -20,6 +20,7 @@ from mind2web2.cli.results.audit import add_audits_root
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
+from mind2web2.utils.program import program
 
 if TYPE_CHECKING:
     from starlette.routing import Route
@@ -162,7 +163,7 @@ def _audit_session(options: argparse.Namespace, catalog: Catalog) -> AuditSessio
 
     agents = catalog.agents()
     if len(agents) != 1:
-        raise UsageError("an audit is of one agent: mind2web2 view AGENT --audit NAME")
+        raise UsageError(f"an audit is of one agent: {program()} view AGENT --audit NAME")
     auditor = check_name("auditor", options.audit)
     settings = AuditSettings(
         options.audits_root, agents[0], auditor, options.sample, options.seed, options.second

@@ -10,11 +10,11 @@ from statistics import fmean
 
 from measuring import title
 
-from mind2web2.rubric.verdicts import Outcome, skip_reason
+from mind2web2.rubric.verdicts import Evidence, Outcome, skip_reason
+from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.audited import AuditedAnswer, JudgedLeaf, judge_quality, sample
 from mind2web2.runs.corrected import behind_wrong_gates, corrected_score
 from mind2web2.runs.labels import LeafName, Verdicts
-from mind2web2.runs.reader import WrittenNode
 from mind2web2.statistics.correction import CorrectedMean
 from mind2web2.statistics.sampled_answers import JudgedTwice, corrected_by_answers, sampling_order
 from mind2web2.statistics.uncertainty import Interval
@@ -137,13 +137,14 @@ class _World:
         for place, (name, passed) in enumerate(zip(names, judged, strict=True)):
             skipped = is_skipped and place > 0
             outcome = _SKIPPED if skipped else _PASSED if passed else _FAILED
-            fields = {}
-            if skipped:
-                reason = skip_reason("leaf_0", "failed")
-                fields = {"evidence": {"decided_by": "prerequisite", "reason": reason}}
-            nodes.append(WrittenNode(name.leaf, place == 0, "parallel", outcome, fields=fields))
+            behind = Evidence(decided_by="prerequisite", reason=skip_reason("leaf_0", "failed"))
+            evidence = behind if skipped else None
+            score, status = outcome
+            nodes.append(
+                WrittenNode(id=name.leaf, critical=place == 0, score=score, status=status, evidence=evidence)
+            )
             leaves.append(JudgedLeaf(name, passed and not skipped, False, place == 0, skipped, ""))
-        root = WrittenNode("root", False, "parallel", _FAILED, nodes)
+        root = WrittenNode(id="root", status="failed", children=tuple(nodes))
         self.answers.append(
             AuditedAnswer(
                 task,

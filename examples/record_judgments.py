@@ -27,7 +27,8 @@ from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import RunFolders, select_work
-from mind2web2.runs.reader import leaves_of
+from mind2web2.runs.claim_facts import vote_groups
+from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.run import Concurrency, DualSemaphore, RunProgress, evaluate_work
 from mind2web2.utils.path_config import PathConfig
 
@@ -126,21 +127,16 @@ def complaints(judge: KeyJudge, outcomes: list[AnswerOutcome], expected: dict[st
             found.append(f"{name}: {outcome.reason}")
         elif abs(outcome.score - wanted) > 1e-9:
             found.append(f"{name}: score {outcome.score}, by hand {wanted}")
-        found += [f"{name}: quotation not found: {text}" for text in misquoted(outcome.result or {})]
+        found += [f"{name}: quotation not found: {text}" for text in misquoted(outcome.result)]
     return found
 
 
-def misquoted(result: dict[str, Any]) -> list[str]:
+def misquoted(result: ResultFile | None) -> list[str]:
     """Return the quotations of a result that are not found verbatim."""
-    evidence = [leaf.get("evidence", {}) for leaf in leaves_of(result)]
-    votes = [
-        vote
-        for each in evidence
-        for group in (each, *each.get("pages", ()))
-        for vote in group.get("votes", ())
-    ]
-    quotes = [vote["quote"] for vote in votes if "quote" in vote]
-    return [quote["text"] for quote in quotes if quote["match"] != "found"]
+    leaves = () if result is None else result.leaves()
+    groups = [votes for leaf in leaves if leaf.evidence for votes in vote_groups(leaf.evidence)]
+    quotes = [vote.quote for votes in groups for vote in votes if vote.quote is not None]
+    return [quote.text for quote in quotes if quote.match != "found"]
 
 
 def main(output: Path = EXAMPLES / "judgments.jsonl") -> int:

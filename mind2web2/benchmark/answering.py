@@ -26,7 +26,7 @@ from mind2web2.runs.answers import (
     read_run_record,
     run_record_path,
 )
-from mind2web2.runs.score_matrix import is_time_s
+from mind2web2.runs.result_file import is_time_s
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import remove_leftovers, write_whole
 from mind2web2.utils.names import check_name, name_list

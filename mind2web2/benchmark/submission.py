@@ -25,8 +25,9 @@ from mind2web2.runs.answers import (
     run_record_path,
 )
 from mind2web2.runs.freshness import results_now
+from mind2web2.runs.result_file import is_time_s
 from mind2web2.runs.results import latest_results
-from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS, is_time_s
+from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.runs.shards import shard_caution
 from mind2web2.runs.summaries import agent_answers, stored_metrics
 from mind2web2.utils.files import first_link, is_leftover, read_regular_file, staged_file

@@ -27,23 +27,13 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.settings import endpoint_of
+from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import RunFolders, TaskWork
+from mind2web2.runs.claim_facts import decisive_troubles, flagged_pages, is_shown_in_part, unavailable_pages
 from mind2web2.runs.freshness import Conditions, newest_judge
-from mind2web2.runs.provenance import JudgeRecord, provenance_in
-from mind2web2.runs.reader import (
-    decisive_troubles,
-    declined_counts,
-    is_shown_in_part,
-    leaves_of,
-    other_score_by_tree,
-    pages_not_had,
-    pages_not_read,
-    quote_counts,
-    refused_downloads,
-    refused_pages,
-    script_faults,
-)
+from mind2web2.runs.provenance import JudgeRecord
+from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.session import judge_settings
 from mind2web2.runs.settings import RunSettings
 from mind2web2.storage.mirror import mirror
@@ -316,8 +306,8 @@ def lasting_cautions(outcomes: Sequence[AnswerOutcome]) -> list[str]:
 class _Scored(NamedTuple):
     task_id: str
     answer_name: str
-    result: Mapping[str, Any]
-    leaves: Sequence[Mapping[str, Any]]
+    result: ResultFile
+    leaves: Sequence[WrittenNode]
 
     @property
     def name(self) -> str:
@@ -326,16 +316,16 @@ class _Scored(NamedTuple):
 
 def _scored(outcomes: Iterable[AnswerOutcome]) -> list[_Scored]:
     return [
-        _Scored(each.task_id, each.answer_name, each.result, list(leaves_of(each.result)))
+        _Scored(each.task_id, each.answer_name, each.result, list(each.result.leaves()))
         for each in outcomes
         if each.result is not None
     ]
 
 
 def _unavailable_line(results: Sequence[_Scored]) -> str | None:
-    judged = {(one.task_id, url) for one in results for leaf in one.leaves for url in pages_not_had(leaf)}
-    read = [(one.task_id, url) for one in results for url in pages_not_read(one.result)]
-    refused = {(one.task_id, url) for one in results for url in refused_pages(one.result)}
+    judged = {(one.task_id, url) for one in results for leaf in one.leaves for url in unavailable_pages(leaf)}
+    read = [(one.task_id, url) for one in results for url in one.result.unread_pages()]
+    refused = {(one.task_id, url) for one in results for url in one.result.refused_pages()}
     pages = judged | set(read)
     if not pages:
         return None
@@ -365,24 +355,23 @@ def _suspect_line(results: Iterable[_Scored], recapture: str) -> str | None:
 
 def _answer_lines(found: _Scored) -> Iterator[str]:
     name, result = found.name, found.result
-    errors = [leaf["id"] for leaf in found.leaves if leaf.get("evidence", {}).get("decided_by") == "error"]
+    errors = [leaf.id for leaf in found.leaves if leaf.evidence and leaf.evidence.decided_by == "error"]
     if errors:
         yield f"{name}: failed because of an error, see its log: {', '.join(errors)}"
-    if contradictory := [leaf["id"] for leaf in found.leaves if _is_contradictory(leaf)]:
+    if contradictory := [leaf.id for leaf in found.leaves if _is_contradictory(leaf)]:
         yield f"{name}: the script has set a score that contradicts the status: {', '.join(contradictory)}"
     if not found.leaves:
         yield f"{name}: its script returned a score without a rubric tree, which cannot be checked"
-    if (by_tree := other_score_by_tree(result)) is not None:
-        score = result["final_score"]
-        yield f"{name}: its script returned the score {score:g}, but its rubric tree has {by_tree:g}"
-    if result.get("doubts"):
-        yield f"{name}: in doubt, the next run judges it again: {'; '.join(result['doubts'])}"
+    if (by_tree := result.other_score_by_tree) is not None:
+        score = f"its script returned the score {result.final_score:g}"
+        yield f"{name}: {score}, but its rubric tree has {by_tree:g}"
+    if result.doubts:
+        yield f"{name}: in doubt, the next run judges it again: {'; '.join(result.doubts)}"
 
 
-def _is_contradictory(leaf: Mapping[str, Any]) -> bool:
+def _is_contradictory(leaf: WrittenNode) -> bool:
     # The script's own decision, before a sequence overrode it.
-    decided = leaf.get("superseded") or leaf
-    status, score = decided.get("status"), decided.get("score")
+    score, status = leaf.verdict
     return status in _SCORES and score != _SCORES[status]
 
 
@@ -396,7 +385,7 @@ def _partly_shown_line(results: Iterable[_Scored]) -> str | None:
 
 
 def _downloads_line(results: Iterable[_Scored]) -> str | None:
-    files = {(found.task_id, url) for found in results for url in refused_downloads(found.result)}
+    files = {(found.task_id, url) for found in results for url in found.result.refused_downloads()}
     if not files:
         return None
     tasks = Counter(task for task, _ in files)
@@ -406,7 +395,7 @@ def _downloads_line(results: Iterable[_Scored]) -> str | None:
 def _declined_line(results: Iterable[_Scored]) -> str | None:
     tasks, kinds = Counter[str](), Counter[str]()
     for found in results:
-        votes, extractions = declined_counts(found.result)
+        votes, extractions = found.result.declined_counts()
         tasks[found.task_id] += votes + extractions
         kinds.update(votes=votes, extractions=extractions)
     if not tasks.total():
@@ -421,7 +410,7 @@ def _declined_line(results: Iterable[_Scored]) -> str | None:
 def _misquoted_line(results: Iterable[_Scored]) -> str | None:
     tasks, matches = Counter[str](), Counter[str]()
     for found in results:
-        counts = quote_counts(found.result)
+        counts = found.result.quote_counts()
         tasks[found.task_id] += counts["not_found"]
         matches.update(counts)
     if not tasks.total():
@@ -435,7 +424,7 @@ def _misquoted_line(results: Iterable[_Scored]) -> str | None:
 def flagged_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
     """Return how many answers, pages and claims were flagged; ``None`` where none was."""
     results = _scored(outcomes)
-    answers = {found.name for found in results if found.result.get("answer_flags")}
+    answers = {found.name for found in results if found.result.answer_flags}
     pages = {(found.task_id, url) for found in results for url in _flagged_pages(found)}
     claims = {(found.task_id, claim) for found in results for claim in _flagged_claims(found)}
     amounts = {"answer": len(answers), "page": len(pages), "claim": len(claims)}
@@ -451,24 +440,23 @@ def flagged_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
 
 
 def _flagged_pages(found: _Scored) -> Iterator[str]:
-    records = found.result.get("extractions")
-    # A script may return anything beside the score.
-    shown = [record for record in records if isinstance(record, dict)] if isinstance(records, list) else []
+    for record in found.result.extractions:
+        if record.page is not None and record.page.flags:
+            yield str(record.url)
     for leaf in found.leaves:
-        shown += leaf.get("evidence", {}).get("pages", ())
-    return (str(record["url"]) for record in shown if (record.get("page") or {}).get("flags"))
+        yield from flagged_pages(leaf)
 
 
 def _flagged_claims(found: _Scored) -> Iterator[str]:
-    evidences = (leaf.get("evidence", {}) for leaf in found.leaves)
-    return (str(evidence.get("claim")) for evidence in evidences if evidence.get("flags"))
+    evidences = [leaf.evidence for leaf in found.leaves if leaf.evidence is not None]
+    return (str(evidence.claim) for evidence in evidences if evidence.flags)
 
 
 def _fault_lines(results: Iterable[_Scored]) -> Iterator[str]:
     """Yield the mistakes of scripts that may have cost answers points, each once for all its answers."""
     answers: dict[tuple[str, str], list[str]] = {}
     for found in results:
-        for fault in script_faults(found.result):
+        for fault in found.result.faults_of_script():
             answers.setdefault((found.task_id, fault), []).append(found.name)
     for (_, fault), names in sorted(answers.items(), key=lambda item: natural_key(item[0][0])):
         yield f"{fault} ({name_list(names)})"
@@ -488,7 +476,7 @@ def clock_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
     dates: set[str] = set()
     is_fixed = True
     for outcome in outcomes:
-        made_from = None if outcome.result is None else provenance_in(outcome.result)
+        made_from = None if outcome.result is None else outcome.result.provenance
         clock = None if made_from is None else made_from.inputs.clock
         if made_from is not None and clock is not None and clock.is_read:
             scripts.add(outcome.task_id)

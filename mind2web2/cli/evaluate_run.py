@@ -46,7 +46,7 @@ from mind2web2.runs.answers import RunFolders, TaskWork
 from mind2web2.runs.capturing import capture_settings, network_of
 from mind2web2.runs.freshness import changed_scripts
 from mind2web2.runs.paths import paths_of
-from mind2web2.runs.results import PROGRESS_NAME, published, write_file, write_usage
+from mind2web2.runs.results import PROGRESS_NAME, published, write_file
 from mind2web2.runs.run import (
     AnswerRunner,
     Concurrency,
@@ -61,6 +61,7 @@ from mind2web2.runs.run import (
 from mind2web2.runs.session import BATCHES, judge_client, judge_settings
 from mind2web2.runs.settings import FOLDER_NAMES, RAY, REPLAY, RunSettings
 from mind2web2.runs.shards import SHARDS_NAME, ShardState, shard_states, shards_text
+from mind2web2.runs.usage_file import write_usage
 from mind2web2.scheduling import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.storage.mirror import mirror

@@ -150,9 +150,10 @@ def _judged(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> TaskR
 
 
 def _first_shortfall(score: Score) -> str:
-    from mind2web2.runs.reader import leaves_of
+    from mind2web2.runs.result_file import ResultFile
 
-    short = next((leaf["id"] for leaf in leaves_of(score.result) if leaf.get("status") != "passed"), None)
+    leaves = ResultFile.of(score.result).leaves()
+    short = next((leaf.id for leaf in leaves if leaf.status != "passed"), None)
     return "every leaf passed" if short is None else f"first leaf that did not pass: {short}"
 
 

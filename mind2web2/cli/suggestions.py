@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from mind2web2.runs.settings import REPLAY, SETTINGS, RunSettings
-from mind2web2.utils.json_fields import mapping
 from mind2web2.utils.program import program_words
+
+if TYPE_CHECKING:
+    from mind2web2.runs.provenance import JudgeRecord, Provenance
 
 _FOLDERS = {
     "cache": ("answer_folder", "cache_root"),
@@ -50,10 +52,10 @@ def suggested_check(settings: RunSettings) -> str:
 
 
 def suggested_evaluation(
-    settings: RunSettings, agent_name: str, result: Mapping[str, Any] | None, *words: str
+    settings: RunSettings, agent_name: str, made_from: Provenance | None, *words: str
 ) -> str:
     """Return the command that evaluates the agent with the judge and options of one of its results."""
-    return suggested_command(settings, "evaluate", agent_name, *words, *evaluation_options(result))
+    return suggested_command(settings, "evaluate", agent_name, *words, *evaluation_options(made_from))
 
 
 def suggested_forgetting(settings: RunSettings, agent_name: str, task_ids: Iterable[str]) -> str:
@@ -83,48 +85,44 @@ def caching_command(agent_name: str, settings: RunSettings, *more: str) -> str:
     return suggested_command(settings, "cache", *words)
 
 
-def evaluation_options(result: Mapping[str, Any] | None) -> list[str]:
+def evaluation_options(made_from: Provenance | None) -> list[str]:
     """Return the options of ``evaluate`` with which a result was made, as far as its provenance tells."""
-    made_from = mapping(None if result is None else result.get("provenance"))
-    judge = mapping(made_from.get("judge"))
-    if not judge:
+    if made_from is None:
         return []
+    judge, replayed_from = made_from.judge, made_from.replayed_from
     words = [word for name, value in _judge_options(judge) for word in (f"--{name}", value)]
-    replayed_from = mapping(made_from.get("replayed_from"))
-    if replayed_from.get("path"):
-        words += ["--judgments", str(replayed_from["path"])]
-    if judge.get("max_images") == 0:
+    if replayed_from is not None:
+        words += ["--judgments", replayed_from.path]
+    if judge.max_images == 0:
         words.append("--no_screenshots")
-    inputs = mapping(made_from.get("inputs"))
-    words += [word for name in mapping(inputs.get("variables")) for word in ("--script_env", str(name))]
-    if inputs.get("as_of") and not replayed_from:
-        words += ["--as_of", str(inputs["as_of"])]
-    if made_from.get("with_private_network"):
+    words += [word for name in made_from.inputs.variables for word in ("--script_env", name)]
+    if made_from.inputs.as_of and replayed_from is None:
+        words += ["--as_of", str(made_from.inputs.as_of)]
+    if made_from.with_private_network:
         words.append("--allow_private_network")
-    if not made_from.get("with_captures") and judge.get("provider") != REPLAY:
+    if not made_from.with_captures and judge.provider != REPLAY:
         words.append("--no_capture")
     return words
 
 
-def _judge_options(judge: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    provider = str(judge.get("provider"))
-    if provider not in ("openai", "client"):
-        yield "llm_provider", provider
-    yield "judge_model", str(judge.get("model"))
+def _judge_options(judge: JudgeRecord) -> Iterator[tuple[str, str]]:
+    if judge.provider not in ("openai", "client"):
+        yield "llm_provider", judge.provider
+    yield "judge_model", judge.model
     # "openai http://127.0.0.1:8000/v1": the provider's name and the server's address.
-    endpoint = str(judge.get("endpoint"))
-    server = endpoint.rpartition(" ")[2]
-    if provider in ("openai", "anthropic", "gemini") and "://" in server:
+    server = judge.endpoint.rpartition(" ")[2]
+    if judge.provider in ("openai", "anthropic", "gemini") and "://" in server:
         from mind2web2.llm_client.settings import endpoint_of
 
-        if endpoint != endpoint_of(provider):
+        if judge.endpoint != endpoint_of(judge.provider):
             yield "judge_base_url", server
     if server == "pool":
         yield "judge_pool", "FILE"
-    if judge.get("extra_body"):
-        yield "judge_extra_body", str(judge["extra_body"])
-    for name in ("reasoning_effort", "temperature"):
-        if judge.get(name) is not None:
-            yield f"judge_{name}", str(judge[name])
-    if judge.get("max_images"):
-        yield "max_images", str(judge["max_images"])
+    if judge.extra_body:
+        yield "judge_extra_body", judge.extra_body
+    if judge.reasoning_effort is not None:
+        yield "judge_reasoning_effort", judge.reasoning_effort
+    if judge.temperature is not None:
+        yield "judge_temperature", str(judge.temperature)
+    if judge.max_images:
+        yield "max_images", str(judge.max_images)

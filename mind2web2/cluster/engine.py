@@ -259,7 +259,7 @@ class RayEngine:
                 return None
             self._unfinished -= 1
             complete = await with_result(job, outcome)
-            named = judgments_named(complete.result)
+            named = set() if complete.result is None else judgments_named(complete.result.document)
             node.unreported |= named
             if lost or complete.reused:  # who judged it may have ended before it reported its judgments
                 await self._keep(named)

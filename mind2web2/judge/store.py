@@ -493,6 +493,14 @@ class CheckRecord(BaseModel):
     version: str = __version__
     checked: str
 
+    def __str__(self) -> str:
+        """Return the check in words."""
+        cases = "cases" if self.is_whole_set else "cases, a sample"
+        return (
+            f"{self.accuracy:.1%} right ({self.low:.1%} to {self.high:.1%}) of {self.cases} {cases}, "
+            f"set {self.set_version}, {self.checked[:10]}"
+        )
+
 
 def record_check(results_root: Path, judge: JudgeIdentity, record: CheckRecord) -> None:
     """Keep a check; a sample replaces no check of the whole set.
@@ -520,20 +528,6 @@ def last_check(results_root: Path, judge: JudgeIdentity) -> CheckRecord | None:
     except (OSError, ValidationError) as error:
         log.warning("record of a judge's check cannot be read path=%s error=%s", path, type(error).__name__)
         return None
-
-
-def check_text(result: Mapping[str, Any]) -> str | None:
-    """Return the judge's check that a result names, in words; ``None`` where it names none."""
-    run = result.get("run")
-    try:
-        found = CheckRecord.model_validate(run.get("judge_check") if isinstance(run, Mapping) else None)
-    except ValidationError:
-        return None
-    cases = "cases" if found.is_whole_set else "cases, a sample"
-    return (
-        f"{found.accuracy:.1%} right ({found.low:.1%} to {found.high:.1%}) of {found.cases} {cases}, "
-        f"set {found.set_version}, {found.checked[:10]}"
-    )
 
 
 def _check_path(results_root: Path, judge: JudgeIdentity) -> Path:

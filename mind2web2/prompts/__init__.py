@@ -294,7 +294,7 @@ def readable(text: str) -> str:
 
 def one_a_kind(flags: Iterable[Flag]) -> tuple[Flag, ...]:
     """Return the first flag of each kind."""
-    found: dict[FlagKind, Flag] = {}
+    found: dict[str, Flag] = {}
     for flag in flags:
         found.setdefault(flag.kind, flag)
     return tuple(found.values())

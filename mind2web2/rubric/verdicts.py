@@ -261,11 +261,15 @@ FlagKind = Literal[
 
 
 class Flag(BaseModel):
-    """A sign that a text was written for the judge; it decides nothing by itself."""
+    """A sign that a text was written for the judge; it decides nothing by itself.
+
+    Args:
+        kind: a ``FlagKind``; results of earlier versions have others.
+    """
 
     model_config = ConfigDict(frozen=True)
 
-    kind: FlagKind
+    kind: str
     excerpt: str
 
 
@@ -371,3 +375,23 @@ class Evidence(BaseModel):
     reason: str | None = None
     flags: tuple[Flag, ...] = ()
     prerequisites: tuple[str, ...] = ()
+
+
+class ExtractionRecord(BaseModel):
+    """Where an extraction's value comes from, for the audit of a result.
+
+    Args:
+        url: the page read; ``None`` for the answer.
+        unavailable: why the page is unavailable; the value is then empty.
+        declined: why the judge declined the content; the value is then empty.
+        judgment: the key that the judge's reply is stored under, where it is.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    url: str | None = None
+    page: PageShown | None = None
+    unavailable: str | None = None
+    declined: str | None = None
+    judgment: str | None = None

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -30,25 +30,28 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.ledger import JudgeLedger
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.store import CheckRecord
-from mind2web2.judge.usage import rounded_usd
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.citations import BarredList
 from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts import flags_of
+from mind2web2.rubric.written_tree import TREE_FORMAT
 from mind2web2.runs.answers import AnswerJob, AnswerSetting, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, moment_of, provenance_now
-from mind2web2.runs.provenance import JudgeRecord, Provenance, provenance_in, served_by
-from mind2web2.runs.reader import SCORE_BOUNDS, TREE_FORMAT, other_pages, quote_counts, score_bounds
+from mind2web2.runs.provenance import JudgeRecord, Provenance, served_by
+from mind2web2.runs.result_file import (
+    Barred,
+    BarredSource,
+    JudgeUsage,
+    ResultFile,
+    ResultMaking,
+    RunRecord,
+)
 from mind2web2.runs.results import (
     LoadedResult,
-    has_checksum,
-    is_edited,
     latest_result,
     newest_result_name,
     replace_result,
-    same_but_run,
-    with_checksum,
     write_file,
     write_result,
 )
@@ -220,7 +223,7 @@ class AnswerOutcome:
 
     task_id: str
     answer_name: str
-    result: dict[str, Any] | None
+    result: ResultFile | None
     reason: str | None
     reused: bool = False
     changed: str | None = None
@@ -229,7 +232,7 @@ class AnswerOutcome:
     @property
     def score(self) -> float | None:
         """Return the root's score, ``None`` without a result."""
-        return None if self.result is None else float(self.result["final_score"])
+        return None if self.result is None else self.result.final_score
 
 
 async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
@@ -291,7 +294,8 @@ async def _reusable_result(
     found, changed = await asyncio.to_thread(held_result, job, text, run.conditions)
     if found is None:
         return None, changed
-    services = Provenance.model_validate(found.content["provenance"]).inputs.services
+    made_from = found.content.provenance
+    services = () if made_from is None else made_from.inputs.services
     if answers := await run.judge.services.changed(services):
         changed = "; ".join(answers)
         log.info("result no longer holds path=%s changed=%s", found.path, changed)
@@ -305,40 +309,40 @@ def _is_overwritten(run: RunParts, newest: str | None) -> bool:
 
 def _is_current(found: LoadedResult, job: AnswerJob, run: RunParts) -> bool:
     """Tell whether a result has the agent's time and the list of barred sources of now."""
-    barred = found.content.get("barred")
-    known = barred.get("list_sha256") if isinstance(barred, dict) else None
+    known = None if found.content.barred is None else found.content.barred.list_sha256
     list_sha256 = None if run.barred is None else run.barred.sha256
-    return found.content.get("time_seconds") == job.answer.time_s and known == list_sha256
+    return found.content.time_seconds == job.answer.time_s and known == list_sha256
 
 
 def _brought_up_to_date(found: LoadedResult, job: AnswerJob, run: RunParts, text: str) -> LoadedResult:
     """Return the result with the agent's time and barred sources as known now, which change no verdict."""
     if _is_current(found, job, run):
         return found
-    made_from = found.content["provenance"]
-    barred = _barred(job, run, text, made_from["pages"])
-    content = with_checksum({**found.content, "time_seconds": job.answer.time_s, "barred": barred})
+    made_from = found.content.provenance
+    barred = _barred(job, run, text, () if made_from is None else made_from.pages)
+    content = found.content.with_time_and_barred(job.answer.time_s, barred)
     replace_result(found.path, content)
     mirror(job.folder).push(job.folder)
     log.info("time and barred sources updated path=%s time_s=%s", found.path, job.answer.time_s)
     return LoadedResult(found.path, content)
 
 
-def _barred(job: AnswerSetting, run: RunParts, text: str, judged: Iterable[str]) -> dict[str, Any] | None:
+def _barred(job: AnswerSetting, run: RunParts, text: str, judged: Iterable[str]) -> Barred | None:
     if run.barred is None:
         return None
-    sources = run.barred.sources_of(text, judged, job.task_cache)
-    return {"list_sha256": run.barred.sha256, "sources": sources}
+    found = run.barred.sources_of(text, judged, job.task_cache)
+    sources = tuple(BarredSource.model_validate(source) for source in found)
+    return Barred(list_sha256=run.barred.sha256, sources=sources)
 
 
 def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
     if run.as_of is not None:
         return ScriptTime(moment_of(job.answer, run.as_of))
     found = latest_result(job.folder / "results") if run.judge.is_replay else None
-    return ScriptTime.recorded(None if found is None else provenance_in(found.content))
+    return ScriptTime.recorded(None if found is None else found.content.provenance)
 
 
-async def _evaluate(job: AnswerJob, run: RunParts, text: str) -> tuple[dict[str, Any], bool]:
+async def _evaluate(job: AnswerJob, run: RunParts, text: str) -> tuple[ResultFile, bool]:
     """Return the result, and whether it is the same as a replay has written before."""
     async with _answer_logger(job, run) as logger:
         try:
@@ -346,22 +350,22 @@ async def _evaluate(job: AnswerJob, run: RunParts, text: str) -> tuple[dict[str,
             complete = await evaluated(job, run, text, logger, script_time)
             earlier = await asyncio.to_thread(_same_result, job, complete) if run.is_replay else None
             if earlier is not None:
-                logger.info("the same as before path=%s score=%s", earlier.path, complete["final_score"])
+                logger.info("the same as before path=%s score=%s", earlier.path, complete.final_score)
                 return earlier.content, True
             await asyncio.to_thread(_write, job, text, complete)
-            logger.info("result written score=%s", complete["final_score"])
+            logger.info("result written score=%s", complete.final_score)
         except Mind2Web2Error as error:
             logger.error("no result: %s", _one_line(error))
             raise
         return complete, False
 
 
-def _same_result(job: AnswerJob, result: Mapping[str, Any]) -> LoadedResult | None:
+def _same_result(job: AnswerJob, result: ResultFile) -> LoadedResult | None:
     """Return the newest result if it differs only in when and how fast it was made."""
     earlier = latest_result(job.folder / "results")
-    if earlier is None or is_edited(earlier.content) or not has_checksum(earlier.content):
+    if earlier is None or earlier.content.is_edited or not earlier.content.has_checksum:
         return None
-    return earlier if same_but_run(earlier.content, result) else None
+    return earlier if earlier.content.is_same_but_run(result) else None
 
 
 @asynccontextmanager
@@ -397,7 +401,7 @@ async def evaluated(
     text: str,
     logger: logging.Logger,
     script_time: ScriptTime = _REAL_TIME,
-) -> dict[str, Any]:
+) -> ResultFile:
     """Run the task's script on an answer's text and return the complete result; nothing is written.
 
     Raises:
@@ -417,18 +421,18 @@ async def evaluated(
         model=run.judge.settings.model,
     )
     try:
-        result, ledger, inputs = await _script_result(job, run, call, cache, script_time, logger)
+        summary, ledger, inputs = await _script_result(job, run, call, cache, script_time, logger)
     except AttemptRefusedError as refused:
         logger.info("evaluated again in program order, with the replies stored by now: %s", refused)
         cache.start_over()
         in_order = replace(run, execution=replace(run.execution, sequential=True))
-        result, ledger, inputs = await _script_result(job, in_order, call, cache, script_time, logger)
+        summary, ledger, inputs = await _script_result(job, in_order, call, cache, script_time, logger)
 
     script_faults = list(dict.fromkeys(ledger.script_faults))
     if run.strict and script_faults:
         raise EvalScriptError(f"the eval script makes mistakes (--strict): {'; '.join(script_faults)}")
     pages, listing = await asyncio.to_thread(lambda: (cache.pages_used(), cache.listing_used()))
-    others, flags = await asyncio.to_thread(lambda: (other_pages(result, pages), flags_of(text)))
+    others = await asyncio.to_thread(lambda: ResultFile.of(summary).other_pages(pages))
     services = tuple({answer.key: answer for answer in ledger.services}.values())
     made_from = provenance.model_copy(
         update={
@@ -448,39 +452,32 @@ async def evaluated(
             "replayed_from": run.judge.settings.replayed_from,
         }
     )
-    names = {"agent_name": job.agent_name, "answer_name": job.answer.name}
-    complete = {
-        # First in the file; a script that leaves them out has "unknown_answer" (eval-scripts.md).
-        **names,
-        "judge_model": run.judge.settings.model,
-        **result,
-        **names,
-        "task_id": job.task_id,
-        "time_seconds": job.answer.time_s,
-        "provenance": made_from.model_dump(mode="json"),
-        "judge_usage": _judge_usage(ledger),
-        "quotes": quote_counts(result),
-        "doubts": sorted(ledger.doubts),
-        "ignored_arguments": sorted(set(ledger.ignored_arguments)),
-        "script_faults": script_faults,
-        "answer_flags": [flag.model_dump(mode="json") for flag in flags],
-        "barred": await asyncio.to_thread(_barred, job, run, text, pages),
-        "run": {
-            "version": __version__,
-            "tree_format": TREE_FORMAT,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.monotonic() - started, 3),
-            "judge_requests": ledger.usage.requests,
-            "judge_retries": ledger.usage.requests - ledger.usage.judgments,
-            "judged_from": ledger.first_created,
-            "judged_to": ledger.last_created,
-        },
-    }
-    if run.judge_check is not None:
-        # The judge itself is in the provenance.
-        complete["run"]["judge_check"] = run.judge_check.model_dump(mode="json", exclude={"judge"})
-    complete[SCORE_BOUNDS] = await asyncio.to_thread(score_bounds, complete)
-    return await asyncio.to_thread(with_checksum, complete)
+    making = ResultMaking(
+        agent_name=job.agent_name,
+        answer_name=job.answer.name,
+        judge_model=run.judge.settings.model,
+        task_id=job.task_id,
+        time_seconds=job.answer.time_s,
+        provenance=made_from,
+        judge_usage=JudgeUsage.of(ledger),
+        doubts=tuple(sorted(ledger.doubts)),
+        ignored_arguments=tuple(sorted(set(ledger.ignored_arguments))),
+        script_faults=tuple(script_faults),
+        answer_flags=tuple(await asyncio.to_thread(flags_of, text)),
+        barred=await asyncio.to_thread(_barred, job, run, text, pages),
+        run=RunRecord(
+            version=__version__,
+            tree_format=TREE_FORMAT,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            seconds=round(time.monotonic() - started, 3),
+            judge_requests=ledger.usage.requests,
+            judge_retries=ledger.usage.requests - ledger.usage.judgments,
+            judged_from=ledger.first_created,
+            judged_to=ledger.last_created,
+            judge_check=run.judge_check,
+        ),
+    )
+    return await asyncio.to_thread(ResultFile.made, summary, making)
 
 
 def _refused_pages(pages: Mapping[str, str | None], captures: SharedCaptures | None) -> tuple[str, ...]:
@@ -535,19 +532,7 @@ async def _script_result(
     return result, judge.ledger, inputs
 
 
-def _judge_usage(ledger: JudgeLedger) -> dict[str, Any]:
-    return {
-        "judgments": ledger.usage.judgments,
-        "input_tokens": ledger.usage.input_tokens,
-        "cached_tokens": ledger.usage.cached_tokens,
-        "output_tokens": ledger.usage.output_tokens,
-        "cost_usd": rounded_usd(ledger.usage),
-        # Sorted: votes arrive in any order.
-        "rejections": sorted((asdict(rejection) for rejection in ledger.rejections), key=str),
-    }
-
-
-def _write(job: AnswerJob, text: str, result: dict[str, Any]) -> None:
+def _write(job: AnswerJob, text: str, result: ResultFile) -> None:
     # Pages that the script has stored itself.
     mirror(job.task_cache.task_dir).push(job.task_cache.task_dir)
     write_file(job.folder / job.answer.name, text)

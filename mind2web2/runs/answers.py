@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.runs.score_matrix import is_time_s
+from mind2web2.runs.result_file import is_time_s
 from mind2web2.storage.mirror import mirror
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import check_name, name_list, natural_key

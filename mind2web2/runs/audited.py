@@ -9,17 +9,15 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from pydantic import ValidationError
 
 from mind2web2.rubric.verdicts import Evidence
+from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.runs.claim_facts import claim_facts
 from mind2web2.runs.labels import LabelFile, LeafName, Verdicts
-from mind2web2.runs.reader import WrittenNode, leaf_facts, written_tree
+from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import latest_results
 from mind2web2.runs.summaries import agent_answers
 from mind2web2.statistics.agreement import Cells, Figures, figures_of
-from mind2web2.utils.json_fields import mapping
 
 # Verdict, weakness, and whether the leaf is a gate, as far as labels of all such leaves exist.
 Stratum = tuple[bool, ...]
@@ -83,17 +81,17 @@ def audited_answers(
             one.task_id,
             one.answer_name.removesuffix(".md"),
             one.score,
-            contents.get((one.task_id, one.answer_name), {}),
+            contents.get((one.task_id, one.answer_name), ResultFile()),
         )
         for one in answers
         if one.score is not None and (tasks is None or one.task_id in tasks)
     ]
 
 
-def audited_answer(task: str, answer: str, score: float, result: Mapping[str, Any]) -> AuditedAnswer:
+def audited_answer(task: str, answer: str, score: float, result: ResultFile) -> AuditedAnswer:
     """Return one answer with the leaves of its result."""
-    root = written_tree(result)
-    answer_sha256 = mapping(result.get("provenance")).get("answer_sha256")
+    root = result.sound_tree
+    answer_sha256 = None if result.provenance is None else result.provenance.answer_sha256
     found = list(_leaves(task, answer, root, answer_sha256)) if root is not None else []
     return AuditedAnswer(
         task,
@@ -105,27 +103,24 @@ def audited_answer(task: str, answer: str, score: float, result: Mapping[str, An
     )
 
 
-def _leaves(task: str, answer: str, root: WrittenNode, answer_sha256: object) -> Iterator[JudgedLeaf]:
-    for node in root.walk():
-        if node.children:
-            continue
-        try:
-            evidence = Evidence.model_validate(node.fields.get("evidence"))
-        except ValidationError:
+def _leaves(task: str, answer: str, root: WrittenNode, answer_sha256: str | None) -> Iterator[JudgedLeaf]:
+    for node in root.leaves():
+        evidence = node.evidence
+        if evidence is None:
             continue
         is_skipped = evidence.decided_by == "prerequisite"
         if evidence.decided_by == "judge" or (is_skipped and evidence.claim):
             yield JudgedLeaf(
                 LeafName(task, answer, node.id),
                 passed=node.verdict.score == 1.0,
-                is_weak=leaf_facts(node.fields).is_weak,
+                is_weak=claim_facts(node).is_weak,
                 is_gate=node.critical,
                 is_skipped=is_skipped,
                 seen_sha256=_seen_sha256(evidence, answer_sha256),
             )
 
 
-def _seen_sha256(evidence: Evidence, answer_sha256: object) -> str:
+def _seen_sha256(evidence: Evidence, answer_sha256: str | None) -> str:
     seen = json.dumps(
         [
             evidence.claim,

@@ -11,13 +11,13 @@ from statistics import fmean
 from typing import Any
 
 from mind2web2.rubric.verdicts import Outcome, aggregate
+from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.audited import AuditedAnswer, JudgedLeaf, Stratum, labelled_strata
 from mind2web2.runs.labels import LeafName, Verdicts
-from mind2web2.runs.reader import WrittenNode, blocked, unblocked
+from mind2web2.runs.score_bounds import blocked, unblocked
 from mind2web2.statistics.correction import CorrectedMean
 from mind2web2.statistics.sampled_leaves import JointChange, LabelledLeaf, StratumName, corrected_by_leaves
 from mind2web2.statistics.uncertainty import Interval
-from mind2web2.utils.json_fields import mapping
 
 # Of one answer, each doubling the scores to compute; further ones count without what they change together.
 _MOST_TOGETHER = 8
@@ -247,7 +247,7 @@ class _Tree:
         self._root = root
         self._leaves = [node for node in root.walk() if not node.children]
         self._has_named = any(
-            mapping(leaf.fields.get("evidence")).get("prerequisites") for leaf in self._leaves
+            leaf.evidence is not None and leaf.evidence.prerequisites for leaf in self._leaves
         )
         failing = {id(leaf) for leaf in self._leaves if leaf.verdict.blocks}
         # The score as it is counts what the judge decided, whether or not something should have skipped it.

@@ -13,8 +13,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from pydantic import BaseModel, ValidationError
-
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, extra_body_column
@@ -25,6 +23,7 @@ from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, image_tokens, price_u
 from mind2web2.pages.citations import cited_urls
 from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, why_judged_again
+from mind2web2.runs.result_file import JudgeUsage, ResultFile
 from mind2web2.runs.results import latest_result, loaded_results
 from mind2web2.runs.run import answer_jobs
 from mind2web2.scripts.load import script_problem
@@ -122,11 +121,6 @@ class RunEstimate:
     unscored: dict[str, str] = field(default_factory=dict)
 
 
-class _Result(BaseModel):
-    judge_model: str
-    judge_usage: Usage
-
-
 def estimate_run(run: PlannedRun) -> RunEstimate:
     """Estimate a run from answers, results and stored judgments.
 
@@ -177,7 +171,7 @@ class _Estimator:
             return found
         for result in loaded_results(job.folder / "results"):
             if why_judged_again(result, job, text, self._run.conditions) is None:
-                needed = judgments_named(result.content)
+                needed = judgments_named(result.content.document)
                 if needed and needed <= self._stored.keys():
                     return Range(Amounts(), Amounts(), Amounts(), Basis("stored judgments"))
         # The stored judgments of this answer may be all that the script needs.
@@ -190,7 +184,7 @@ class _Estimator:
         own = task_results(root / agent / task_id)
         results = own or [result for path in root.glob(f"*/{task_id}") for result in task_results(path)]
         of_judge = [result for result in results if result.judge_model == self._run.judge.model]
-        usages = [result.judge_usage for result in of_judge or results]
+        usages = [usage for result in of_judge or results if (usage := result.judge_usage) is not None]
         if not usages:
             return None
         # Reasoning models write many times as much as others.
@@ -215,7 +209,7 @@ class _Estimator:
         basis = Basis("a guess from length and links")
         return Range(guess.times(1 / _GUESS), guess, guess.times(_GUESS), basis)
 
-    def _amounts(self, usage: Usage, least_output: int) -> Amounts:
+    def _amounts(self, usage: Usage | JudgeUsage, least_output: int) -> Amounts:
         """Return usage with dollars; a request of mean length is priced, as long ones may cost more each."""
         requests, tokens_in, cached = usage.judgments, usage.input_tokens, usage.cached_tokens
         tokens_out = max(usage.output_tokens, requests * least_output)
@@ -255,15 +249,12 @@ def stored_judgments(
         return {key: (task_id, name) for key, task_id, name in connection.execute(query, parameters)}
 
 
-def task_results(task_folder: Path) -> list[_Result]:
-    """Return model and usage of the newest results of a task's answers, as far as they record tokens."""
+def task_results(task_folder: Path) -> list[ResultFile]:
+    """Return the newest results of a task's answers, as far as they record the judge's tokens."""
     results = []
     for folder in sorted(task_folder.glob("*/results")):
-        result = latest_result(folder)
-        try:
-            read = _Result.model_validate(result.content if result else None)
-        except ValidationError:  # another tool's result
-            continue
-        if read.judge_usage.judgments > 0 and read.judge_usage.input_tokens > 0:
-            results.append(read)
+        found = latest_result(folder)
+        usage = None if found is None else found.content.judge_usage
+        if found is not None and usage is not None and usage.judgments > 0 and usage.input_tokens > 0:
+            results.append(found.content)
     return results

@@ -18,7 +18,6 @@ from mind2web2.judge.store import FILE_NAME, JudgeIdentity
 from mind2web2.judge.transfer import latest_served_model
 from mind2web2.pages.answer_cache import listing_sha256
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.rubric.verdicts import is_score
 from mind2web2.runs.answers import AnswerFile, AnswerJob, AnswerSetting, TaskWork, read_answer, select_answers
 from mind2web2.runs.provenance import (
     JudgeRecord,
@@ -26,11 +25,9 @@ from mind2web2.runs.provenance import (
     Provenance,
     dataset_commit,
     library_versions,
-    provenance_in,
     settings_sha256,
 )
-from mind2web2.runs.reader import script_faults
-from mind2web2.runs.results import LoadedResult, has_checksum, is_edited, latest_result, latest_results
+from mind2web2.runs.results import LoadedResult, latest_result, latest_results
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.scripts.inputs import (
     AsOf,
@@ -102,17 +99,18 @@ def held_result(job: AnswerJob, text: str, conditions: Conditions) -> tuple[Load
 
 def why_judged_again(found: LoadedResult, job: AnswerJob, text: str, conditions: Conditions) -> str | None:
     """Return why a result of this answer does not hold, in one line; ``None`` if it does."""
-    made_from = provenance_in(found.content)
-    if made_from is None or not is_score(found.content.get("final_score")):
+    result = found.content
+    made_from = result.provenance
+    if made_from is None or result.final_score is None:
         changes = ["the earlier result does not say what it was made from"]
-    elif is_edited(found.content) or not has_checksum(found.content):
+    elif result.is_edited or not result.has_checksum:
         changes = ["the result file was changed after it was written"]
-    elif found.content.get("doubts"):
+    elif result.doubts:
         changes = ["the earlier result is in doubt"]
-    elif conditions.strict and script_faults(found.content):
+    elif conditions.strict and result.faults_of_script():
         changes = ["its script has made mistakes (--strict)"]
     else:
-        changes = [*_present(job, text, conditions).changes_since(found.content)]
+        changes = [*_present(job, text, conditions).changes_since(made_from, is_edited=False)]
         changes += _obstacles(made_from, conditions)
     if changes:
         log.info("result no longer holds path=%s changed=%s", found.path, "; ".join(changes))
@@ -172,9 +170,8 @@ class PresentReader:
         self._page = cache(self._read_page)
         self._served = cache(self._read_served)
 
-    def present(self, task_id: str, answer_name: str, result: Mapping[str, Any]) -> Present:
+    def present(self, task_id: str, answer_name: str, made_from: Provenance | None) -> Present:
         """Return what a result of this answer would be made from now."""
-        made_from = provenance_in(result)
         script, script_sha256 = self._script(task_id)
         answer = self._paths.answers_root / self._agent_name / task_id / answer_name
         try:
@@ -249,7 +246,7 @@ def newest_judge(eval_results_root: Path, agent_name: str) -> dict[str, Any] | N
     results = [found for _, _, found in latest_results(eval_results_root, agent_name)]
     # The stamp leads the name.
     for found in sorted(results, key=lambda found: found.path.name, reverse=True):
-        if (made_from := provenance_in(found.content)) is not None:
+        if (made_from := found.content.provenance) is not None:
             return made_from.judge.model_dump(exclude={"provider"})
     return None
 
@@ -261,7 +258,7 @@ def changed_scripts(eval_results_root: Path, agent_name: str, work: Iterable[Tas
         folders = (eval_results_root / agent_name / task.task_id).glob("*/results")
         results = [found for folder in folders if (found := latest_result(folder)) is not None]
         newest = max(results, key=lambda found: found.path.name, default=None)
-        made_from = None if newest is None else provenance_in(newest.content)
+        made_from = None if newest is None else newest.content.provenance
         if made_from is not None and task.script_path is not None:
             with suppress(OSError):
                 if file_sha256(task.script_path) != made_from.script_sha256:
@@ -320,7 +317,9 @@ def results_now(
     for task_id, name, found in latest_results(paths.eval_results_root, agent_name):
         if (task_id, name) not in counted - failed_runs or known.get((task_id, name)) is None:
             continue
-        if changes := reader.present(task_id, name, found.content).changes_since(found.content):
+        result = found.content
+        present = reader.present(task_id, name, result.provenance)
+        if changes := present.changes_since(result.provenance, is_edited=result.is_edited):
             stale[f"{task_id}/{name}"] = changes
     gone = {task for task, _ in counted} - selected.keys() - {task for task, _ in failed_runs}
     return ResultsNow(

@@ -10,15 +10,15 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
+from mind2web2.runs.claim_facts import claim_facts, unavailable_pages
 from mind2web2.runs.comparison import ranking
-from mind2web2.runs.reader import leaf_facts, leaves_of, pages_not_had
+from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import latest_results
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.runs.summaries import agent_answers
 from mind2web2.statistics.agreement import CELLS, agreement, coefficient
 from mind2web2.statistics.paired import cohen_kappa, gwet_ac1
 from mind2web2.statistics.uncertainty import Limits, Statistic, bootstrap_intervals, nested_variance, sums_of
-from mind2web2.utils.json_fields import mapping
 
 Cause = Literal["skip", "page_missing", "extraction", "vote", "answer", "judge"]
 CAUSES: Mapping[Cause, str] = {
@@ -49,20 +49,19 @@ class JudgedLeaf:
 Leaves = Mapping[tuple[str, str, str], JudgedLeaf]
 
 
-def _judged_leaves(task_id: str, answer_name: str, result: Mapping[str, Any]) -> Leaves:
+def _judged_leaves(task_id: str, answer_name: str, result: ResultFile) -> Leaves:
     """Return the leaves of a result; of leaves with one id the last counts."""
-    sha256 = mapping(result.get("provenance")).get("answer_sha256")
+    sha256 = None if result.provenance is None else result.provenance.answer_sha256
     found = {}
-    for leaf in leaves_of(result):
-        verdict = mapping(leaf.get("superseded")) or leaf
-        own = mapping(leaf.get("evidence"))
-        found[task_id, answer_name, str(leaf.get("id"))] = JudgedLeaf(
-            passed=verdict.get("status") == "passed",
-            decided_by=own.get("decided_by"),
-            claim=own.get("claim"),
+    for leaf in result.leaves():
+        decided_by = None if leaf.evidence is None else leaf.evidence.decided_by
+        found[task_id, answer_name, leaf.id] = JudgedLeaf(
+            passed=leaf.verdict.status == "passed",
+            decided_by=decided_by,
+            claim=None if leaf.evidence is None else leaf.evidence.claim,
             answer_sha256=sha256,
-            is_split=leaf_facts(leaf).is_split,
-            lacks_page=bool(pages_not_had(leaf)) or own.get("decided_by") == "page",
+            is_split=claim_facts(leaf).is_split,
+            lacks_page=bool(unavailable_pages(leaf)) or decided_by == "page",
         )
     return found
 

@@ -13,9 +13,9 @@ from mind2web2.errors import UsageError
 from mind2web2.judge.store import FILE_NAME as STORE_NAME
 from mind2web2.judge.store import OWN_STORE, JudgmentStore
 from mind2web2.judge.transfer import copied_store
-from mind2web2.runs.provenance import provenance_in
-from mind2web2.runs.reader import result_facts
-from mind2web2.runs.results import latest_result, merge_usage, newest_result_name, same_but_run
+from mind2web2.runs.result_facts import result_facts
+from mind2web2.runs.result_file import ResultFile
+from mind2web2.runs.results import latest_result, newest_result_name
 from mind2web2.runs.score_matrix import judges_of, script_warnings
 from mind2web2.runs.shards import SHARDS_NAME, shard_states, shards_text
 from mind2web2.runs.summaries import (
@@ -27,6 +27,7 @@ from mind2web2.runs.summaries import (
     unscored_in,
     write_task_summary,
 )
+from mind2web2.runs.usage_file import merge_usage
 from mind2web2.utils.files import (
     first_link,
     is_leftover,
@@ -240,20 +241,13 @@ def _difference(theirs: Path, ours: Path) -> str | None:
     """Return how the newest results of two folders differ; ``None`` where only their making does."""
     found = latest_result(ours), latest_result(theirs)
     if found[0] is not None and found[1] is not None:
-        contents = [each.content for each in found if each is not None]
-        if same_but_run(*contents):
+        one, other = found[0].content, found[1].content
+        if one.is_same_but_run(other):
             return None
-        facts = [result_facts(content) for content in contents]
-        answers = [made.answer_sha256 if (made := provenance_in(each)) else None for each in contents]
-        pairs = {
-            "answers": answers,
-            "scripts": [each.script_sha256 for each in facts],
-            "judges": [each.judge for each in facts],
-            "times of the agent": [content.get("time_seconds") for content in contents],
-            "barred sources": [content.get("barred") for content in contents],
-        }
-        different = [name for name, (one, other) in pairs.items() if one != other]
-        scores = [f"{content.get('final_score')}" for content in contents]
+        different = [
+            name for name, (ours_was, theirs_was) in _compared(one, other).items() if ours_was != theirs_was
+        ]
+        scores = [str(each.final_score) for each in (one, other)]
         why = f", of different {' and '.join(different)}" if different else ""
     else:
         scores, why = ["scored" if each else "damaged" for each in found], ""
@@ -261,3 +255,19 @@ def _difference(theirs: Path, ours: Path) -> str | None:
         f"two different results{why}: {scores[0]} in {ours}, {scores[1]} in {theirs}; the first stays: "
         "delete the one that is not to count, and merge again"
     )
+
+
+def _compared(one: ResultFile, other: ResultFile) -> dict[str, tuple[object, object]]:
+    """Return what two results were made from, side by side."""
+    facts, other_facts = result_facts(one), result_facts(other)
+    return {
+        "answers": (_answer_sha256(one), _answer_sha256(other)),
+        "scripts": (facts.script_sha256, other_facts.script_sha256),
+        "judges": (facts.judge, other_facts.judge),
+        "times of the agent": (one.time_seconds, other.time_seconds),
+        "barred sources": (one.barred, other.barred),
+    }
+
+
+def _answer_sha256(result: ResultFile) -> str | None:
+    return None if result.provenance is None else result.provenance.answer_sha256

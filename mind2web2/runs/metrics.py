@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean, pstdev
 from typing import Any, get_args
 
-from mind2web2.runs.reader import QUOTE_MATCHES, ClaimFacts, Reservation, ResultFacts
+from mind2web2.runs.claim_facts import QUOTE_MATCHES, ClaimFacts, Reservation
+from mind2web2.runs.result_facts import ResultFacts
 from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid, judge_models, mixture_warnings, score_grid
 from mind2web2.statistics.uncertainty import (
     LEVEL,

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2 import __version__
 from mind2web2.capture.models import CaptureRecord, RenderedPdf, Trouble, TroubleKind, notes_for_judge
@@ -26,7 +26,6 @@ from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.preparation import NO_SCREENSHOT, page_content, pdf_notes, screenshot_note
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.prompts import BlockChain, HashedText
-from mind2web2.runs.results import EDITED, is_edited
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs, changed_inputs
 from mind2web2.utils.files import read_regular_file, text_sha256
 from mind2web2.utils.names import name_list
@@ -34,6 +33,7 @@ from mind2web2.verification.claims import BinaryEvalResult
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.messages import NO_INSTRUCTION, extraction_messages, verification_messages
 
+EDITED = "it was changed after it was written: its content does not match its checksum"
 NO_PROVENANCE = "it does not say what it was made from"
 # Libraries that send requests to judges, or render and scale the pages that judges see.
 _SHAPING_LIBRARIES = ("anthropic", "httpx2", "openai", "patchright", "pillow", "pydantic", "pypdfium2")
@@ -159,14 +159,6 @@ def dataset_commit(script: Path) -> str | None:
     return str(record["commit"]) if is_from_there and "commit" in record else None
 
 
-def provenance_in(result: Mapping[str, Any]) -> Provenance | None:
-    """Return what a result was made from; ``None`` where it does not say, as in results of other tools."""
-    try:
-        return Provenance.model_validate(result.get("provenance"))
-    except ValidationError:
-        return None
-
-
 @dataclass(frozen=True, slots=True)
 class Present:
     """What an answer would be judged with now; only the fields that are given are compared.
@@ -193,10 +185,9 @@ class Present:
     listing_sha256: Callable[[], str | None] | None = None
     inputs: InputsNow | None = None
 
-    def changes_since(self, result: Mapping[str, Any]) -> tuple[str, ...]:
+    def changes_since(self, made_from: Provenance | None, *, is_edited: bool) -> tuple[str, ...]:
         """Return what has changed since a result was made, one phrase each; reads files."""
-        made_from = provenance_in(result)
-        edited = (EDITED,) if is_edited(result) else ()
+        edited = (EDITED,) if is_edited else ()
         return (*edited, *((NO_PROVENANCE,) if made_from is None else self._changes(made_from)))
 
     def _changes(self, made_from: Provenance) -> Iterator[str]:

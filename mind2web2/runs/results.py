@@ -1,32 +1,28 @@
-"""Result files: where they are, which one counts, how they are written, and the files beside them.
+"""Where result files are, which one counts, and how they are written.
 
-``latest_results`` yields the results of an agent, ``latest_result`` that of one answer; ``reader`` reads
-their content. ``usage.json`` beside them has the judge's use in all runs.
+``latest_results`` yields the results of an agent, ``latest_result`` that of one answer.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 from mind2web2.errors import PublishedElsewhereError, ResultWriteError, StorageError
+from mind2web2.runs.result_file import ResultFile
 from mind2web2.storage.mirror import mirror
 from mind2web2.utils.files import read_regular_file, remove_leftovers, write_new, write_whole
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.process_lock import ProcessLock
 
-if TYPE_CHECKING:
-    from mind2web2.judge.caching import CachingJudge
-
-EDITED = "it was changed after it was written: its content does not match its checksum"
+PROGRESS_NAME = "progress.json"
 
 _STAMP_FORMAT = "%Y%m%d_%H%M%S"
 _STAMP_LENGTH = len("YYYYMMDD_HHMMSS")
@@ -41,10 +37,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LoadedResult:
-    """A result file and its content."""
+    """A result and its file."""
 
     path: Path
-    content: dict[str, Any]
+    content: ResultFile
 
 
 def answer_dir(eval_results_root: Path, agent_name: str, task_id: str, answer_name: str) -> Path:
@@ -77,13 +73,13 @@ def loaded_results(folder: Path) -> Iterator[LoadedResult]:
 
 def _loaded(path: Path) -> LoadedResult | None:
     try:
-        content = json.loads(read_regular_file(path).decode())
-        if not isinstance(content, dict):
+        document = json.loads(read_regular_file(path).decode())
+        if not isinstance(document, dict):
             raise ValueError("not an object")
     except (OSError, ValueError, RecursionError) as error:
         _warn_once(path.absolute(), path, _changed_ns(path), str(error))
         return None
-    return LoadedResult(path, content)
+    return LoadedResult(path, ResultFile.of(document))
 
 
 def _changed_ns(path: Path) -> int:
@@ -108,7 +104,7 @@ def latest_results(eval_results_root: Path, agent_name: str) -> Iterator[tuple[s
             yield folder.parent.parent.name, f"{folder.parent.name}.md", found
 
 
-def write_result(folder: Path, answer_name: str, content: dict[str, Any]) -> Path:
+def write_result(folder: Path, answer_name: str, content: ResultFile) -> Path:
     """Write a result under a new stamp, beside the earlier ones, publish it, and return its path.
 
     Raises:
@@ -132,13 +128,13 @@ def write_result(folder: Path, answer_name: str, content: dict[str, Any]) -> Pat
             return path
 
 
-def replace_result(path: Path, content: dict[str, Any]) -> None:
+def replace_result(path: Path, content: ResultFile) -> None:
     """Replace the content of a result file. Raises ResultWriteError: it cannot be written."""
     write_file(path, _result_bytes(content))
 
 
-def _result_bytes(content: dict[str, Any]) -> bytes:
-    text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+def _result_bytes(content: ResultFile) -> bytes:
+    text = json.dumps(content.document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     # A judge's half surrogate becomes its JSON escape.
     return text.encode("utf-8", "backslashreplace")
 
@@ -214,121 +210,3 @@ def _moment_of(path: Path) -> datetime | None:
         return datetime.strptime(path.name[:_STAMP_LENGTH], _STAMP_FORMAT)
     except ValueError:
         return None
-
-
-def with_checksum(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result with the checksum of its content, which shows accidents; it is no signature."""
-    return {**result, "run": {**result["run"], "content_sha256": content_sha256(result)}}
-
-
-def content_sha256(result: Mapping[str, Any]) -> str:
-    """Return the digest of a result's content without its checksum, as read from its file."""
-    read = json.loads(json.dumps(result))
-    if isinstance(read.get("run"), dict):
-        read["run"].pop("content_sha256", None)
-    return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
-
-
-def same_but_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Tell whether two results differ only in when and how fast they were made."""
-    digests = {content_sha256({**each, "run": None}) for each in (one, other)}
-    return len(digests) == 1
-
-
-def has_checksum(result: Mapping[str, Any]) -> bool:
-    """Tell whether a result has a checksum; those of other tools have none."""
-    return _checksum(result) is not None
-
-
-def is_edited(result: Mapping[str, Any]) -> bool:
-    """Tell whether a result changed after it was written, as far as its checksum tells.
-
-    A result that records library versions was written with a checksum: without one it was changed as well.
-    """
-    checksum = _checksum(result)
-    if checksum is not None:
-        return checksum != content_sha256(result)
-    made_from = result.get("provenance")
-    return isinstance(made_from, dict) and bool(made_from.get("versions"))
-
-
-def _checksum(result: Mapping[str, Any]) -> object:
-    run = result.get("run")
-    return run.get("content_sha256") if isinstance(run, dict) else None
-
-
-log = logging.getLogger(__name__)
-
-PROGRESS_NAME = "progress.json"
-USAGE_NAME = "usage.json"
-# One line of totals each, so that the file stays small however often an agent is evaluated.
-_RUNS_KEPT = 200
-
-
-def write_usage(folder: Path, judge: CachingJudge, shard: str | None = None) -> None:
-    """Add the run to ``usage.json``: the newest run by task, earlier ones as totals.
-
-    Args:
-        shard: the shard that the run judged, which tells apart runs of several machines.
-
-    Raises:
-        ResultWriteError: the file cannot be written.
-    """
-    if not judge.usage.tasks:
-        return
-    run = {
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "judge_model": judge.settings.model,
-        "endpoint": judge.endpoint,
-        **({} if shard is None else {"shard": shard}),
-        **judge.usage.total().as_json(),
-        "sent_again": dict(judge.usage.retries.reasons),
-    }
-    tasks = {task_id: judge.usage.tasks[task_id].as_json() for task_id in sorted(judge.usage.tasks)}
-    with writing_in(folder):
-        runs = [*_usage(folder)["runs"], run][-_RUNS_KEPT:]
-        _write_usage(folder, {"newest_run": {**run, "tasks": tasks}, "runs": runs})
-
-
-def merge_usage(source: Path, into: Path) -> None:
-    """Add the runs of another ``usage.json``, each one once; all are kept.
-
-    Raises:
-        ResultWriteError: the file cannot be written.
-    """
-    theirs = _usage(source)
-    if not theirs["runs"]:
-        return
-    with writing_in(into):
-        ours = _usage(into)
-        new = [run for run in theirs["runs"] if run not in ours["runs"]]
-        newest = max((ours.get("newest_run", {}), theirs.get("newest_run", {})), key=_created)
-        runs = sorted([*ours["runs"], *new], key=_created)
-        _write_usage(into, {"newest_run": newest, "runs": runs})
-
-
-def _created(run: Any) -> str:
-    return str(run.get("created", "")) if isinstance(run, dict) else ""
-
-
-def _write_usage(folder: Path, content: Mapping[str, Any]) -> None:
-    write_file(folder / USAGE_NAME, json.dumps(content, ensure_ascii=True, indent=2) + "\n")
-
-
-def _usage(folder: Path) -> dict[str, Any]:
-    """Return the content of ``usage.json``, without runs where there is none or it is damaged."""
-    path = folder / USAGE_NAME
-    try:
-        content = json.loads(read_regular_file(path))
-        if not isinstance(content["runs"], list):
-            raise TypeError("its runs are no list")
-    except FileNotFoundError:
-        return {"runs": []}
-    except (OSError, ValueError, RecursionError, LookupError, TypeError) as error:
-        log.warning(
-            "%s is damaged and is replaced: the judge use of earlier runs is lost, nothing else (%s)",
-            path,
-            error,
-        )
-        return {"runs": []}
-    return dict(content)

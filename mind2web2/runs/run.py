@@ -416,4 +416,4 @@ async def evaluate_task(
     for outcome in outcomes:
         if outcome.result is None:
             log.warning("no result task=%s answer=%s reason=%s", task_id, outcome.answer_name, outcome.reason)
-    return [outcome.result for outcome in outcomes if outcome.result is not None]
+    return [dict(outcome.result.document) for outcome in outcomes if outcome.result is not None]

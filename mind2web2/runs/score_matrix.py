@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from mind2web2.rubric.verdicts import is_score
-from mind2web2.runs.reader import NO_FACTS, ResultFacts
+from mind2web2.runs.result_facts import NO_FACTS, ResultFacts
 from mind2web2.utils.names import name_list, natural_key
-
-MAX_TIME_S = 1e9
 
 NO_ANSWER = "missing, though other tasks have an answer of this name"
 NO_RUNS = "no answer at all"
@@ -19,11 +16,6 @@ NO_RESULT = "no result"
 
 UNKNOWN_JUDGE = "unknown"
 _MAX_KINDS_SHOWN = 6
-
-
-def is_time_s(value: object) -> TypeGuard[float]:
-    """Tell whether a value from a file is a plausible number of seconds."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_TIME_S
 
 
 @dataclass(frozen=True, slots=True)

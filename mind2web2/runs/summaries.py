@@ -13,20 +13,19 @@ from typing import Any
 from mind2web2.errors import ResultWriteError, StorageError
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.runs.metrics import agent_metrics
-from mind2web2.runs.reader import NO_FACTS, result_facts
+from mind2web2.runs.result_facts import NO_FACTS, result_facts
 from mind2web2.runs.results import (
     answer_results_dir,
-    content_sha256,
-    is_edited,
     latest_result,
     newest_result_name,
     published,
     writing_in,
 )
-from mind2web2.runs.score_matrix import NO_RESULT, ScoredAnswer, is_time_s
+from mind2web2.runs.score_matrix import NO_RESULT, ScoredAnswer
 from mind2web2.runs.shards import shard_caution
 from mind2web2.storage.mirror import mirror
 from mind2web2.utils.files import read_regular_file, write_whole
+from mind2web2.utils.garbage_collection import gc_paused
 from mind2web2.utils.names import is_file_name, natural_key
 
 log = logging.getLogger(__name__)
@@ -250,7 +249,9 @@ def task_summary(answers: Iterable[ScoredAnswer]) -> list[dict[str, Any]]:
 def agent_answers(output_dir: Path, agent_name: str) -> list[ScoredAnswer]:
     """Return every answer that an agent's result folders know of."""
     tasks = _folders(output_dir / agent_name)
-    return [answer for task_id in tasks for answer in task_answers(output_dir, agent_name, task_id)]
+    # A benchmark's results are a million objects, none of them in a cycle.
+    with gc_paused():
+        return [answer for task_id in tasks for answer in task_answers(output_dir, agent_name, task_id)]
 
 
 def task_answers(output_dir: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
@@ -303,24 +304,22 @@ def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
         damaged = newest_result_name(results_dir)
         why = f"its newest result {damaged} is damaged: evaluate it again" if damaged else NO_RESULT
         return replace(answer, reason=why)
-    if is_edited(result.content):
-        _warn_once(result.path.absolute(), result.path, content_sha256(result.content))
+    content = result.content
+    if content.is_edited:
+        _warn_once(result.path.absolute(), result.path, content.content_sha256)
         why = f"its newest result {result.path.name} was changed after it was written: evaluate it again"
         return replace(answer, reason=why)
-    score, judge_model, time_s = (
-        result.content.get(key) for key in ("final_score", "judge_model", "time_seconds")
-    )
-    if not is_score(score):
+    if content.final_score is None:
         log.warning("no score from 0 to 1 in result %s", result.path)
         return replace(
             answer, reason=f"no score from 0 to 1 in its result {result.path.name}: evaluate it again"
         )
     return replace(
         answer,
-        score=float(score),
-        judge_model=judge_model if isinstance(judge_model, str) else None,
-        time_s=float(time_s) if is_time_s(time_s) else None,
-        facts=result_facts(result.content),
+        score=content.final_score,
+        judge_model=content.judge_model,
+        time_s=content.time_seconds,
+        facts=result_facts(content),
     )
 
 

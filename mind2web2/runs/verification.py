@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 import logging
 import os
@@ -24,21 +23,21 @@ from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay, source_of
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
-from mind2web2.rubric.verdicts import is_score
+from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.answer import RunParts, ScriptTime, evaluated
 from mind2web2.runs.answers import AnswerSetting, answer_files, failed_runs, read_answer
 from mind2web2.runs.freshness import PresentReader
 from mind2web2.runs.metrics import agent_metrics
-from mind2web2.runs.provenance import NO_PROVENANCE, Present, Provenance, provenance_in
-from mind2web2.runs.reader import leaves_of, other_score_by_tree
-from mind2web2.runs.results import EDITED, LoadedResult, answer_dir, latest_result, newest_result_name
+from mind2web2.runs.provenance import EDITED, NO_PROVENANCE, Present, Provenance
+from mind2web2.runs.result_file import ResultFile
+from mind2web2.runs.results import LoadedResult, answer_dir, latest_result, newest_result_name
 from mind2web2.runs.summaries import ALL_RESULTS_NAME, SUMMARY_NAME, agent_answers, task_answers, task_summary
 from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.storage.mirror import mirror
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import read_regular_file, text_sha256
-from mind2web2.utils.json_fields import items, mapping, mappings
+from mind2web2.utils.json_fields import mapping, mappings
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.path_config import PathConfig
 
@@ -94,17 +93,26 @@ class Check:
         return "/".join(filter(None, (self.task_id, self.answer_name))) or "all tasks"
 
     @property
-    def content(self) -> Mapping[str, Any]:
-        """Return the content of the result."""
-        return {} if self.found is None else self.found.content
+    def result(self) -> ResultFile | None:
+        """Return the result, ``None`` where none can be read."""
+        return None if self.found is None else self.found.content
+
+    @property
+    def made_from(self) -> Provenance | None:
+        """Return what the result was made from, as far as it says."""
+        return None if self.found is None else self.found.content.provenance
 
     @property
     def score(self) -> float | None:
         """Return the score of the result."""
         if self.is_failed_run:
             return 0.0
-        score = self.content.get("final_score")
-        return float(score) if is_score(score) else None
+        return None if self.result is None else self.result.final_score
+
+    @property
+    def score_by_tree(self) -> float | None:
+        """Return the score that follows from the rubric tree of the result."""
+        return None if self.result is None else self.result.score_by_tree
 
     @property
     def needs_replay(self) -> bool:
@@ -152,13 +160,14 @@ def verified(
             folder = answer_dir(paths.eval_results_root, agent_name, task_id, name)
             check = Check(task_id, name, latest_result(folder / "results"))
             checks.append(check)
-            if check.found is not None:
-                _compare(check, folder / name, reader.present(task_id, name, check.content), reason)
+            if check.result is not None:
+                present = reader.present(task_id, name, check.made_from)
+                _compare(check, check.result, folder / name, present, reason)
             elif newest := newest_result_name(folder / "results"):
                 check.add("wrong", f"its newest result {newest} is damaged", "evaluate")
             else:
                 check.add("missing", reason or "no result", "evaluate")
-            made_from = provenance_in(check.content)
+            made_from = check.made_from
             if made_from is None or not check.needs_replay:
                 continue
             if path := judgments or _judgments_of(check, made_from, own):
@@ -180,31 +189,38 @@ def _answer_names(paths: PathConfig, agent_name: str, task_id: str) -> list[tupl
     return [(name, reasons.get(name)) for name in sorted(names, key=natural_key)]
 
 
-def _compare(check: Check, copy: Path, present: Present, reason: str | None) -> None:
+def _compare(check: Check, result: ResultFile, copy: Path, present: Present, reason: str | None) -> None:
     """Add the findings that need no replay."""
-    result = check.content
-    changes = present.changes_since(result)
+    changes = present.changes_since(result.provenance, is_edited=result.is_edited)
     if EDITED in changes:
         check.add("wrong", EDITED, "evaluate")
     elif reason is not None:
         check.add("missing", f"its score does not count: {reason}", "evaluate")
-    for key, value in (("task_id", str(check.task_id)), ("answer_name", str(check.answer_name))):
-        own = str(result.get(key, value)).removesuffix(".md")
-        if own not in (value.removesuffix(".md"), "unknown_answer"):
-            check.add("wrong", f"its {key} is {own!r}: it is the result of something else", "overwrite")
-    by_tree = other_score_by_tree(result)
+    names = {
+        "task_id": (result.task_id, check.task_id),
+        "answer_name": (result.answer_name, check.answer_name),
+    }
+    for key, (own, expected) in names.items():
+        if own is not None and _stem(own) not in (_stem(str(expected)), "unknown_answer"):
+            text = f"its {key} is {_stem(own)!r}: it is the result of something else"
+            check.add("wrong", text, "overwrite")
+    by_tree = result.other_score_by_tree
     if by_tree is not None:
-        text = f"its score is {result['final_score']:g}, but its rubric tree gives {by_tree:g}"
+        text = f"its score is {result.final_score:g}, but its rubric tree gives {by_tree:g}"
         check.add("wrong", text, "evaluate" if EDITED in changes else "script")
     for change in changes:
         if change == NO_PROVENANCE:
-            check.add("missing" if result.get("provenance") is None else "wrong", change, "evaluate")
+            check.add("wrong" if result.has_provenance else "missing", change, "evaluate")
         elif change.startswith("answer") and present.answer_sha256 is None:
             check.add("missing", change, "answer")
         elif change != EDITED:
             check.add("stale", change, "evaluate")
-    if (made_from := provenance_in(result)) is not None:
-        _compare_copy(check, copy, made_from, present)
+    if result.provenance is not None:
+        _compare_copy(check, copy, result.provenance, present)
+
+
+def _stem(answer_name: str) -> str:
+    return answer_name.removesuffix(".md")
 
 
 def _compare_copy(check: Check, copy: Path, made_from: Provenance, present: Present) -> None:
@@ -247,8 +263,8 @@ async def _compare_replays(
 
         async def compare(check: Check, store: JudgmentStore) -> None:
             async with places:
-                made_from = provenance_in(check.content)
-                assert made_from is not None, "only such results are replayed"
+                result, made_from = check.result, check.made_from
+                assert result is not None and made_from is not None, "only such results are replayed"
                 parts = _parts(made_from, store, library, limits)
                 try:
                     setting = _setting(paths, agent_name, check, pages_of(str(check.task_id)))
@@ -264,7 +280,7 @@ async def _compare_replays(
                     reason = f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
                     check.add("missing", f"it cannot be replayed: {reason}", "judgments")
                     return
-            if differences := list(_differences(check.content, replayed)):
+            if differences := list(_differences(result, replayed)):
                 more = f" and {len(differences) - _MAX_NAMED} more" if len(differences) > _MAX_NAMED else ""
                 text = f"its judgments give another result: {'; '.join(differences[:_MAX_NAMED])}{more}"
                 check.findings.insert(0, Finding("wrong", text, "overwrite"))
@@ -318,10 +334,9 @@ def _setting(paths: PathConfig, agent_name: str, check: Check, pages: CacheFileS
     return AnswerSetting(agent_name, task_id, answer, script.path, script.version, pages)
 
 
-def _differences(stored: Mapping[str, Any], replayed: Mapping[str, Any]) -> Iterator[str]:
+def _differences(stored: ResultFile, replayed: ResultFile) -> Iterator[str]:
     """Yield the differences of a result and its replay; details only where the verdicts are the same."""
-    stored, replayed = _without_failure_reasons(stored), _without_failure_reasons(replayed)
-    was, now = ({str(leaf.get("id")): leaf for leaf in leaves_of(result)} for result in (stored, replayed))
+    was, now = ({leaf.id: leaf for leaf in result.leaves()} for result in (stored, replayed))
     for name in sorted(was.keys() ^ now.keys()):
         yield f"leaf {name!r} is {'not there' if name in was else 'missing'}"
     shared = [name for name in now if name in was]
@@ -330,26 +345,35 @@ def _differences(stored: Mapping[str, Any], replayed: Mapping[str, Any]) -> Iter
         yield f"leaf {name!r} is {_verdict(now[name])} instead of {_verdict(was[name])}"
     if verdicts:
         return
-    details = [name for name in shared if was[name] != now[name]]
+    details = [name for name in shared if _compared_leaf(was[name]) != _compared_leaf(now[name])]
     yield from (f"the evidence of leaf {name!r} differs" for name in details)
     known = {"eval_breakdown"} if details else set()
-    for key in sorted(replayed.keys() - _NOT_COMPARED - known):
-        if json.dumps(stored.get(key), sort_keys=True) != json.dumps(replayed[key], sort_keys=True):
+    for key in sorted(replayed.document.keys() - _NOT_COMPARED - known):
+        one, other = (_compared_text(result.document.get(key)) for result in (stored, replayed))
+        if one != other:
             yield f"its {key} differs"
 
 
-def _without_failure_reasons(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a result without the reasons why pages were unavailable: a later attempt may fail otherwise."""
-    result = copy.deepcopy(result)
-    for leaf in leaves_of(result):
-        for check in items(mapping(leaf.get("evidence")).get("pages")):
-            if mapping(check).get("outcome") == "unavailable":
-                check.pop("reason", None)
-    return result
+def _compared_leaf(leaf: WrittenNode) -> str:
+    return _compared_text(leaf.own_fields())
 
 
-def _verdict(leaf: Mapping[str, Any]) -> str:
-    return f"{leaf.get('status')} ({leaf.get('score')})"
+def _compared_text(value: object) -> str:
+    return json.dumps(_without_failure_reasons(value), sort_keys=True)
+
+
+def _without_failure_reasons(value: object) -> object:
+    """Return JSON without the reasons why pages were unavailable: a later attempt may fail otherwise."""
+    if isinstance(value, list):
+        return [_without_failure_reasons(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    left_out = {"reason"} if value.get("outcome") == "unavailable" else set()
+    return {name: _without_failure_reasons(item) for name, item in value.items() if name not in left_out}
+
+
+def _verdict(leaf: WrittenNode) -> str:
+    return f"{leaf.status} ({leaf.score})"
 
 
 def summaries_checked(paths: PathConfig, agent_name: str, task_id: str | None) -> Check:

@@ -50,7 +50,7 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.run_browser import run_browser
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, DEFAULT_PAGE_LIMIT, RunParts, evaluated
 from mind2web2.runs.answers import EMPTY_ANSWER, MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
-from mind2web2.runs.reader import leaves_of
+from mind2web2.runs.result_file import ResultFile
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.json_fields import mapping, mappings
@@ -131,8 +131,11 @@ class Score:
     @property
     def evidence(self) -> dict[str, Mapping[str, Any]]:
         """Return the evidence of each leaf, by the leaf's id."""
-        found = ((str(leaf.get("id")), leaf.get("evidence")) for leaf in leaves_of(self.result))
-        return {name: evidence for name, evidence in found if isinstance(evidence, Mapping)}
+        return {
+            leaf.id: leaf.evidence.model_dump(mode="json", exclude_defaults=True)
+            for leaf in ResultFile.of(self.result).leaves()
+            if leaf.evidence is not None
+        }
 
     @property
     def cost_usd(self) -> float | None:
@@ -430,9 +433,10 @@ class Scorer:
         except Exception as error:
             log.exception("evaluation failed task=%s", setting.task_id)
             return NoScore("machine", f"internal error: {type(error).__name__}: {error}")
-        if result["doubts"] and self._missing_pages != "unavailable":
-            return NoScore("page", f"in doubt: {'; '.join(result['doubts'])}")
-        return Score(float(result["final_score"]), result)
+        if result.doubts and self._missing_pages != "unavailable":
+            return NoScore("page", f"in doubt: {'; '.join(result.doubts)}")
+        assert result.final_score is not None, "a script's result has a score"
+        return Score(result.final_score, result.document)
 
     async def _opened(self) -> _Parts:
         async with AsyncExitStack() as exits:

@@ -7,7 +7,7 @@ import logging
 import types
 from typing import Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from mind2web2.capture.models import PackageBrowser
 from mind2web2.errors import CaptureError
@@ -19,7 +19,7 @@ from mind2web2.pages.captures import PageCache, PageCapture, SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import encodable
-from mind2web2.rubric.verdicts import PageShown
+from mind2web2.rubric.verdicts import ExtractionRecord
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import EvaluationContext
@@ -30,26 +30,6 @@ from mind2web2.verification.verifier import BinaryEvalResult, Verifier
 __all__ = ["BinaryEvalResult", "EvaluatorConfig", "Extractor", "LLMClient", "Verifier", "create_evaluator"]
 
 Template = TypeVar("Template", bound=BaseModel)
-
-
-class ExtractionRecord(BaseModel):
-    """Where an extraction's value comes from, for the audit of a result.
-
-    Args:
-        url: the page read; ``None`` for the answer.
-        unavailable: why the page is unavailable; the value is then empty.
-        declined: why the judge declined the content; the value is then empty.
-        judgment: the key that the judge's reply is stored under, where it is.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    url: str | None = None
-    page: PageShown | None = None
-    unavailable: str | None = None
-    declined: str | None = None
-    judgment: str | None = None
 
 
 def empty_instance(template: type[Template]) -> Template:

@@ -189,10 +189,9 @@ class AuditSession:
             raise NoSuchResultError(f"the sample has no leaf {number}")
         leaf = self._leaves[number]
         result = self._catalog.result(self._key(leaf))
-        content = {} if result is None else result.content
-        for part in content.get("eval_breakdown") or ():
-            for row in tree_rows(part.get("verification_tree") or {}):
-                if row.get("id") == leaf.name.leaf and row["is_leaf"]:
+        for tree in () if result is None else result.content.trees:
+            for row in tree_rows(tree):
+                if row["id"] == leaf.name.leaf and row["is_leaf"]:
                     return leaf, row
         raise NoSuchResultError(
             f"leaf {leaf.name.leaf} is gone: the answer was judged again; start the audit again"

@@ -19,10 +19,11 @@ from markdown_it.token import Token
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.store import CHECKS_FOLDER
-from mind2web2.rubric.verdicts import is_score
+from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.comparison import NoSharedTaskError, ranking
 from mind2web2.runs.judge_checks import failed_check
-from mind2web2.runs.reader import SCORE_BOUNDS, ResultFacts, result_facts, script_faults
+from mind2web2.runs.result_facts import ResultFacts, result_facts
+from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import (
     PROGRESS_NAME,
     LoadedResult,
@@ -35,7 +36,6 @@ from mind2web2.runs.results import (
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.runs.summaries import SUMMARY_NAME, agent_answers, stored_metrics
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.json_fields import mapping, mappings
 from mind2web2.utils.names import is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
@@ -161,12 +161,11 @@ class Catalog:
             for answer in self.answers(agent):
                 key = AnswerKey.of(agent, answer)
                 result = self.result(key)
-                for tree in _trees({} if result is None else result.content):
-                    for row in tree_rows(tree):
-                        if row["is_leaf"] or row["depth"] == 0:
-                            text = str(mapping(row["evidence"]).get("claim") or row["desc"])
-                            name = row["id"] if row["is_leaf"] else ""
-                            found.append([agent, key.task, key.answer, name, row["status"], text])
+                for tree in () if result is None else result.content.trees:
+                    rows = [("", tree)] if tree.children else []
+                    for name, node in (*rows, *((leaf.id, leaf) for leaf in tree.leaves())):
+                        claim = None if node.evidence is None else node.evidence.claim
+                        found.append([agent, key.task, key.answer, name, node.status, claim or node.desc])
         return found
 
     def answer(self, key: AnswerKey) -> Json:
@@ -175,9 +174,12 @@ class Catalog:
         Raises:
             NoSuchResultError: there is no such answer.
         """
+        return self.shown(key, self.result(key))
+
+    def shown(self, key: AnswerKey, found: LoadedResult | None) -> Json:
+        """Return one answer with a result of it, as ``answer`` does."""
         answer = self._find(key)
-        found = self.result(key)
-        result = {} if found is None else found.content
+        result = ResultFile() if found is None else found.content
         text = self.answer_text(key)
         return {
             "agent": key.agent,
@@ -188,9 +190,11 @@ class Catalog:
             "file": None if found is None else found.path.name,
             "markdown": markdown_tree(text or ""),
             "has_text": text is not None,
-            "trees": [list(tree_rows(tree)) for tree in _trees(result)],
-            "info": [part.get("info") for part in mappings(result.get("eval_breakdown"))],
-            "extractions": mappings(result.get("extractions")),
+            "trees": [list(tree_rows(tree)) for tree in result.trees],
+            "info": result.info(),
+            "extractions": [
+                record.model_dump(mode="json", exclude_defaults=True) for record in result.extractions
+            ],
             "facts": _making(result),
         }
 
@@ -307,21 +311,16 @@ class Catalog:
             return None
         newest = newest_result_name(folder)
         earlier = next((found for found in loaded_results(folder) if found.path.name != newest), None)
-        score = None if earlier is None else earlier.content.get("final_score")
-        return score if is_score(score) else None
+        return None if earlier is None else earlier.content.final_score
 
 
-def tree_rows(tree: Mapping[str, Any]) -> Iterator[Json]:
+def tree_rows(tree: WrittenNode) -> Iterator[Json]:
     """Yield the nodes of a rubric tree in the order of reading, however deep, each with its depth."""
-    stack: list[tuple[Mapping[str, Any], int]] = [(tree, 0)] if tree else []
+    stack = [(tree, 0)]
     while stack:
         node, depth = stack.pop()
-        children = mappings(node.get("children"))
-        row = {name: value for name, value in node.items() if name != "children"}
-        row |= {name: str(node.get(name) or "") for name in ("id", "desc", "status")}
-        row["evidence"] = mapping(node.get("evidence")) or None
-        yield row | {"depth": depth, "is_leaf": not children}
-        stack.extend((child, depth + 1) for child in reversed(children))
+        yield {"evidence": None} | node.own_fields() | {"depth": depth, "is_leaf": not node.children}
+        stack.extend((child, depth + 1) for child in reversed(node.children))
 
 
 def _marks(facts: ResultFacts) -> set[str]:
@@ -339,7 +338,7 @@ def _marks(facts: ResultFacts) -> set[str]:
     return marks | {name for name, is_so in named.items() if is_so}
 
 
-def _making(result: Mapping[str, Any]) -> Json:
+def _making(result: ResultFile) -> Json:
     """Return how a result was made."""
     facts = result_facts(result)
     kept = (
@@ -351,15 +350,16 @@ def _making(result: Mapping[str, Any]) -> Json:
         "answer_flags",
         "barred",
         "time_seconds",
-        SCORE_BOUNDS,
+        "score_bounds",
     )
     named = {
         "judge": facts.judge,
         "server": facts.server,
         "script": facts.script,
-        "script_faults": script_faults(result),
+        "script_faults": result.faults_of_script(),
     }
-    return named | {name: result[name] for name in kept if name in result}
+    document = result.document
+    return named | {name: document[name] for name in kept if name in document}
 
 
 def _intervals(summary: Mapping[str, Any], passes: str) -> Json:
@@ -369,11 +369,6 @@ def _intervals(summary: Mapping[str, Any], passes: str) -> Json:
         for shown, name in (("avg_score", "avg_score"), ("success_rate", "success_rate"), ("pass_at", passes))
         if name in metrics and metrics[name]["low"] is not None
     }
-
-
-def _trees(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    trees = (part.get("verification_tree") for part in mappings(result.get("eval_breakdown")))
-    return [tree for tree in trees if isinstance(tree, Mapping)]
 
 
 # A node is a text, or [tag, {attribute: value}, child, ...].

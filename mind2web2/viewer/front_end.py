@@ -9,16 +9,17 @@ import json
 import math
 import secrets
 import shlex
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 from mind2web2 import __version__
 from mind2web2.errors import ResultWriteError
+from mind2web2.runs.claim_facts import page_checks
+from mind2web2.runs.results import LoadedResult
 from mind2web2.utils.files import staged_file
 from mind2web2.viewer.catalog import AnswerKey, Catalog, Json
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
@@ -193,16 +194,17 @@ async def _blocks(catalog: Catalog, content: ReportContent) -> AsyncIterator[tup
         yield ["comparison", *pair], _packed(catalog.comparison(*pair))
     pages: dict[PageKey, None] = {}
     for key in keys:
-        answer = catalog.answer(key)
-        pages |= dict.fromkeys(_cited(key, answer))
+        found = catalog.result(key)
+        answer = catalog.shown(key, found)
+        pages |= dict.fromkeys(_cited(key, found))
         yield ["answer", key.agent, key.answer, key.task], _packed(_redacted(answer, content))
     if content.pages:
         stored = StoredPages(catalog.paths)
         for page in pages:
-            found = await stored.page(page)
-            yield ["page", page.agent, page.task, page.url], _packed(found)
+            shown = await stored.page(page)
+            yield ["page", page.agent, page.task, page.url], _packed(shown)
             left = _MAX_PICTURES_OF_A_PAGE_BYTES
-            for name in found["images"]:
+            for name in shown["images"]:
                 image = await stored.image(page, name)
                 left -= len(image)
                 if left >= 0:
@@ -243,14 +245,10 @@ def _redacted(answer: Json, content: ReportContent) -> Json:
     return answer | {"trees": trees}
 
 
-def _cited(key: AnswerKey, answer: Mapping[str, Any]) -> list[PageKey]:
-    checks = (
-        check
-        for tree in answer["trees"]
-        for row in tree
-        for check in (row.get("evidence") or {}).get("pages") or ()
-    )
-    return [PageKey(key.agent, key.task, str(check["url"])) for check in checks]
+def _cited(key: AnswerKey, found: LoadedResult | None) -> list[PageKey]:
+    trees = () if found is None else found.content.trees
+    urls = [check.url for tree in trees for node in tree.walk() for check in page_checks(node)]
+    return [PageKey(key.agent, key.task, url) for url in urls]
 
 
 def _packed(value: object) -> bytes:

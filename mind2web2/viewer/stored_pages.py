@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -21,12 +21,13 @@ from mind2web2.pages.crawl import AgentCache
 from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
+from mind2web2.runs.result_file import ResultFile
 from mind2web2.utils.names import is_file_name
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.verification.claims import BinaryEvalResult
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.messages import verification_messages
-from mind2web2.viewer.catalog import AnswerKey, Catalog, Json, NoSuchResultError, tree_rows
+from mind2web2.viewer.catalog import AnswerKey, Catalog, Json, NoSuchResultError
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +114,7 @@ class StoredPages:
             CaptureError: the page is gone.
         """
         result = catalog.result(key)
-        content = {} if result is None else result.content
+        content = ResultFile() if result is None else result.content
         for task, evidence, check, vote in _votes(content):
             if vote.judgment != judgment:
                 continue
@@ -159,27 +160,27 @@ def _reason(record: CaptureRecord | None, error: CaptureError) -> str:
     return record.failure if record is not None and record.failure else str(error)
 
 
-def _votes(content: Mapping[str, Any]) -> Iterator[tuple[str, Evidence, PageCheck | None, Vote]]:
+def _votes(result: ResultFile) -> Iterator[tuple[str, Evidence, PageCheck | None, Vote]]:
     """Yield the task's text, and each vote of a result with the evidence and page that it belongs to."""
-    for part in content.get("eval_breakdown") or ():
-        tree = part.get("verification_tree") or {}
-        for row in tree_rows(tree):
-            if row.get("evidence"):
-                evidence = Evidence.model_validate(row["evidence"])
-                task = str(tree.get("desc") or "")
-                yield from ((task, evidence, None, vote) for vote in evidence.votes)
-                yield from ((task, evidence, check, vote) for check in evidence.pages for vote in check.votes)
+    for tree in result.trees:
+        for evidence in (node.evidence for node in tree.walk() if node.evidence is not None):
+            yield from ((tree.desc, evidence, None, vote) for vote in evidence.votes)
+            yield from (
+                (tree.desc, evidence, check, vote) for check in evidence.pages for vote in check.votes
+            )
 
 
-def _request(content: Mapping[str, Any], messages: list[Message]) -> ChatRequest:
-    judge = (content.get("provenance") or {}).get("judge") or {}
+def _request(result: ResultFile, messages: list[Message]) -> ChatRequest:
+    judge = None if result.provenance is None else result.provenance.judge
+    if judge is None:
+        return ChatRequest(model=result.judge_model or "", messages=messages, template=BinaryEvalResult)
     return ChatRequest(
-        model=str(judge.get("model") or content.get("judge_model") or ""),
+        model=judge.model,
         messages=messages,
         template=BinaryEvalResult,
-        temperature=judge.get("temperature"),
-        reasoning_effort=judge.get("reasoning_effort"),
-        extra=json.loads(judge.get("extra_body") or "{}"),
+        temperature=judge.temperature,
+        reasoning_effort=judge.reasoning_effort,
+        extra=json.loads(judge.extra_body or "{}"),
     )
 
 

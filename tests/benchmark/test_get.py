@@ -150,10 +150,10 @@ async def test_results_name_the_commit(hub, tmp_path):
     shutil.rmtree(script.parent)
     assert call_in_thread("get").returncode == 0
     [outcome] = await evaluate(project, ClaimJudge())
-    assert outcome.result["provenance"]["dataset_commit"] == COMMIT
+    assert outcome.result.document["provenance"]["dataset_commit"] == COMMIT
     script.write_text(script.read_text() + "# mine\n")
     [outcome] = await evaluate(project, ClaimJudge())
-    assert outcome.result["provenance"]["dataset_commit"] is None
+    assert outcome.result.document["provenance"]["dataset_commit"] is None
 
 
 def call_in_thread(*words):

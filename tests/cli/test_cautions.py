@@ -1,34 +1,48 @@
 """What a user is told of a run's results."""
 
 import pytest
+from result_parts import made_from, shown, vote
 
 from mind2web2.cli import evaluate_report
 from mind2web2.cli.console import plain_console
 from mind2web2.cli.evaluate_report import cautions
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import TaskWork
+from mind2web2.runs.result_file import ResultFile
 
 TORN = "the script has set a score that contradicts the status"
 
 
-def outcome(*troubles, doubts=()):
-    """Return an answer's outcome with a claim for each page with these troubles."""
-    leaves = [
-        {
-            "id": f"leaf_{number}",
-            "evidence": {"pages": [{"url": "u", "outcome": "not_supported", "page": {"troubles": kinds}}]},
-        }
-        for number, kinds in enumerate(troubles)
-    ]
+def check(url, outcome, **more):
+    """Return a page's check."""
+    return {"url": url, "outcome": outcome, **more}
+
+
+def claims(*troubles, doubts=()):
+    """Return a result with a claim for each page with these troubles."""
+    leaves = []
+    for number, kinds in enumerate(troubles):
+        pages = [check("u", "not_supported", page=shown(troubles=kinds))]
+        evidence = {"decided_by": "judge", "pages": pages}
+        leaves.append({"id": f"leaf_{number}", "evidence": evidence})
     tree = {"id": "root", "children": leaves}
-    result = {"eval_breakdown": [{"verification_tree": tree}], "doubts": list(doubts)}
-    return AnswerOutcome("lake", "answer_1.md", result, None)
+    return {"eval_breakdown": [{"verification_tree": tree}], "doubts": list(doubts)}
+
+
+def leaves_of(result):
+    """Return the leaves of such a result."""
+    return result["eval_breakdown"][0]["verification_tree"]["children"]
+
+
+def told(result, recapture=""):
+    """Return what a user is told of one result."""
+    return cautions([AnswerOutcome("lake", "answer_1.md", ResultFile.of(result), None)], recapture)
 
 
 def test_the_counts_of_suspect_pages_add_up():
     """A claim whose page has two troubles is counted once; the way out can be copied."""
-    told = cautions([outcome(["challenge"], ["http_error", "challenge"], ["challenge"], [])], "do it again")
-    assert told == [
+    result = claims(["challenge"], ["http_error", "challenge"], ["challenge"], [])
+    assert told(result, "do it again") == [
         "claims judged on pages that look wrong: 3 (challenge 2, challenge and http_error 1); look at these "
         "pages; to capture them again: do it again"
     ]
@@ -36,37 +50,35 @@ def test_the_counts_of_suspect_pages_add_up():
 
 def test_unavailable_pages_of_claims_and_extractions_are_counted():
     """Each page once, however often it was wanted, and those that an option brings."""
-    answer = outcome([], [])
-    first, second = answer.result["eval_breakdown"][0]["verification_tree"]["children"]
-    first["evidence"] = {"pages": [{"url": "claimed", "outcome": "unavailable"}]}
-    second["evidence"] = {"pages": [{"url": "both", "outcome": "unavailable"}]}
-    answer.result["extractions"] = [
-        {"url": "both", "unavailable": "refused"},
-        {"url": "both", "unavailable": "refused"},
-        {"url": "read", "unavailable": None},
+    result = claims([], [])
+    first, second = leaves_of(result)
+    first["evidence"]["pages"] = [check("claimed", "unavailable")]
+    second["evidence"]["pages"] = [check("both", "unavailable")]
+    result["extractions"] = [
+        {"name": "towns", "url": "both", "unavailable": "refused"},
+        {"name": "lakes", "url": "both", "unavailable": "refused"},
+        {"name": "hills", "url": "read", "unavailable": None},
     ]
-    told = "unavailable cited pages: 2 (lake 2); claims on them count as failed; 2 extractions came out empty"
-    assert cautions([answer], "") == [told]
-    answer.result["provenance"] = {"refused_pages": ["both", "never asked for"]}
+    line = "unavailable cited pages: 2 (lake 2); claims on them count as failed; 2 extractions came out empty"
+    assert told(result) == [line]
+    result["provenance"] = made_from(refused_pages=["both", "never asked for"])
     private = "; 1 of them on this machine or its network: add --allow_private_network where you trust the"
-    assert cautions([answer], "") == [f"{told}{private} answers"]
+    assert told(result) == [f"{line}{private} answers"]
 
 
 def test_a_doubt_names_only_the_page():
     """The server may have been at fault as well."""
-    [told] = cautions([outcome(doubts=["https://lake.example: HTTP status 500"])], "")
-    assert told == (
+    assert told(claims([], doubts=["https://lake.example: HTTP status 500"])) == [
         "lake/answer_1.md: in doubt, the next run judges it again: https://lake.example: HTTP status 500"
-    )
+    ]
 
 
 def test_a_score_without_a_tree_is_reported():
     """It counts (eval-scripts.md), on the word of its script alone; a tree of one node is one."""
     alone = {"eval_breakdown": [{"verification_tree": {"id": "root", "children": []}}]}
     results = ({"final_score": 1.0}, {"final_score": 1.0, "eval_breakdown": [{}]}, alone)
-    told = [cautions([AnswerOutcome("lake", "answer_1.md", result, None)], "") for result in results]
     line = "lake/answer_1.md: its script returned a score without a rubric tree, which cannot be checked"
-    assert told == [[line], [line], []]
+    assert [told(result) for result in results] == [[line], [line], []]
 
 
 @pytest.mark.parametrize(("score", "is_told"), [(0.25, True), (1.0, False), (1 - 1e-12, False)])
@@ -76,18 +88,17 @@ def test_a_score_that_differs_from_the_tree_is_reported(score, is_told):
     tree = {"id": "root", **own, "children": [{"id": "a", **own, "children": []}]}
     result = {"final_score": score, "eval_breakdown": [{"verification_tree": tree}]}
     line = f"lake/answer_1.md: its script returned the score {score:g}, but its rubric tree has 1"
-    assert cautions([AnswerOutcome("lake", "answer_1.md", result, None)], "") == [line] * is_told
+    assert told(result) == [line] * is_told
 
 
 def test_refusals_of_the_judge_are_counted():
     """Votes about the answer and about pages, and extractions; none where it declined nothing."""
-    refused = {"supported": False, "declined": "no"}
-    answer = outcome([], [])
-    first, second = answer.result["eval_breakdown"][0]["verification_tree"]["children"]
-    first["evidence"]["votes"] = [refused, {"supported": True, "declined": None}]
-    second["evidence"]["pages"][0]["votes"] = [refused]
-    answer.result["extractions"] = [{"declined": "no"}, {"declined": None}]
-    assert cautions([answer], "") == [
+    result = claims([], [])
+    first, second = leaves_of(result)
+    first["evidence"]["votes"] = [vote(declined="no"), vote(supported=True)]
+    second["evidence"]["pages"][0]["votes"] = [vote(declined="no")]
+    result["extractions"] = [{"name": "towns", "declined": "no"}, {"name": "lakes", "declined": None}]
+    assert told(result) == [
         "the judge refused to answer, twice each: votes 2, extractions 1 (lake 3); such votes count as not "
         "supported, such extractions as empty"
     ]
@@ -95,12 +106,12 @@ def test_refusals_of_the_judge_are_counted():
 
 def test_quotations_that_are_not_found_are_counted():
     """Those about answers and about pages; no line where all are found, or where nothing is quoted."""
-    answer = outcome([], [])
-    first, second = answer.result["eval_breakdown"][0]["verification_tree"]["children"]
-    first["evidence"]["votes"] = [{"quote": {"match": "found"}}, {"quote": None}, {}]
-    assert cautions([answer], "") == []
-    second["evidence"]["pages"][0]["votes"] = [{"quote": {"match": "not_found"}}]
-    assert cautions([answer], "") == [
+    result = claims([], [])
+    first, second = leaves_of(result)
+    first["evidence"]["votes"] = [vote(quote={"text": "x", "match": "found"}), vote(quote=None), vote()]
+    assert told(result) == []
+    second["evidence"]["pages"][0]["votes"] = [vote(quote={"text": "y", "match": "not_found"})]
+    assert told(result) == [
         "passages that the judge quoted and that are not in what it was shown: 1 of 2 (lake 1); this "
         "changes no verdict"
     ]
@@ -119,12 +130,10 @@ def test_quotations_that_are_not_found_are_counted():
 )
 def test_a_score_that_contradicts_its_status_is_reported(score, status, is_told):
     """Both halves count as a script has left them (scoring.md); also behind the end of a sequence."""
-    for shown in ({"score": score, "status": status}, behind(score, status)):
-        answer = outcome([])
-        [leaf] = answer.result["eval_breakdown"][0]["verification_tree"]["children"]
-        leaf.update(shown)
-        told = cautions([answer], "")
-        assert told == [f"lake/answer_1.md: {TORN}: leaf_0"] * is_told
+    for verdict in ({"score": score, "status": status}, behind(score, status)):
+        result = claims([])
+        leaves_of(result)[0].update(verdict)
+        assert told(result) == [f"lake/answer_1.md: {TORN}: leaf_0"] * is_told
 
 
 def behind(score, status):
@@ -137,7 +146,8 @@ def test_mistakes_of_scripts_are_named_at_the_end():
     fault = "harlow.py, line 3: leaf 'hours' is never judged, and counts 0"
 
     def outcome_of(task, number, **more):
-        return AnswerOutcome(task, f"answer_{number}.md", {"final_score": 1.0, **more}, None)
+        result = ResultFile.of({"final_score": 1.0, **more})
+        return AnswerOutcome(task, f"answer_{number}.md", result, None)
 
     several = [outcome_of("harlow", number, script_faults=[fault]) for number in (1, 2)]
     older = outcome_of("m", 1, undecided_leaves=["deep"], ignored_arguments=["wide"])
@@ -152,7 +162,7 @@ def test_answers_of_one_short_name_keep_their_scores(capsys):
     """The table leaves ``answer_`` out of names."""
     task = TaskWork("lake", (), None, None)
     outcomes = [
-        AnswerOutcome("lake", name, {"final_score": score}, None)
+        AnswerOutcome("lake", name, ResultFile.of({"final_score": score}), None)
         for name, score in (("1.md", 0.25), ("answer_1.md", 0.75))
     ]
     plain_console().print(evaluate_report._scores_table([task], outcomes))

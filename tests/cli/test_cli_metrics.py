@@ -5,6 +5,7 @@ import json
 
 import pytest
 from projects import ClaimJudge, Project, call, evaluate, read_json
+from result_parts import made_from
 
 from mind2web2.cli import main
 
@@ -177,9 +178,9 @@ def test_the_suggested_command_is_that_of_the_newest_result(tmp_path, monkeypatc
     project.add_script({"depth": ("It is deep.", None)})
     judge = {"provider": "openai", "endpoint": "openai http://127.0.0.1:8200/v1", "model": "local-judge"}
     judge |= {"temperature": 0.5, "reasoning_effort": "low"}
-    made_from = {"judge": judge, "with_captures": True, "with_private_network": True}
-    made_from["inputs"] = {"variables": {"LAKE_KEY": "0123456789ab"}, "as_of": "answer"}
-    add_result(tmp_path, "lake/answer_1", 1, provenance=made_from)
+    inputs = {"variables": {"LAKE_KEY": "0123456789ab"}, "as_of": "answer"}
+    made = made_from(judge=judge, with_captures=True, with_private_network=True, inputs=inputs)
+    add_result(tmp_path, "lake/answer_1", 1, provenance=made)
     run = call(main, "metrics", "bot", "--cache_root", "pages")
     assert (
         "to judge them again: mind2web2 evaluate bot --judge_model local-judge "

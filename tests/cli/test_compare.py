@@ -4,6 +4,7 @@ import json
 
 import pytest
 from projects import call
+from result_parts import made_from, shown
 
 from mind2web2.cli import main
 
@@ -167,7 +168,7 @@ def test_power_is_stated_within_possible_differences(tmp_path, monkeypatch):
 def test_another_claim_from_the_same_answer_is_an_extraction(tmp_path, monkeypatch):
     """The text of the answer is the same: only its extraction can have changed the claim."""
     monkeypatch.chdir(tmp_path)
-    same = {"provenance": {"answer_sha256": "0" * 64}}
+    same = {"provenance": made_from()}
     add_result(tmp_path, "one", "task", 1, {"x": judged(False, claim="other")}, **same)
     add_result(tmp_path, "two", "task", 1, {"x": judged(True)}, **same)
     assert compared("one", "two")["flipped_leaves"]["two"]["by_cause"]["extraction"]["gained"] == 1
@@ -177,13 +178,13 @@ def test_another_claim_from_the_same_answer_is_an_extraction(tmp_path, monkeypat
     ("other", "message"),
     [
         ({"judge_model": "judge-2"}, "old was judged by judge-1 and new by judge-2"),
-        ({"provenance": {"script_sha256": "b"}}, "judged by different scripts at every task"),
+        ({"provenance": made_from(script_sha256="b")}, "judged by different scripts at every task"),
     ],
 )
 def test_unfair_comparisons_are_refused(tmp_path, monkeypatch, other, message):
     """Unless they are asked for, with a warning."""
     monkeypatch.chdir(tmp_path)
-    add_agent(tmp_path, "old", lambda task, _: task % 3, provenance={"script_sha256": "a"})
+    add_agent(tmp_path, "old", lambda task, _: task % 3, provenance=made_from(script_sha256="a"))
     add_agent(tmp_path, "new", lambda task, _: task % 4, **other)
     run = call(main, "compare", "old", "new")
     assert run.returncode == 2
@@ -195,7 +196,8 @@ def test_capture_days_and_missing_runs_are_pointed_out(tmp_path, monkeypatch):
     """Pages of different months, and an agent without one of its answers."""
     monkeypatch.chdir(tmp_path)
     for agent, month, runs in (("old", "03", 2), ("new", "05", 1)):
-        page = {"url": "http://a.test", "outcome": "supported", "page": {"captured_at": f"2025-{month}-01"}}
+        page = {"url": "http://a.test", "outcome": "supported"}
+        page["page"] = shown(captured_at=f"2025-{month}-01")
         for run in range(1, runs + 1):
             add_result(tmp_path, agent, "task", run, {"x": judged(True, pages=[page])})
         add_result(tmp_path, agent, "other", 1, {"x": judged(True)})

@@ -7,7 +7,7 @@ from projects import call, entered, read_json
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.runs.results import is_edited
+from mind2web2.runs.result_file import ResultFile
 
 PAGE = "https://lake.example/depth"
 CLAIMS = {"deep": ("The lake is deep.", PAGE)}
@@ -69,7 +69,7 @@ def test_another_time_of_the_agent_asks_nothing(project, server):
     meta.write_text(json.dumps({"time_seconds": 99}))
     assert "lake/answer_1.md: 1.0000, reused" in evaluate(server).stdout
     [path] = project.result_paths()
-    assert read_json(path)["time_seconds"] == 99 and not is_edited(read_json(path))
+    assert read_json(path)["time_seconds"] == 99 and not ResultFile.of(read_json(path)).is_edited
     assert len(server.requests) == asked
     assert read_json(project.results / "summary.json")["avg_time_seconds"] == 99
 

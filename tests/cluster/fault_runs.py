@@ -38,7 +38,7 @@ from servers.ray_cluster import RayCluster
 from mind2web2.judge.shared_store import JudgmentDatabase
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import judgments_named
-from mind2web2.runs.results import latest_results, same_but_run
+from mind2web2.runs.results import latest_results
 
 FAULTS = ("node", "actor", "driver", "database", "object store")
 IN_FLIGHT = 30
@@ -153,7 +153,7 @@ def compared(project: Project, plain: Project, database: PostgresServer) -> tupl
     results = [list(latest_results(each.results.parent, AGENT)) for each in (plain, project)]
     pairs = zip(*results, strict=True)
     wrong = sum(
-        one[:2] != other[:2] or not same_but_run(one[2].content, other[2].content) for one, other in pairs
+        one[:2] != other[:2] or not one[2].content.is_same_but_run(other[2].content) for one, other in pairs
     )
     with closing(JudgmentDatabase(database.url)) as shared:
         stored = {judgment.key for judgment in shared.all()}
@@ -161,7 +161,7 @@ def compared(project: Project, plain: Project, database: PostgresServer) -> tupl
     if (project.results / FILE_NAME).exists():
         with JudgmentStore(project.results / FILE_NAME) as own:
             stored &= {judgment.key for judgment in own.all()}
-    lost = judgments_named([found.content for *_, found in results[1]]) - stored
+    lost = judgments_named([found.content.document for *_, found in results[1]]) - stored
     return wrong, len(lost)
 
 

@@ -37,7 +37,8 @@ from mind2web2.llm_client.retries import Retries
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import AnswerFile, AnswerJob
-from mind2web2.runs.results import latest_results, same_but_run, write_result
+from mind2web2.runs.result_file import ResultFile
+from mind2web2.runs.results import latest_results, write_result
 from mind2web2.storage.mirror import Mirror
 
 ANSWERS, CHECKS = 16, 5
@@ -154,8 +155,8 @@ def test_a_node_that_dies_changes_no_result(cluster, database, store, project, t
     assert len(results[0]) == ANSWERS
     for (task_id, name, one), (*same, other) in zip(*results, strict=True):
         assert [task_id, name] == same
-        assert same_but_run(one.content, other.content)
-    named = judgments_named([found.content for *_, found in results[1]])
+        assert one.content.is_same_but_run(other.content)
+    named = judgments_named([found.content.document for *_, found in results[1]])
     with (
         JudgmentStore(working_copies[0] / FILE_NAME) as own,
         closing(JudgmentDatabase(database.url)) as shared,
@@ -172,8 +173,8 @@ async def test_a_result_that_a_file_system_shows_late_is_waited_for(tmp_path, mo
     folder = tmp_path / "answer_1"
     answer = AnswerFile("answer_1.md", tmp_path / "answer_1.md")
     job = AnswerJob(AGENT, "lake", answer, tmp_path, "v1", CacheFileSys(tmp_path / "cache"), folder)
-    earlier = write_result(folder / "results", answer.name, {"final_score": 0.0})
-    later = write_result(folder / "results", answer.name, {"final_score": 1.0})
+    earlier = write_result(folder / "results", answer.name, ResultFile.of({"final_score": 0.0}))
+    later = write_result(folder / "results", answer.name, ResultFile.of({"final_score": 1.0}))
     hidden = later.rename(tmp_path / later.name)
     pulls = []
 
@@ -257,7 +258,7 @@ async def test_the_first_node_to_open_leaves_the_others_their_share(tmp_path, mo
 async def test_the_end_of_a_run_loses_no_report(tmp_path, monkeypatch):
     """The command copies judgments of results from the database where a report was still on its way."""
     folder = tmp_path / "answer_1"
-    result = write_result(folder / "results", "answer_1.md", {"judgment": "k1"})
+    result = write_result(folder / "results", "answer_1.md", ResultFile.of({"judgment": "k1"}))
     job = AnswerJob(
         AGENT, "lake", AnswerFile("answer_1.md", folder), folder, "v1", CacheFileSys(tmp_path), folder
     )

@@ -57,7 +57,7 @@ def read_traces(results: Path) -> Traces:
 
 def _tree(results: Path, name: Name) -> dict[str, Any] | None:
     found = latest_result(answer_results_dir(results, AGENT, *name))
-    return None if found is None else tree_of(found.content)
+    return None if found is None else tree_of(found.content.document)
 
 
 def _is_damaged(path: Path) -> bool:

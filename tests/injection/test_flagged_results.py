@@ -56,7 +56,7 @@ async def test_a_run_counts_what_is_flagged(tmp_path):
     project.add_script({"leaf": ("The lake is deep.", PAGE), "other": ("It is cold.", PAGE)})
     outcomes = await evaluate(project, ClaimJudge(lambda claim: "deep" in claim))
     assert [outcome.score for outcome in outcomes] == [0.5, 0.5]
-    assert [len(outcome.result["answer_flags"]) for outcome in outcomes] == [1, 0]
+    assert [len(outcome.result.document["answer_flags"]) for outcome in outcomes] == [1, 0]
     line = flagged_line(outcomes)
     assert line.startswith("1 answer and 1 page try to instruct the judge, as it seems; ")
     assert "changes no verdict" in line

@@ -396,7 +396,7 @@ async def test_an_error_page_that_may_have_passed_is_tried_again(project):
         browser = Browser(shot)
         outcomes = await evaluate(project, ClaimJudge(), captures=SharedCaptures.by(browser))
         assert (results(outcomes), browser.urls) == ([1.0] * 4, [PAGE])
-        doubts = [doubt for outcome in outcomes for doubt in outcome.result["doubts"]]
+        doubts = [doubt for outcome in outcomes for doubt in outcome.result.document["doubts"]]
         in_doubt = f"{PAGE}: the server answered with an error that may pass: HTTP status 503"
         assert set(doubts) == (set() if shot is page else {in_doubt})
     outcomes = await evaluate(project, ClaimJudge(), captures=SharedCaptures.by(Browser()))

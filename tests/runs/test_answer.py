@@ -48,7 +48,7 @@ async def test_a_result_records_its_provenance(project):
     outcome = await only(project)
     [path] = project.result_paths()
     result = read_json(path)
-    assert outcome.result == result
+    assert outcome.result.document == result
     assert (outcome.score, outcome.reason, outcome.reused) == (2 / 3, None, False)
     assert (result["agent_name"], result["answer_name"], result["task_id"]) == ("bot", "answer_1.md", TASK)
     assert (result["final_score"], result["judge_model"]) == (2 / 3, "judge-1")
@@ -166,7 +166,7 @@ async def test_a_script_with_pages_of_its_own_is_evaluated_again(project):
         "return evaluator.get_summary()\n"
     )
     first = await only(project)
-    assert list(first.result["provenance"]["other_pages"]) == ["https://own.example/a"]
+    assert list(first.result.document["provenance"]["other_pages"]) == ["https://own.example/a"]
     judge = ClaimJudge()
     again = await only(project, judge)
     assert (again.reused, again.score, judge.claims) == (False, 1.0, [])
@@ -197,7 +197,7 @@ async def test_a_script_that_lists_pages_depends_on_the_list(project):
     assert (await only(project)).reused
     project.cache().put_web("https://www.lake.example/fish", "Trout.", None)
     outcome = await only(project)
-    assert (outcome.reused, outcome.result["pages"]) == (False, 2)
+    assert (outcome.reused, outcome.result.document["pages"]) == (False, 2)
 
 
 async def test_another_time_that_the_agent_took_is_taken_over(project):
@@ -208,7 +208,7 @@ async def test_another_time_that_the_agent_took_is_taken_over(project):
         meta.write_text(json.dumps({"time_seconds": time_s}))
         judge = ClaimJudge()
         outcome = await only(project, judge)
-        assert (outcome.reused, outcome.result["time_seconds"], judge.claims) == (True, time_s, [])
+        assert (outcome.reused, outcome.result.document["time_seconds"], judge.claims) == (True, time_s, [])
         assert (await only(project)).reused
 
 
@@ -221,8 +221,8 @@ async def test_the_clock_may_stand_still_at_each_answers_own_moment(project):
     )
     settings = {"isolation": Isolation(), "as_of": "answer"}
     outcome = await only(project, **settings)
-    inputs = outcome.result["provenance"]["inputs"]
-    assert (outcome.result["today"], inputs["as_of"]) == ("2025-03-14", "answer")
+    inputs = outcome.result.document["provenance"]["inputs"]
+    assert (outcome.result.document["today"], inputs["as_of"]) == ("2025-03-14", "answer")
     assert (await only(project, **settings)).reused
     meta.write_text(json.dumps({"created": "2025-03-15"}))
     again = await only(project, **settings)
@@ -238,7 +238,7 @@ async def test_a_result_in_doubt_is_evaluated_again(project):
     [path] = project.result_paths()
     path.write_text(json.dumps({**read_json(path), "doubts": ["a worker died"]}))
     outcome = await only(project)
-    assert (outcome.reused, outcome.result["doubts"]) == (False, [])
+    assert (outcome.reused, outcome.result.document["doubts"]) == (False, [])
     assert (await only(project)).reused
 
 
@@ -285,7 +285,7 @@ async def test_deleted_results_come_back_without_a_request(project):
     judge = ClaimJudge(lambda _: False)
     again = await only(project, judge)
     assert (again.reused, judge.claims) == (False, [])
-    assert {**again.result, "run": None} == {**first.result, "run": None}
+    assert again.result.is_same_but_run(first.result)
 
 
 async def test_an_answer_that_fails_now_does_not_keep_an_earlier_score(project):
@@ -376,7 +376,7 @@ async def test_content_that_is_declined_twice_is_listed(project):
     outcome = await only(project, ClaimJudge(picky))
     assert outcome.score == 1 / 3
     rejected = {"node": "cited", "page": PAGE, "reason": "not this"}
-    assert rejected in outcome.result["judge_usage"]["rejections"]
+    assert rejected in outcome.result.document["judge_usage"]["rejections"]
 
 
 def damaged_screenshot(cache):
@@ -404,7 +404,7 @@ def damaged_screenshot(cache):
 async def test_a_damaged_page_costs_no_other_claim(project, store, score, outcome, words):
     """Text is judged without its screenshot, and an unreadable PDF is unavailable; the evidence says why."""
     store(project.cache())
-    result = (await only(project)).result
+    result = (await only(project)).result.document
     leaves = result["eval_breakdown"][0]["verification_tree"]["children"]
     [page] = leaves[1]["evidence"]["pages"]
     assert (result["final_score"], page["outcome"]) == (score, outcome)
@@ -419,17 +419,17 @@ async def test_a_script_gets_the_arguments_that_it_names(project):
         "        logger.info('hello %s', answer_name)\n"
         "        return {'final_score': 0.5, 'seen': [answer, agent_name, answer_name, cache.summary()]}\n"
     )
-    result = (await only(project)).result
+    result = (await only(project)).result.document
     assert result["seen"] == [ANSWER, "bot", "answer_1.md", {"total_urls": 1, "web_pages": 1, "pdf_pages": 0}]
     assert (result["judge_model"], result["agent_name"]) == ("judge-1", "bot")
     project.add_script_body("return {**evaluator.get_summary(), 'seen': model}")
-    assert (await only(project)).result["seen"] == "judge-1"
+    assert (await only(project)).result.document["seen"] == "judge-1"
 
 
 async def test_a_scripts_module_does_not_stay(project):
     """A long run loads thousands."""
     project.add_script_body("return {**evaluator.get_summary(), 'module': __name__}")
-    assert (await only(project)).result["module"] not in sys.modules
+    assert (await only(project)).result.document["module"] not in sys.modules
 
 
 async def test_logs_that_cannot_be_written_cost_their_answer_only(project):

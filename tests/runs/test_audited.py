@@ -1,11 +1,13 @@
 """The judge against labels of people: the sample, labels of several auditors, and the corrected score."""
 
 import pytest
+from result_parts import made_from
 
 from mind2web2.runs.audit_report import audit_report, label_verdicts
 from mind2web2.runs.audited import audited_answer, judge_quality, sample
 from mind2web2.runs.corrected import corrected_score
 from mind2web2.runs.labels import LabelFile, Verdicts
+from mind2web2.runs.result_file import ResultFile
 
 AGENT = "bot"
 
@@ -34,8 +36,8 @@ def answer(task, leaves, name="answer_1", score=None, text="1"):
     by_tree = 0.0 if 0.0 in gates else sum(others) / len(others)
     root = {"id": "root", "desc": "", "critical": False, "strategy": "parallel", "children": leaves}
     root |= {"score": by_tree, "status": "partial"}
-    content = {"eval_breakdown": [{"verification_tree": root}], "provenance": {"answer_sha256": text}}
-    return audited_answer(task, name, by_tree if score is None else score, content)
+    document = {"eval_breakdown": [{"verification_tree": root}], "provenance": made_from(answer_sha256=text)}
+    return audited_answer(task, name, by_tree if score is None else score, ResultFile.of(document))
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from mind2web2.evaluator import tree_as_dict
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote, skip_reason
-from mind2web2.runs.reader import score_bounds
+from mind2web2.rubric.written_tree import tree_as_dict
+from mind2web2.runs.result_file import ResultFile
 from mind2web2.scheduling import noted_prerequisites
 
 SEQUENTIAL, PARALLEL = "sequential", "parallel"
@@ -80,18 +80,18 @@ def check_bounds(seed):
     verdicts = {name: draws.random() < 0.65 for name in rubric.leaves}
     weak = {name for name in rubric.leaves if draws.random() < 0.4}
     result = rubric.result(verdicts, weak)
-    found = score_bounds(result)
-    assert found["low"] <= result["final_score"] <= found["high"]
+    found = ResultFile.of(result).computed_bounds()
+    assert found.low <= result["final_score"] <= found.high
     skipped = [name for name in rubric.leaves if status_of(result, name) == "skipped"]
     open_leaves = sorted(weak | set(skipped))[:9]
     scores = [
         rubric.result(verdicts | dict(zip(open_leaves, pattern, strict=True)))["final_score"]
         for pattern in product([False, True], repeat=len(open_leaves))
     ]
-    assert found["low"] <= min(scores), seed
-    assert max(scores) <= found["high"], seed
+    assert found.low <= min(scores), seed
+    assert max(scores) <= found.high, seed
     if not any(rubric.extra.values()) and len(open_leaves) == len(weak | set(skipped)):
-        assert (found["low"], found["high"]) == (min(scores), max(scores)), seed
+        assert (found.low, found.high) == (min(scores), max(scores)), seed
 
 
 def status_of(result, name):
@@ -140,8 +140,8 @@ def test_bounds_by_evidence(leaves, expected):
         leaf.decide(float(status == "passed"), status, found)
     score = root.compute_score(mutate=True)
     tree = tree_as_dict(root)
-    found = score_bounds({"final_score": score, "eval_breakdown": [{"verification_tree": tree}]})
-    assert tuple(found.values()) == expected
+    result = ResultFile.of({"final_score": score, "eval_breakdown": [{"verification_tree": tree}]})
+    assert tuple(result.computed_bounds().model_dump().values()) == expected
 
 
 def test_without_weak_verdicts_the_bounds_are_the_score():
@@ -149,9 +149,9 @@ def test_without_weak_verdicts_the_bounds_are_the_score():
     for seed in range(150):
         rubric, draws = Rubric(seed), Random(-seed)
         result = rubric.result({name: draws.random() < 0.65 for name in rubric.leaves})
-        found = score_bounds(result)
-        assert (found["low"], found["high"]) == pytest.approx((result["final_score"],) * 2), seed
-        assert (found["weak_leaves"], found["unknown_leaves"]) == (0, 0), seed
+        found = ResultFile.of(result).computed_bounds()
+        assert (found.low, found.high) == pytest.approx((result["final_score"],) * 2), seed
+        assert (found.weak_leaves, found.unknown_leaves) == (0, 0), seed
 
 
 @pytest.mark.parametrize(
@@ -160,4 +160,4 @@ def test_without_weak_verdicts_the_bounds_are_the_score():
 )
 def test_a_score_without_a_tree_has_no_bounds(result):
     """Nothing shows what it depends on."""
-    assert score_bounds(result) is None
+    assert ResultFile.of(result).computed_bounds() is None

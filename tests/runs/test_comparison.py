@@ -6,7 +6,7 @@ import pytest
 
 from mind2web2.errors import UsageError
 from mind2web2.runs.comparison import compared
-from mind2web2.runs.reader import ResultFacts
+from mind2web2.runs.result_facts import ResultFacts
 from mind2web2.runs.score_matrix import ScoredAnswer
 
 

@@ -10,8 +10,17 @@ from projects import AGENT, TASK, ClaimJudge, Project, evaluate
 
 from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore
 from mind2web2.runs.freshness import PresentReader, ResultsNow, newest_judge, results_now
-from mind2web2.runs.provenance import NO_PROVENANCE, JudgeRecord, Present, Provenance, Served, settings_sha256
-from mind2web2.runs.results import EDITED, latest_results, with_checksum, write_result
+from mind2web2.runs.provenance import (
+    EDITED,
+    NO_PROVENANCE,
+    JudgeRecord,
+    Present,
+    Provenance,
+    Served,
+    settings_sha256,
+)
+from mind2web2.runs.result_file import ResultFile, with_checksum
+from mind2web2.runs.results import latest_results, write_result
 from mind2web2.runs.summaries import agent_answers
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs
 
@@ -41,8 +50,7 @@ NOW = Present(
 def changes(made=None, now=None):
     """Return the changes since a result that differs in ``made``, in a present that differs in ``now``."""
     made_from = MADE_FROM.model_copy(update=made or {})
-    result = with_checksum({"provenance": made_from.model_dump(mode="json"), "run": {}})
-    return replace(NOW, **(now or {})).changes_since(result)
+    return replace(NOW, **(now or {})).changes_since(made_from, is_edited=False)
 
 
 @pytest.mark.parametrize(
@@ -118,10 +126,15 @@ def test_several_changes_are_all_named(tmp_path):
 
 def test_a_result_without_provenance_or_with_another_content_does_not_hold():
     """The checksum shows that a result was edited."""
-    assert NOW.changes_since({"final_score": 1.0}) == (NO_PROVENANCE,)
-    result = with_checksum({"provenance": MADE_FROM.model_dump(mode="json"), "run": {}})
-    assert NOW.changes_since({**result, "final_score": 1.0}) == (EDITED,)
-    assert NOW.changes_since({**result, "run": {}}) == (EDITED,)
+    sealed = with_checksum({"provenance": MADE_FROM.model_dump(mode="json"), "run": {}})
+    for document, changes in (
+        ({"final_score": 1.0}, (NO_PROVENANCE,)),
+        (sealed, ()),
+        ({**sealed, "final_score": 1.0}, (EDITED,)),
+        ({**sealed, "run": {}}, (EDITED,)),
+    ):
+        result = ResultFile.of(document)
+        assert NOW.changes_since(result.provenance, is_edited=result.is_edited) == changes
 
 
 @pytest.fixture
@@ -228,14 +241,15 @@ async def test_a_missing_folder_makes_no_result_stale(project, folder, unchecked
 async def test_the_judge_of_the_newest_result_counts(project):
     """Unless another one is given."""
     results = {name: found for _, name, found in latest_results(project.paths.eval_results_root, AGENT)}
-    other = deepcopy(results["answer_2.md"].content)
+    other = deepcopy(results["answer_2.md"].content.document)
     other["provenance"]["judge"]["model"] = "judge-2"
-    write_result(results["answer_2.md"].path.parent, "answer_2.md", with_checksum(other))
+    write_result(results["answer_2.md"].path.parent, "answer_2.md", ResultFile.of(with_checksum(other)))
     assert newest_judge(project.paths.eval_results_root, AGENT)["model"] == "judge-2"
     change = "judge changed: model judge-1, now judge-2"
     assert now(project).stale == {f"{TASK}/answer_1.md": (change,)}
     present = PresentReader(project.paths, AGENT, judge={"model": "judge-1"}).present
-    assert present(TASK, "answer_1.md", results["answer_1.md"].content).judge == {"model": "judge-1"}
+    made_from = results["answer_1.md"].content.provenance
+    assert present(TASK, "answer_1.md", made_from).judge == {"model": "judge-1"}
 
 
 @pytest.mark.parametrize(
@@ -251,19 +265,20 @@ async def test_the_judge_of_the_newest_result_counts(project):
 def test_not_every_endpoint_is_compared(tmp_path, was, newest, is_compared):
     """A replay takes judgments of any server, and a caller's own client has another name each time."""
     judge = JUDGE.model_copy(update={"endpoint": was})
-    result = {"provenance": MADE_FROM.model_copy(update={"judge": judge}).model_dump(mode="json")}
+    made_from = MADE_FROM.model_copy(update={"judge": judge})
     reader = PresentReader(Project(tmp_path).paths, AGENT, judge={"endpoint": newest})
-    present = reader.present(TASK, "answer_1.md", result)
+    present = reader.present(TASK, "answer_1.md", made_from)
     assert ("endpoint" in present.judge) is is_compared
 
 
 async def test_a_model_that_is_served_differently_since_is_another_judge(project):
     """The server may change the model behind a name."""
     _, _, found = next(latest_results(project.paths.eval_results_root, AGENT))
-    endpoint = found.content["provenance"]["judge"]["endpoint"]
+    made_from = found.content.provenance
+    endpoint = made_from.judge.endpoint
 
     def served_model():
-        present = PresentReader(project.paths, AGENT).present(TASK, "answer_1.md", found.content)
+        present = PresentReader(project.paths, AGENT).present(TASK, "answer_1.md", made_from)
         return present.served_model
 
     assert served_model() is None

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mind2web2.runs.metrics import agent_metrics
-from mind2web2.runs.reader import NO_FACTS
+from mind2web2.runs.result_facts import NO_FACTS
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.statistics.uncertainty import METHOD
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mind2web2.runs.metrics import agent_metrics
-from mind2web2.runs.reader import ResultFacts
+from mind2web2.runs.result_facts import ResultFacts
 from mind2web2.runs.score_matrix import ScoredAnswer, mixture_warnings
 
 VERSIONS = {"mind2web2": "1.0", "python": "3.11.2"}

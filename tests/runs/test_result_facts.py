@@ -6,10 +6,16 @@ import pytest
 from evaluations import PAGE, started, stored
 from hypothesis import given
 from hypothesis import strategies as st
+from result_parts import JUDGE, made_from, shown
 from scripted_judge import ScriptedJudge
 
-from mind2web2.runs.reader import ClaimFacts, ResultFacts, decisive_troubles, pages_not_had, result_facts
+from mind2web2.rubric.written_tree import read_tree
+from mind2web2.runs.claim_facts import ClaimFacts, decisive_troubles, unavailable_pages
+from mind2web2.runs.result_facts import ResultFacts, result_facts
+from mind2web2.runs.result_file import ResultFile
 
+PASSED, FAILED = {"score": 1.0, "status": "passed"}, {"score": 0.0, "status": "failed"}
+FLAG = {"kind": "instruction", "excerpt": "x"}
 SUPPORTED, REFUTED = "supported", "not_supported"
 DECLINED = {"trial": 1, "supported": False, "reasoning": "", "declined": "I cannot help with that"}
 
@@ -23,7 +29,7 @@ def votes(*opinions):
 
 def check(outcome, *opinions, troubles=(), flags=()):
     """Return one page's check."""
-    page = {"kind": "web", "troubles": list(troubles), "flags": list(flags)}
+    page = shown(troubles=list(troubles), flags=list(flags))
     return {"url": "u", "outcome": outcome, "page": page, "votes": votes(*opinions)}
 
 
@@ -38,7 +44,7 @@ def leaf(status, decided_by="judge", **evidence):
 def facts(*leaves, **more):
     """Return the facts of a result with these leaves."""
     tree = {"id": "root", "status": "partial", "children": [{"id": "part", "children": list(leaves)}]}
-    return result_facts({"eval_breakdown": [{"verification_tree": tree}], **more})
+    return result_facts(ResultFile.of({"eval_breakdown": [{"verification_tree": tree}], **more}))
 
 
 @pytest.mark.parametrize(
@@ -57,11 +63,14 @@ def facts(*leaves, **more):
         (leaf("failed", votes=[DECLINED, *votes(True, False)]), {"declined"}),
         (leaf("passed", votes=[DECLINED, *votes(True, True)]), set()),
         (leaf("failed", pages=[{**check(REFUTED), "votes": [DECLINED, DECLINED]}]), {"declined"}),
-        (leaf("passed", pages=[check(SUPPORTED, True, flags=[{"kind": "instruction"}])]), {"flagged"}),
-        (leaf("failed", flags=[{"kind": "instruction"}], votes=votes(False, False)), {"flagged"}),
+        (leaf("passed", pages=[check(SUPPORTED, True, flags=[FLAG])]), {"flagged"}),
+        (leaf("failed", flags=[FLAG], votes=votes(False, False)), {"flagged"}),
         (leaf("failed", "error", reason="KeyError: 'x'"), {"error"}),
-        ({**leaf("skipped", pages=[GONE]), "superseded": {"status": "passed"}}, set()),
-        ({**leaf("skipped", pages=[GONE]), "superseded": {"status": "failed"}}, {"page_not_had"}),
+        ({**leaf("skipped", pages=[GONE]), "superseded": {"score": 1.0, "status": "passed"}}, set()),
+        (
+            {**leaf("skipped", pages=[GONE]), "superseded": {"score": 0.0, "status": "failed"}},
+            {"page_not_had"},
+        ),
     ],
 )
 def test_reservations_about_a_verdict(found, expected):
@@ -97,7 +106,7 @@ def test_a_leaf_that_no_judge_decided_is_no_claim(decided_by):
 
 def test_a_result_without_a_tree_is_seen():
     """Whatever stands in its place."""
-    assert result_facts({"final_score": 1.0, "eval_breakdown": [None, {"verification_tree": []}]}).is_treeless
+    assert result_facts(ResultFile.of({"eval_breakdown": [None, {"verification_tree": []}]})).is_treeless
     assert not facts(leaf("passed")).is_treeless
 
 
@@ -106,7 +115,8 @@ def test_a_score_against_its_tree_is_seen(score, is_off_tree):
     """The script has returned another one than its leaves come to."""
     evaluator = started()
     evaluator.add_custom_node(True, "a", "", critical=False)
-    assert result_facts({**evaluator.get_summary(), "final_score": score}).is_off_tree is is_off_tree
+    result = ResultFile.of({**evaluator.get_summary(), "final_score": score})
+    assert result_facts(result).is_off_tree is is_off_tree
 
 
 def test_empty_and_doubtful_extractions_are_kept():
@@ -115,8 +125,8 @@ def test_empty_and_doubtful_extractions_are_kept():
         extractions=[
             {"name": "towns", "url": "u", "unavailable": "HTTP status 404"},
             {"name": "lakes", "declined": "no"},
-            {"name": "pages", "url": "u", "page": {"kind": "web", "troubles": ["login"], "flags": ["x"]}},
-            {"name": "fine", "url": "u", "page": {"kind": "web"}},
+            {"name": "pages", "url": "u", "page": shown(troubles=["login"], flags=[FLAG])},
+            {"name": "fine", "url": "u", "page": shown()},
         ]
     )
     assert found.extractions == ({"page_not_had"}, {"declined"}, {"suspect_page", "flagged"})
@@ -124,31 +134,24 @@ def test_empty_and_doubtful_extractions_are_kept():
 
 def test_how_it_was_made():
     """Judge, served models, versions and script."""
-    found = result_facts(
+    result = ResultFile.of(
         {
             "judge_model": "o4-mini",
-            "provenance": {
-                "judge": {
-                    "endpoint": "https://judge.example",
-                    "model": "o4-mini",
-                    "temperature": 0.0,
-                    "reasoning_effort": None,
-                },
-                "versions": {"mind2web2": "1.2", "python": "3.11.2"},
-                "served": [
+            "provenance": made_from(
+                judge={**JUDGE, "model": "o4-mini", "temperature": 0.0, "reasoning_effort": None},
+                versions={"mind2web2": "1.2", "python": "3.11.2"},
+                served=[
                     {"model": "o4-mini-2025", "system_fingerprint": "fp_1", "judgments": 3},
                     {"model": "o4-mini-2025", "system_fingerprint": None, "judgments": 1},
                     {"model": None, "system_fingerprint": None, "judgments": 1},
                 ],
-                "script": "2025_07_14/lake.py",
-                "script_sha256": "abc",
-            },
+            ),
             "doubts": ["https://lake.example: HTTP status 500"],
             "answer_flags": [{"kind": "instruction", "excerpt": "x"}],
             "run": {"version": "1.1"},
         }
     )
-    assert found == ResultFacts(
+    assert result_facts(result) == ResultFacts(
         judge="o4-mini temperature=0.0",
         server="https://judge.example",
         served=frozenset({"o4-mini-2025 (fp_1)", "o4-mini-2025"}),
@@ -164,12 +167,13 @@ def test_how_it_was_made():
 @pytest.mark.parametrize("endpoint", ["replay", "client 140234", None])
 def test_not_every_endpoint_tells_servers_apart(endpoint):
     """A replay's are any server's, and a client of the caller's own has a new name each time."""
-    assert result_facts({"provenance": {"judge": {"model": "m", "endpoint": endpoint}}}).server is None
+    made = made_from(judge={**JUDGE, "endpoint": endpoint})
+    assert result_facts(ResultFile.of({"provenance": made})).server is None
 
 
 def test_facts_that_older_tools_leave_out_are_unknown():
     """Only the model is, and the version where the result has one."""
-    found = result_facts({"judge_model": "o4-mini", "final_score": 1, "run": {"version": "0.9"}})
+    found = result_facts(ResultFile.of({"judge_model": "o4-mini", "run": {"version": "0.9"}}))
     assert found == ResultFacts(
         judge="o4-mini, parameters not recorded", versions={"mind2web2": "0.9"}, is_treeless=True
     )
@@ -185,7 +189,7 @@ def test_a_real_evaluation_is_read(tmp_path):
 
     asyncio.run(evaluate())
     # Leaves come in no order.
-    assert set(result_facts(evaluator.get_summary()).claims) == {
+    assert set(result_facts(ResultFile.of(evaluator.get_summary())).claims) == {
         ClaimFacts(frozenset(), is_voted=True, is_split=True),
         ClaimFacts(frozenset(), is_voted=True, is_split=False),
         ClaimFacts(frozenset({"page_not_had"}), is_voted=False, is_split=False),
@@ -222,12 +226,12 @@ ANYTHING = st.recursive(
 @given(st.dictionaries(KEYS, ANYTHING, max_size=6))
 def test_no_content_makes_it_fail(content):
     """Any tool may have written a result; malformed fields say nothing."""
-    found = result_facts(content)
+    found = result_facts(ResultFile.of(content))
     assert all(isinstance(claim, ClaimFacts) for claim in found.claims)
 
 
 def test_a_leafs_pages_are_told_apart():
     """Unavailable ones by address, and the troubles of those that decided."""
-    found = leaf("failed", pages=[GONE, check(REFUTED, False, troubles=["login", "challenge"])])
-    assert pages_not_had(found) == ["gone"]
+    found = read_tree(leaf("failed", pages=[GONE, check(REFUTED, False, troubles=["login", "challenge"])]))
+    assert unavailable_pages(found) == ["gone"]
     assert decisive_troubles(found) == {"login", "challenge"}

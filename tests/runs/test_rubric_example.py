@@ -52,7 +52,7 @@ async def trees(scripts, folder):
         outcomes = await evaluate_work(work, folders, run, Concurrency(1, 1), RunProgress())
     assert [outcome.reason for outcome in outcomes if outcome.score is None] == []
     return {
-        (outcome.task_id, outcome.answer_name): (outcome.score, list(_lines(outcome.result)))
+        (outcome.task_id, outcome.answer_name): (outcome.score, list(_lines(outcome.result.document)))
         for outcome in outcomes
     }
 

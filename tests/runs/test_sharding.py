@@ -12,7 +12,7 @@ from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2.cli import main
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.runs.results import with_checksum
+from mind2web2.runs.result_file import with_checksum
 from mind2web2.runs.shards import Shard
 
 SHARDS = ("1/3", "2/3", "3/3")

@@ -2,8 +2,9 @@
 
 import pytest
 
+from mind2web2.runs.claim_facts import ClaimFacts
 from mind2web2.runs.metrics import agent_metrics, verdict_counts
-from mind2web2.runs.reader import ClaimFacts, ResultFacts
+from mind2web2.runs.result_facts import ResultFacts
 from mind2web2.runs.score_matrix import ScoredAnswer
 
 NOTHING = {"page_not_had": 0, "suspect_page": 0, "declined": 0, "flagged": 0, "error": 0}

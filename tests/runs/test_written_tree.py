@@ -6,16 +6,16 @@ import pytest
 from rubrics import vectors
 
 from mind2web2 import VerificationNode
-from mind2web2.evaluator import tree_as_dict
 from mind2web2.rubric.verdicts import Outcome, aggregate
-from mind2web2.runs.reader import other_score_by_tree, score_by_tree, written_tree
+from mind2web2.rubric.written_tree import tree_as_dict
+from mind2web2.runs.result_file import ResultFile
 
 LEAF = {"id": "a", "desc": "", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}
 
 
 def read(tree):
     """Return the tree of a result with this one."""
-    return written_tree({"eval_breakdown": [{"verification_tree": tree}]})
+    return ResultFile.of({"eval_breakdown": [{"verification_tree": tree}]}).sound_tree
 
 
 def described(tree):
@@ -61,8 +61,8 @@ def test_a_written_tree_is_what_was_scored():
 def test_a_score_is_compared_with_the_tree(score, expected):
     """Rounding aside; neither an invalid score nor a missing tree contradicts anything."""
     for tree, by_tree in ((LEAF, expected), ({"id": "a"}, None), (None, None)):
-        found = other_score_by_tree({"final_score": score, "eval_breakdown": [{"verification_tree": tree}]})
-        assert found == by_tree
+        result = ResultFile.of({"final_score": score, "eval_breakdown": [{"verification_tree": tree}]})
+        assert result.other_score_by_tree == by_tree
 
 
 def test_a_tree_of_any_depth_is_read():
@@ -95,4 +95,4 @@ def test_no_score_follows_from_a_malformed_tree(tree):
     assert read(tree) is None
     parts = [{"verification_tree": LEAF}, {"verification_tree": LEAF}]
     for breakdown in ([{"verification_tree": tree}], parts, [{}], [1], [], None):
-        assert score_by_tree({"eval_breakdown": breakdown}) is None
+        assert ResultFile.of({"eval_breakdown": breakdown}).score_by_tree is None

@@ -427,7 +427,7 @@ async def test_a_runs_judge_shows_what_program_order_has_asked(tmp_path, order):
     project.add_answer()
     project.add_script_body(SHOWN)
     [outcome] = await evaluate(project, ClaimJudge(), order=order)
-    assert outcome.result["eval_breakdown"][0]["info"] == [{"custom": {"shown": [[2, None], 2]}}]
+    assert outcome.result.document["eval_breakdown"][0]["info"] == [{"custom": {"shown": [[2, None], 2]}}]
 
 
 def test_giving_up_is_no_ordinary_exception():

@@ -51,7 +51,7 @@ async def test_a_changed_helper_module_is_noticed(tmp_path, isolation):
     project = project_with(tmp_path, HELPER, "adv_common.DEPTH")
     judge = ClaimJudge()
     [first] = await evaluate(project, judge, isolation=isolation)
-    assert set(first.result["provenance"]["inputs"]["modules"]) == {
+    assert set(first.result.document["provenance"]["inputs"]["modules"]) == {
         "helpers/adv_common.py",
         "helpers/facts.py",
     }
@@ -87,7 +87,7 @@ async def test_a_changed_file_is_noticed(tmp_path, isolation, before, claim, nam
     path.write_text("deep")
     [first] = await evaluate(project, ClaimJudge(), isolation=isolation)
     assert first.reason is None
-    assert list(first.result["provenance"]["inputs"]["files"]) == [name]
+    assert list(first.result.document["provenance"]["inputs"]["files"]) == [name]
     [again] = await evaluate(project, ClaimJudge(), isolation=isolation)
     path.write_text("shallow")
     [changed] = await evaluate(project, ClaimJudge(), isolation=isolation)
@@ -106,7 +106,7 @@ async def test_a_file_that_was_missing_is_noticed(tmp_path, look):
     """A script may go on without it."""
     project = project_with(tmp_path, look, "'deep'")
     [first] = await evaluate(project, ClaimJudge(), isolation=Isolation())
-    assert first.result["provenance"]["inputs"]["files"] == {"lake.py.json": None}
+    assert first.result.document["provenance"]["inputs"]["files"] == {"lake.py.json": None}
     (tmp_path / "eval_scripts/example/lake.py.json").write_text("{}")
     [again] = await evaluate(project, ClaimJudge(), isolation=Isolation())
     assert not again.reused
@@ -120,8 +120,8 @@ async def test_a_changed_variable_is_noticed_and_not_written_down(tmp_path):
     [again] = await evaluate(project, ClaimJudge(), isolation=given())
     [other] = await evaluate(project, ClaimJudge(), isolation=Isolation(variables={"TOKEN": "secret-2"}))
     assert [again.reused, other.reused] == [True, False]
-    assert "secret-1" not in str(first.result)
-    assert list(first.result["provenance"]["inputs"]["variables"]) == ["TOKEN"]
+    assert "secret-1" not in str(first.result.document)
+    assert list(first.result.document["provenance"]["inputs"]["variables"]) == ["TOKEN"]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ async def test_reading_the_clock_is_noticed(tmp_path, claim, is_read):
     """By the script itself or by a library for it, but not by our own code."""
     project = project_with(tmp_path, "", claim)
     [outcome] = await evaluate(project, ClaimJudge(), isolation=Isolation())
-    clock = outcome.result["provenance"]["inputs"]["clock"]
+    clock = outcome.result.document["provenance"]["inputs"]["clock"]
     assert (clock is not None and clock["is_read"]) is is_read
     assert clock is None or clock["moment"].startswith(datetime.now().astimezone().date().isoformat())
 
@@ -177,7 +177,7 @@ async def test_a_paper_has_one_answer(tmp_path, monkeypatch):
         )
         found = await evaluate(project, ClaimJudge(), isolation=Isolation())
         asked = len(web.requests)
-    [record] = found[0].result["provenance"]["inputs"]["services"]
+    [record] = found[0].result.document["provenance"]["inputs"]["services"]
     assert (asked, record["request"]) == (1, "arxiv by_id('2401.00001')")
     again = await evaluate(project, ClaimJudge(), isolation=Isolation())
     replayed = await evaluate(project, None, isolation=Isolation(), reuse=False)

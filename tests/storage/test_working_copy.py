@@ -11,6 +11,7 @@ from servers.object_store import BUCKET, object_store
 
 from mind2web2.errors import StorageError
 from mind2web2.pages.cache import CacheFileSys
+from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import published, write_result
 from mind2web2.runs.summaries import merge_all_results, write_task_summary
 from mind2web2.storage import bucket, working_copy
@@ -146,7 +147,9 @@ def test_a_result_takes_a_name_that_no_machine_has_taken(machine):
     """Two machines that judge one answer in the same second keep both results."""
     one, two = machine("one"), machine("two")
     for copy in (one, two):
-        write_result(copy.folder / "bot/lake/answer_1/results", "answer_1.md", {"by": copy.folder.name})
+        write_result(
+            copy.folder / "bot/lake/answer_1/results", "answer_1.md", ResultFile.of({"by": copy.folder.name})
+        )
     one.pull(one.folder)
     two.pull(two.folder)
     contents = [sorted(path.read_text() for path in copy.folder.rglob("*.md.json")) for copy in (one, two)]
@@ -211,7 +214,7 @@ def test_requests_that_fail_are_sent_again(machine, store, fault):
     one = machine("one")
     with store.failing(lambda number, *_: fault if number % 2 else None):
         pages(one).put_web(DEEP, "deep", None)
-        write_result(one.folder / "bot/lake/answer_1/results", "answer_1.md", {})
+        write_result(one.folder / "bot/lake/answer_1/results", "answer_1.md", ResultFile())
     two = machine("two")
     assert pages(two).get_web(DEEP) == ("deep", None)
     assert len(list(two.folder.rglob("*.md.json"))) == 1
@@ -223,7 +226,7 @@ def test_a_write_that_is_answered_too_late_is_found_done(machine, store, monkeyp
     one = machine("one")
     late = iter(["late"])
     with store.failing(lambda _, __, path: next(late, None) if path.endswith(".json") else None):
-        write_result(one.folder / "bot/lake/answer_1/results", "answer_1.md", {})
+        write_result(one.folder / "bot/lake/answer_1/results", "answer_1.md", ResultFile())
     assert [method for method, path in store.requests if path.endswith("answer_1.md.json")][-3:] == [
         "PUT",
         "PUT",
@@ -306,7 +309,9 @@ def test_results_of_all_agents_have_the_tasks_of_other_machines(machine):
         write_result(
             copy.folder / f"bot/{task_id}/answer_1/results",
             "answer_1.md",
-            {"agent_name": "bot", "answer_name": "answer_1.md", "task_id": task_id, "final_score": 0.5},
+            ResultFile.of(
+                {"agent_name": "bot", "answer_name": "answer_1.md", "task_id": task_id, "final_score": 0.5}
+            ),
         )
         write_task_summary(copy.folder, "bot", task_id, {})
         merged = merge_all_results(copy.folder)

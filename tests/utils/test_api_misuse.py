@@ -175,7 +175,7 @@ async def test_arguments_without_effect_are_recorded(tmp_path, isolation):
     """Unknown keywords of ``add_*`` and ``initialize``: the result has their names."""
     project = scripts(tmp_path, ["evaluator.add_parallel('a', 'a', critcal=True, weight=2)"])
     (outcome,) = await evaluate(project, ClaimJudge(), isolation=isolation)
-    assert outcome.result["ignored_arguments"] == ["critcal", "weight"]
+    assert outcome.result.document["ignored_arguments"] == ["critcal", "weight"]
 
 
 SOURCE = "x = " + "[" * 40 + "1" + "]" * 40 + "\n" + "def f(a):\n    return [a + 1 for b in a if b]\n" * 300

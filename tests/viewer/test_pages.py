@@ -18,8 +18,8 @@ from viewer.made_results import URL, Results, leaf, result
 from mind2web2.capture.models import CapturedPage, CaptureRecord, CaptureSettings, NetworkSettings, Trouble
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.crawl import AgentCache, TaskCitations
+from mind2web2.runs.claim_facts import page_checks
 from mind2web2.runs.freshness import PresentReader
-from mind2web2.runs.reader import leaves_of
 from mind2web2.runs.results import latest_result
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.page_review import KEPT_NAME, REVIEWS_NAME, PageReview, PageRoutes, Reviewer
@@ -213,13 +213,14 @@ def test_only_changes_of_what_a_judge_is_shown_make_results_stale(example_paths,
     paths.cache_root = shutil.copytree(example_paths.cache_root, tmp_path / "cache")
     task = "museum_saturday"
     result = latest_result(paths.eval_results_root / "example" / task / "answer_1" / "results").content
-    check = next(check for leaf in leaves_of(result) for check in (leaf["evidence"] or {}).get("pages", ()))
+    check = next(check for leaf in result.leaves() for check in page_checks(leaf))
     review = PageReview(Catalog(paths), Reviewer("ann", CaptureSettings()))
-    key = PageKey("example", task, check["url"])
+    key = PageKey("example", task, check.url)
 
     def is_stale():
-        present = PresentReader(paths, "example").present(task, "answer_1.md", result)
-        return any(key.url in change for change in present.changes_since(result))
+        present = PresentReader(paths, "example").present(task, "answer_1.md", result.provenance)
+        changes = present.changes_since(result.provenance, is_edited=False)
+        return any(key.url in change for change in changes)
 
     assert not is_stale()
     review.decide(key, "right")

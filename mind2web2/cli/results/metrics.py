@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mind2web2.runs.freshness import ResultsNow
+    from mind2web2.runs.result_file import ResultFile
     from mind2web2.runs.score_matrix import ScoredAnswer
     from mind2web2.utils.path_config import PathConfig
 
@@ -96,9 +97,9 @@ class _Agent(NamedTuple):
     name: str
     answers: list[ScoredAnswer]
     summary: dict[str, Any]
-    results: dict[tuple[str, str], dict[str, Any]]
+    results: dict[tuple[str, str], ResultFile]
     now: ResultsNow
-    newest: dict[str, Any] | None
+    newest: ResultFile | None
     cautions: list[str]
     not_written: str | None
 
@@ -281,7 +282,6 @@ def _print_json(console: Console, agents: Sequence[_Agent], comparisons: Sequenc
 def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None:
     from mind2web2.cli.console import line
     from mind2web2.cli.results.tables import print_metrics, print_now, print_variation, print_verdicts
-    from mind2web2.judge.store import check_text
     from mind2web2.runs.judge_checks import failed_check
     from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
     from mind2web2.runs.shards import shard_test
@@ -302,7 +302,8 @@ def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None
         print_variation(console, summary)
         judges = {(each.facts.judge, each.facts.server) for each in agent.answers if each.score is not None}
         # Of several judges, the newest result names the check of one.
-        if len(judges) == 1 and agent.newest is not None and (check := check_text(agent.newest)) is not None:
+        check = None if agent.newest is None else agent.newest.run.judge_check
+        if len(judges) == 1 and check is not None:
             line(console, f"The judge's last check: {check}.")
         if judge := failed_check(paths_of(settings, agent.name).eval_results_root, agent.name):
             line(console, f"Warning: {judge}")
@@ -311,9 +312,9 @@ def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None
     # The other shards judge the rest, and the caution says so.
     holds = shard_test(paths_of(settings, agent.name).eval_results_root / agent.name)
     own = tuple(name for name in agent.now.unevaluated if holds(*name.split("/")))
-    print_now(
-        console, replace(agent.now, unevaluated=own), suggested_evaluation(settings, agent.name, agent.newest)
-    )
+    made_from = None if agent.newest is None else agent.newest.provenance
+    evaluate = suggested_evaluation(settings, agent.name, made_from)
+    print_now(console, replace(agent.now, unevaluated=own), evaluate)
     if agent.now.removed:
         line(console, f"Note: {suggested_forgetting(settings, agent.name, agent.now.removed)}")
     if agent.not_written:

@@ -216,7 +216,8 @@ def _inherited(given: RunSettings, newest: LoadedResult | None) -> tuple[RunSett
 def _settings_made_with(result: LoadedResult | None) -> RunSettings:
     parser = CommandParser(add_help=False)
     add_settings(parser, SETTINGS)
-    return given_settings(parser.parse_args(evaluation_options(None if result is None else result.content)))
+    made_from = None if result is None else result.content.provenance
+    return given_settings(parser.parse_args(evaluation_options(made_from)))
 
 
 def _numbers(agent: _Agent) -> range:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import Subcommands, add_folder_options
 from mind2web2.cli.results.metrics import check_record
@@ -14,12 +15,14 @@ from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.json_fields import items, mapping, mappings
 from mind2web2.utils.names import check_name, name_list
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, PageCheck, PageShown, Quote, Vote
+    from mind2web2.rubric.written_tree import WrittenNode
+    from mind2web2.runs.result_file import ResultFile
     from mind2web2.runs.results import LoadedResult
     from mind2web2.runs.score_matrix import ScoredAnswer
 
@@ -139,7 +142,7 @@ def _print_task(
     root = paths_of(settings, agent_name).eval_results_root
     for answer in answers:
         found = latest_result(answer_results_dir(root, agent_name, task_id, answer.answer_name))
-        counts = _leaf_counts({} if found is None else found.content)
+        counts = _leaf_counts(() if found is None else found.content.trees)
         leaves = ["-" if found is None else str(count) for count in counts.values()]
         words = "-" if answer.word_count is None else str(answer.word_count)
         table.add_row(_stem(answer), number(answer.score), *leaves, words)
@@ -157,10 +160,8 @@ def _stem(answer: ScoredAnswer) -> str:
     return answer.answer_name.removesuffix(".md")
 
 
-def _leaf_counts(result: Mapping[str, Any]) -> dict[str, int]:
-    from mind2web2.runs.reader import leaves_of
-
-    statuses = [leaf.get("status") for leaf in leaves_of(result)]
+def _leaf_counts(trees: Iterable[WrittenNode]) -> dict[str, int]:
+    statuses = [leaf.status for tree in trees for leaf in tree.leaves()]
     return {status: statuses.count(status) for status in ("passed", "failed", "skipped")}
 
 
@@ -175,7 +176,7 @@ class _AnswerPage:
         self._agent_name = agent_name
         self._answer = answer
         # What the judge was shown of each page, by address in the order of the tree.
-        self._pages: dict[str, Mapping[str, Any]] = {}
+        self._pages: dict[str, PageCheck] = {}
 
     def print(self, *, has_passed: bool) -> None:
         """Print everything, with the parts of the tree that passed or without."""
@@ -200,27 +201,24 @@ class _AnswerPage:
             self._print_pages()
             self._print_values(found.content)
 
-    def _print_origin(self, result: Mapping[str, Any]) -> None:
-        from mind2web2.judge.store import check_text
-        from mind2web2.runs.reader import barred_sources, result_facts, script_faults
+    def _print_origin(self, result: ResultFile) -> None:
+        from mind2web2.runs.result_facts import result_facts
 
         facts = result_facts(result)
-        created = str(mapping(result.get("run")).get("created") or "")[:16].replace("T", " ")
+        created = (result.run.created or "")[:16].replace("T", " ")
         parts = [f"Judged by {facts.judge or 'a judge that the result does not name'}"]
         parts += [f"at {facts.server}"] if facts.server else []
         parts += [f"on {created} UTC"] if created else []
         parts += [f"with the script {facts.script}"] if facts.script else []
         self._text(" ".join(parts) + ".")
-        if (check := check_text(result)) is not None:
-            self._text(f"This judge's check: {check}.")
-        if doubts := items(result.get("doubts")):
-            self._text(f"In doubt: {'; '.join(map(str, doubts))}.")
-        for fault in script_faults(result):
+        if result.run.judge_check is not None:
+            self._text(f"This judge's check: {result.run.judge_check}.")
+        if result.doubts:
+            self._text(f"In doubt: {'; '.join(result.doubts)}.")
+        for fault in result.faults_of_script():
             self._text(f"Mistake of the script: {fault}.")
-        for source in barred_sources(result):
-            self._text(
-                f"Barred source: {source.get('url')} ({source.get('shown')}; rule {source.get('rule')})"
-            )
+        for source in result.barred_sources():
+            self._text(f"Barred source: {source.url} ({source.shown}; rule {source.rule})")
 
     def _print_files(self, folder: Path, found: LoadedResult | None) -> None:
         files = {"Answer": folder / self._answer.answer_name, "Log": folder / "logs"}
@@ -230,76 +228,71 @@ class _AnswerPage:
             if path.exists():
                 self._line(f"{label}: {path}")
 
-    def _print_trees(self, result: Mapping[str, Any], *, has_passed: bool) -> None:
-        from mind2web2.runs.reader import leaves_of
-
+    def _print_trees(self, result: ResultFile, *, has_passed: bool) -> None:
         self._line("")
-        trees = [mapping(part.get("verification_tree")) for part in mappings(result.get("eval_breakdown"))]
-        if not any(trees):
+        if not result.trees:
             self._line("The script gave this score without a rubric tree.")
-        for tree in filter(None, trees):
-            of_tree = {"eval_breakdown": [{"verification_tree": tree}]}
-            counts = _leaf_counts(of_tree)
+        for tree in result.trees:
+            counts = _leaf_counts([tree])
             listed = ", ".join(f"{count} {status}" for status, count in counts.items())
-            if undecided := sum(leaf.get("status") == "initialized" for leaf in leaves_of(of_tree)):
+            if undecided := sum(leaf.status == "initialized" for leaf in tree.leaves()):
                 listed += f", {undecided} never judged"
             self._text(f"Rubric tree: {listed}. A node marked * is critical: if it fails, its parent is 0.")
             stack = [(tree, 0)]
             while stack:
                 node, depth = stack.pop()
-                if not has_passed and node.get("status") == "passed":
+                if not has_passed and node.status == "passed":
                     continue
                 self._print_node(node, depth)
-                stack += [(child, depth + 1) for child in reversed(mappings(node.get("children")))]
+                stack += [(child, depth + 1) for child in reversed(node.children)]
 
-    def _print_node(self, node: Mapping[str, Any], depth: int) -> None:
+    def _print_node(self, node: WrittenNode, depth: int) -> None:
         from rich.text import Text
 
         from mind2web2.cli.console import number
         from mind2web2.utils.invisible_text import made_visible
 
         indent = _INDENT * min(depth, _MOST_INDENTED)
-        status = str(node.get("status")).replace("initialized", "never judged")
-        score = f" {number(node.get('score'))}" if status == "partial" else ""
-        is_sequence = mappings(node.get("children")) and node.get("strategy") == "sequential"
+        status = node.status.replace("initialized", "never judged")
+        score = f" {number(node.score)}" if status == "partial" else ""
+        is_sequence = node.children and node.strategy == "sequential"
         self._console.print(
             Text.assemble(
                 indent,
-                (f"{status}{score}", _STYLES.get(status, "")),
-                " * " if node.get("critical") else " ",
-                (made_visible(str(node.get("id"))), "bold"),
+                (f"{node.status}{score}", _STYLES.get(node.status, "")),
+                " * " if node.critical else " ",
+                (made_visible(node.id), "bold"),
                 " (in order)" if is_sequence else "",
             ),
             soft_wrap=True,
         )
-        description = str(node.get("desc") or "")
-        claim = str(mapping(node.get("evidence")).get("claim") or "")
+        claim = None if node.evidence is None else node.evidence.claim
         # The root's description is the task's whole text.
-        if depth and description not in ("", claim, str(node.get("id"))):
-            self._text(description, indent + _INDENT * 2)
+        if depth and node.desc not in ("", claim, node.id):
+            self._text(node.desc, indent + _INDENT * 2)
         for text in self._reasons(node):
             self._text(text, indent + _INDENT * 2)
 
-    def _reasons(self, node: Mapping[str, Any]) -> Iterator[str]:
-        evidence = mapping(node.get("evidence"))
-        if evidence.get("claim"):
-            yield f"Claim: {evidence['claim']}"
-        if evidence.get("reason"):
-            yield f"{'Error: ' * (evidence.get('decided_by') == 'error')}{evidence['reason']}"
-        yield from _vote_lines(evidence, "the answer")
-        for check in mappings(evidence.get("pages")):
-            url = str(check.get("url"))
-            self._pages.setdefault(url, check)
-            outcome = str(check.get("outcome")).replace("_", " ")
-            why = f": {check['reason']}" if check.get("reason") else ""
-            yield f"Page [{list(self._pages).index(url) + 1}]: {outcome}{why}"
-            yield from _vote_lines(check, "the page")
-        for name, how in (
-            ("superseded", "overridden by the order of the sequence"),
-            ("overruled", "overridden by the script"),
-        ):
-            if own := mapping(node.get(name)):
-                yield f"Its own verdict, {own.get('status')}, was {how}."
+    def _reasons(self, node: WrittenNode) -> Iterator[str]:
+        if node.evidence is not None:
+            yield from self._evidence_lines(node.evidence)
+        if node.superseded is not None:
+            yield f"Its own verdict, {node.superseded.status}, was overridden by the order of the sequence."
+        if node.overruled is not None:
+            yield f"Its own verdict, {node.overruled.status}, was overridden by the script."
+
+    def _evidence_lines(self, evidence: Evidence) -> Iterator[str]:
+        if evidence.claim:
+            yield f"Claim: {evidence.claim}"
+        if evidence.reason:
+            yield f"{'Error: ' * (evidence.decided_by == 'error')}{evidence.reason}"
+        yield from _vote_lines(evidence.votes, "the answer")
+        for check in evidence.pages:
+            self._pages.setdefault(check.url, check)
+            outcome = check.outcome.replace("_", " ")
+            why = f": {check.reason}" if check.reason else ""
+            yield f"Page [{list(self._pages).index(check.url) + 1}]: {outcome}{why}"
+            yield from _vote_lines(check.votes, "the page")
 
     def _print_pages(self) -> None:
         from mind2web2.pages.cache import CacheFileSys
@@ -316,18 +309,17 @@ class _AnswerPage:
             self._text(str(error), _INDENT)
         for number, (url, check) in enumerate(self._pages.items(), start=1):
             self._line(f"[{number}] {url}")
-            page = mapping(check.get("page"))
-            for text in (_shown_text(page), *map(str, items(page.get("notes")))):
-                if text:
-                    self._text(text, _INDENT * 2)
+            for text in () if check.page is None else (_shown_text(check.page), *check.page.notes):
+                self._text(text, _INDENT * 2)
             files = () if cache is None else cache.page_files(url)
-            if page.get("sha256") and (cache is None or cache.digest(url) != page["sha256"]):
+            sha256 = None if check.page is None else check.page.sha256
+            if sha256 and (cache is None or cache.digest(url) != sha256):
                 state = "has changed since it was judged" if files else "is no longer stored"
                 self._text(f"The page {state}.", _INDENT * 2)
             for path in files:
                 self._line(f"{_INDENT * 2}{path}")
 
-    def _print_values(self, result: Mapping[str, Any]) -> None:
+    def _print_values(self, result: ResultFile) -> None:
         if lines := list(stored_values(result)):
             self._line("")
             self._line("Extracted values and other information of the script", style="bold")
@@ -351,53 +343,56 @@ class _AnswerPage:
         self._line(wrapped)
 
 
-def stored_values(result: Mapping[str, Any]) -> Iterator[str]:
+def stored_values(result: ResultFile) -> Iterator[str]:
     """Yield the extracted values, ground truth and custom information of a result, line by line."""
-    of_extraction = {str(record.get("name")): record for record in mappings(result.get("extractions"))}
-    infos = [mappings(part.get("info")) for part in mappings(result.get("eval_breakdown"))]
-    for name, value in (item for info in infos for entry in info for item in entry.items()):
+    of_extraction = {record.name: record for record in result.extractions}
+    for name, value in result.info_entries():
         if name == "no_info":
             continue
-        record = mapping(of_extraction.get(name))
-        source = f" (from {record['url']})" if record.get("url") else ""
-        if record.get("unavailable"):
-            source += f": empty, as the page is unavailable: {record['unavailable']}"
-        elif record.get("declined"):
-            source += ": empty, as the judge refused to answer"
-        yield f"{name}{source}"
+        record = of_extraction.get(name)
+        yield f"{name}{'' if record is None else _source_text(record)}"
         yield from (_INDENT + text for text in json.dumps(value, ensure_ascii=False, indent=2).splitlines())
 
 
-def _vote_lines(entry: Mapping[str, Any], source: str) -> Iterator[str]:
+def _source_text(record: ExtractionRecord) -> str:
+    source = f" (from {record.url})" if record.url else ""
+    if record.unavailable:
+        return f"{source}: empty, as the page is unavailable: {record.unavailable}"
+    return f"{source}: empty, as the judge refused to answer" if record.declined else source
+
+
+def _vote_lines(votes: Sequence[Vote], source: str) -> Iterator[str]:
     """Yield the judge's votes; equal ones are one line."""
-    votes = mappings(entry.get("votes"))
-    grouped: dict[tuple[str, str, str, str], int] = {}
-    for vote in votes:
-        verdict = "yes" if vote.get("supported") else "no"
-        if vote.get("declined"):
-            verdict = "refused to answer"
-        reasoning = str(vote.get("declined") or vote.get("reasoning") or "")
-        quote = mapping(vote.get("quote"))
-        key = (verdict, reasoning, str(quote.get("text") or ""), str(quote.get("match")))
-        grouped[key] = grouped.get(key, 0) + 1
-    where = {"not_found": f", not found in {source}", "approximate": ", approximately"}
-    for (verdict, reasoning, quoted, match), count in grouped.items():
+    grouped = Counter(
+        (_opinion(vote), vote.declined or vote.reasoning, _quotation(vote.quote, source)) for vote in votes
+    )
+    for (opinion, reasoning, quotation), count in grouped.items():
         of_votes = f" ({count} of {len(votes)} votes)" if len(votes) > 1 else ""
-        yield f"Judge: {verdict}{of_votes}: {reasoning}"
-        if quoted:
-            yield f"Quote from {source}{where.get(match, '')}: {json.dumps(quoted, ensure_ascii=False)}"
+        yield f"Judge: {opinion}{of_votes}: {reasoning}"
+        if quotation is not None:
+            yield quotation
 
 
-def _shown_text(page: Mapping[str, Any]) -> str:
+def _opinion(vote: Vote) -> str:
+    if vote.declined:
+        return "refused to answer"
+    return "yes" if vote.supported else "no"
+
+
+def _quotation(quote: Quote | None, source: str) -> str | None:
+    if quote is None or not quote.text:
+        return None
+    where = {"found": "", "approximate": ", approximately", "not_found": f", not found in {source}"}
+    return f"Quote from {source}{where[quote.match]}: {json.dumps(quote.text, ensure_ascii=False)}"
+
+
+def _shown_text(page: PageShown) -> str:
     from mind2web2.cli.console import counted
 
-    if not page:
-        return ""
-    characters = f"{page.get('text_chars')} of {page.get('text_chars_stored')} characters shown"
-    images = page.get("images")
-    parts = [str(page.get("kind")), characters, counted(images if isinstance(images, int) else 0, "image")]
-    if page.get("captured_at"):
-        parts.append(f"captured {str(page['captured_at'])[:16].replace('T', ' ')} UTC")
-    if troubles := items(page.get("troubles")):
-        parts.append(f"looks wrong: {', '.join(map(str, troubles)).replace('_', ' ')}")
+    characters = f"{page.text_chars} of {page.text_chars_stored} characters shown"
+    parts = [page.kind, characters, counted(page.images, "image")]
+    if page.captured_at:
+        parts.append(f"captured {page.captured_at[:16].replace('T', ' ')} UTC")
+    if page.troubles:
+        parts.append(f"looks wrong: {', '.join(page.troubles).replace('_', ' ')}")
     return ", ".join(parts)

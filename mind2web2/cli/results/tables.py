@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.table import Table
 
 from mind2web2.cli.console import counted, line, number
-from mind2web2.runs.reader import leaves_of
+from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.statistics.uncertainty import LEVEL, RESAMPLES
-from mind2web2.utils.json_fields import mapping
 from mind2web2.utils.names import name_list, natural_key
 
 if TYPE_CHECKING:
@@ -356,7 +356,7 @@ _METRICS = ("avg_score", "success_rate", "num_tasks", "num_runs")
 def junit_suite(
     summary: Mapping[str, Any],
     answers: Sequence[ScoredAnswer],
-    results: Mapping[tuple[str, str], Mapping[str, Any]],
+    results: Mapping[tuple[str, str], ResultFile],
     unevaluated: Sequence[str],
 ) -> ElementTree.Element:
     """Return the test suite of an agent, with a test case for each answer.
@@ -366,7 +366,7 @@ def junit_suite(
 
     Args:
         summary: the agent's metrics; their tasks and missing answers are those of the suite.
-        results: contents by task and answer name.
+        results: by task and answer name.
         unevaluated: answers that were never evaluated, as ``task/answer``.
     """
     suite = ElementTree.Element("testsuite", name=_text(summary["agent_name"]))
@@ -391,22 +391,23 @@ def junit_suite(
         if answer.time_s is not None:
             case.set("time", f"{answer.time_s:g}")
         if answer.score != 1.0:
-            _add_failure(case, answer, results.get(place, {}))
+            _add_failure(case, answer, results.get(place))
     for kind, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
         suite.set(kind, str(sum(1 for _ in suite.iter(tag))))
     return suite
 
 
-def _add_failure(case: ElementTree.Element, answer: ScoredAnswer, result: Mapping[str, Any]) -> None:
-    failed = [_claim(leaf) for leaf in leaves_of(result) if leaf.get("status") == "failed"]
+def _add_failure(case: ElementTree.Element, answer: ScoredAnswer, result: ResultFile | None) -> None:
+    leaves = () if result is None else result.leaves()
+    failed = [_claim(leaf) for leaf in leaves if leaf.status == "failed"]
     why = answer.reason or (failed[0] if failed else "no leaf failed")
     message = _text(f"score {answer.score:g}: {why}")
     ElementTree.SubElement(case, "failure", message=message, type="score").text = _text("\n".join(failed))
 
 
-def _claim(leaf: Mapping[str, Any]) -> str:
-    claim = mapping(leaf.get("evidence")).get("claim")
-    return f"{leaf.get('id')}: {claim or leaf.get('desc') or ''}"
+def _claim(leaf: WrittenNode) -> str:
+    claim = None if leaf.evidence is None else leaf.evidence.claim
+    return f"{leaf.id}: {claim or leaf.desc}"
 
 
 def _text(value: object) -> str:

@@ -81,7 +81,7 @@ def run_export(options: argparse.Namespace) -> int:
             raise UsageError(f"cannot write {options.file}: {error.strerror}") from error
     used: set[str] = set()
     for _, _, found in latest_results(store_path.parent.parent, options.agent):
-        used |= judgments_named(found.content)
+        used |= judgments_named(found.content.document)
     console = plain_console()
     in_use = len(keys & used)
     line(console, f"{len(keys)} judgments written to {options.file}; the newest results use {in_use} of them")

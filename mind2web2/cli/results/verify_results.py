@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,11 @@ from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_evaluation
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import REPLAY, SETTINGS, RunSettings
-from mind2web2.utils.json_fields import mapping
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.values import local_path
 
 if TYPE_CHECKING:
+    from mind2web2.runs.provenance import Provenance
     from mind2web2.runs.verification import Check, Cure, Finding
     from mind2web2.utils.path_config import PathConfig
 
@@ -133,7 +133,6 @@ def _print(
     from rich.table import Table
 
     from mind2web2.cli.console import line, number, plain_console
-    from mind2web2.runs.reader import score_by_tree
     from mind2web2.runs.verification import KINDS
 
     console = plain_console()
@@ -147,7 +146,7 @@ def _print(
             by_finding.setdefault(finding, []).append(check.place)
     for check in answers:
         task_id, _, stem = check.place.removesuffix(".md").rpartition("/")
-        numbers = (number(check.score), number(score_by_tree(check.content)))
+        numbers = (number(check.score), number(check.score_by_tree))
         table.add_row(task_id, stem, *numbers, _state(check))
     console.print(table)
     for finding, places in sorted(by_finding.items(), key=lambda item: KINDS.index(item[0].kind)):
@@ -182,7 +181,7 @@ def _suggestion(
     words += [word for name, value in _judge(settings).items() for word in (f"--judge_{name}", str(value))]
     words += ["--overwrite"] if cure in ("overwrite", "judgments") else []
     # An answer without a result of its own is judged as the others were.
-    like = next((check.content for check in (*some, *answers) if check.content.get("provenance")), None)
+    like = next((check.made_from for check in (*some, *answers) if check.made_from is not None), None)
     if "--overwrite" in words:
         like = _asked_by_a_judge(like)
     evaluate = suggested_evaluation(settings, agent_name, like, *words)
@@ -191,18 +190,16 @@ def _suggestion(
     return f"{evaluate} (asks all its judgments again)" if cure == "overwrite" else evaluate
 
 
-def _asked_by_a_judge(result: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return a result, if it was replayed, as one of the default provider: a replay asks nothing."""
-    made_from = mapping(None if result is None else result.get("provenance"))
-    judge = mapping(made_from.get("judge"))
-    if judge.get("provider") != REPLAY:
-        return result
-    return {"provenance": {**made_from, "judge": {**judge, "provider": "openai"}, "replayed_from": None}}
+def _asked_by_a_judge(made_from: Provenance | None) -> Provenance | None:
+    """Return the provenance of a replayed result as one of the default provider: a replay asks nothing."""
+    if made_from is None or made_from.judge.provider != REPLAY:
+        return made_from
+    judge = made_from.judge.model_copy(update={"provider": "openai"})
+    return made_from.model_copy(update={"judge": judge, "replayed_from": None})
 
 
 def _print_json(answers: Sequence[Check], summaries: Sequence[Check]) -> None:
     from mind2web2.cli.console import plain_console
-    from mind2web2.runs.reader import score_by_tree
 
     content = {
         "answers": [
@@ -211,7 +208,7 @@ def _print_json(answers: Sequence[Check], summaries: Sequence[Check]) -> None:
                 "answer_name": check.answer_name,
                 "path": None if check.found is None else str(check.found.path),
                 "score": check.score,
-                "score_by_tree": score_by_tree(check.content),
+                "score_by_tree": check.score_by_tree,
                 "record": _state(check),
                 "findings": [finding._asdict() for finding in check.findings],
             }

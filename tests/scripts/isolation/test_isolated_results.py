@@ -153,7 +153,7 @@ def told(outcome):
     # To the last digit, a sum depends on the order of what is added.
     result["judge_usage"] = {
         **result["judge_usage"],
-        "cost_usd": round(outcome.result["judge_usage"]["cost_usd"], 3),
+        "cost_usd": round(outcome.result.document["judge_usage"]["cost_usd"], 3),
     }
     return json.loads(re.sub(r'"captured_at": "[^"]*"', '"captured_at": "now"', json.dumps(result)))
 
@@ -347,7 +347,7 @@ async def test_maps_are_asked_by_the_run(tmp_path, monkeypatch):
             {"base_url": web.url, "retry_timeout_s": 30.0, "first_delay_s": 0.0},
         )
         [outcome] = await evaluate(project, SeededJudge(1), isolation=Isolation())
-    assert outcome.result["seen"] == ["Tarn", None, 12_345, "Distance not found"]
+    assert outcome.result.document["seen"] == ["Tarn", None, 12_345, "Distance not found"]
 
 
 def test_the_example_comes_to_the_same_results(tmp_path, monkeypatch):

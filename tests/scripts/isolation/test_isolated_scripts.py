@@ -297,7 +297,7 @@ async def test_no_secret_is_inherited(project, monkeypatch):
         os.set_inheritable(held.fileno(), True)
         broken, _ = await outcomes_of(project, body)
     assert broken.score == 1.0, broken.reason
-    [info] = broken.result["eval_breakdown"][0]["info"]
+    [info] = broken.result.document["eval_breakdown"][0]["info"]
     assert "sk-very-secret" not in str(info)
     assert info["custom"]["variables"]["PATH"] == os.environ["PATH"]
     # Standard streams, the connection, two of the event loop's, its selector, the listing itself.
@@ -312,7 +312,9 @@ async def test_what_a_script_changes_stays_in_its_process(project):
     seen = "import json, os\nevaluator.add_custom_info({'seen': [hasattr(json, 'separators_seen'), "
     seen += "os.environ.get('LEFT'), os.getcwd()]})\nsummary = evaluator.get_summary()"
     later, _ = await outcomes_of(project, seen, reuse=False)
-    assert later.result["eval_breakdown"][0]["info"] == [{"custom": {"seen": [False, None, str(Path.cwd())]}}]
+    assert later.result.document["eval_breakdown"][0]["info"] == [
+        {"custom": {"seen": [False, None, str(Path.cwd())]}}
+    ]
 
 
 async def test_a_result_of_any_size_is_bounded(project):
@@ -328,7 +330,7 @@ async def test_the_results_file_is_the_same(project):
     """As far as a script's process has a part in it: the layout is the run's."""
     broken, _ = await outcomes_of(project, "pass")
     [path] = project.result_paths()
-    assert read_json(path) == broken.result
+    assert read_json(path) == broken.result.document
 
 
 async def test_a_run_that_is_stopped_ends_its_scripts(project):

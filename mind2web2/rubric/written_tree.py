@@ -1,0 +1,186 @@
+"""The rubric tree as results have it: written from a script's nodes, and read whatever wrote it; pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
+
+from mind2web2.rubric.node import VerificationNode
+from mind2web2.rubric.verdicts import Evidence, Outcome, Status, implied_verdict
+from mind2web2.utils.lenient import read_leniently
+
+WrittenScore = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
+
+# ``run.tree_format`` of results: since 2, a tree keeps a leaf's own verdict beside the one that a sequence
+# or a script put in its place.
+TREE_FORMAT = 2
+_UNDECIDED = Outcome(0.0, "initialized")
+# The fields that a score follows from.
+_SCORING_FIELDS = frozenset({"id", "critical", "score", "status", "strategy"})
+
+
+class OtherVerdict(BaseModel):
+    """A verdict that a leaf has or would have beside the one that it shows, and why."""
+
+    model_config = ConfigDict(frozen=True)
+
+    score: WrittenScore
+    status: Status
+    reason: str = ""
+
+
+class WrittenNode(BaseModel):
+    """A node of a result's tree.
+
+    Args:
+        superseded: a leaf's own verdict, where a sequence put another in its place.
+        overruled: the verdict that the evidence comes to, where the script set another.
+        earlier: a verdict that blocked other leaves before the present one.
+        tags: names by which metrics group leaves.
+        weight: of a leaf in the weighted score.
+        is_sound: all fields that a score follows from were there and well formed.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str = ""
+    desc: str = ""
+    critical: StrictBool = False
+    score: WrittenScore = 0.0
+    status: Status = "initialized"
+    strategy: Literal["parallel", "sequential"] = "parallel"
+    superseded: OtherVerdict | None = None
+    overruled: OtherVerdict | None = None
+    earlier: OtherVerdict | None = None
+    evidence: Evidence | None = None
+    tags: tuple[str, ...] = ()
+    weight: float | None = None
+    children: tuple[WrittenNode, ...] = ()
+    is_sound: bool = True
+
+    @property
+    def verdict(self) -> Outcome:
+        """Return a leaf's own verdict, whatever a sequence put in its place."""
+        own = self.superseded or self
+        return Outcome(own.score, own.status)
+
+    def walk(self) -> Iterator[WrittenNode]:
+        """Yield this node and all below it, each before its children, in rubric order."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+
+    def leaves(self) -> Iterator[WrittenNode]:
+        """Yield the leaves, in rubric order."""
+        return (node for node in self.walk() if not node.children)
+
+    def own_fields(self) -> dict[str, Any]:
+        """Return the fields as JSON values, without the children."""
+        left_out = {"children", "is_sound"}
+        return {
+            "id": self.id,
+            "desc": self.desc,
+            "critical": self.critical,
+            "score": self.score,
+            "status": self.status,
+            "strategy": self.strategy,
+            **self.model_dump(mode="json", exclude=left_out, exclude_defaults=True),
+        }
+
+
+def read_tree(fields: object) -> WrittenNode | None:
+    """Return a tree of a result, however deep; ``None`` where there is none.
+
+    A field that is malformed counts as missing, and the node then is not sound.
+    """
+    if not isinstance(fields, dict) or not fields:
+        return None
+    parts = [fields]
+    for part in parts:  # it grows on the way
+        if part.get("children"):
+            parts += _child_fields(part)
+    # From the last level up: the first nodes that no parent has taken yet are a node's children.
+    orphans: deque[WrittenNode] = deque()
+    for part in reversed(parts):
+        count = len(_child_fields(part)) if part.get("children") else 0
+        children = [orphans.popleft() for _ in range(count)]
+        orphans.append(_read_node(part, tuple(reversed(children))))
+    return orphans[0]
+
+
+def _child_fields(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    children = fields.get("children")
+    return [child for child in children if isinstance(child, dict)] if isinstance(children, list) else []
+
+
+def _read_node(fields: Mapping[str, Any], children: tuple[WrittenNode, ...]) -> WrittenNode:
+    listed = fields.get("children", [])
+    if children or listed != [] or "is_sound" in fields:
+        fields = {**fields, "children": children, "is_sound": True}
+    node = read_leniently(WrittenNode, fields)
+    is_known = isinstance(listed, list) and len(listed) == len(children)
+    needed = _SCORING_FIELDS if "superseded" not in fields else {*_SCORING_FIELDS, "superseded"}
+    if is_known and needed <= node.model_fields_set:
+        return node
+    return node.model_copy(update={"is_sound": False})
+
+
+def tree_as_dict(root: VerificationNode) -> dict[str, Any]:
+    """Return the tree with scores, statuses and evidence as plain data, however deep it is."""
+    written: dict[int, dict[str, Any]] = {}
+    for node in root.walk():
+        written[id(node)] = _node_as_dict(node)
+        if node is not root:
+            written[id(node.parent)]["children"].append(written[id(node)])
+    return written[id(root)]
+
+
+def _node_as_dict(node: VerificationNode) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "id": node.id,
+        "desc": node.desc,
+        "critical": node.critical,
+        "score": node.score,
+        "status": node.status,
+        "strategy": node.strategy.value,
+        "children": [],
+    }
+    if node.tags:
+        fields["tags"] = list(node.tags)
+    if node.figure_weight is not None:
+        fields["weight"] = node.figure_weight
+    if not node.children and node.verdict != (node.score, node.status):
+        # Explains why a leaf that passed shows as skipped.
+        fields["superseded"] = {
+            "score": node.verdict.score,
+            "status": node.verdict.status,
+            "reason": "behind the first shortfall of a sequence",
+        }
+    if not node.children:
+        fields.update(_leaf_fields(node))
+    elif node.evidence is not None:
+        fields["evidence"] = node.evidence.model_dump(mode="json", exclude_defaults=True)
+    return fields
+
+
+def _leaf_fields(leaf: VerificationNode) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    evidence = leaf.evidence
+    if evidence is None and leaf.verdict != _UNDECIDED:
+        evidence = Evidence(decided_by="script", reason="the script has set it")
+    implied = None if evidence is None else implied_verdict(evidence)
+    if implied not in (None, leaf.verdict):
+        # Explains why a leaf differs from its votes.
+        fields["overruled"] = {**implied._asdict(), "reason": "the script has set it otherwise since"}
+    if leaf.blocked_as is not None and not leaf.verdict.blocks:
+        # Explains why leaves that depend on it were skipped.
+        reason = "it was decided otherwise since"
+        fields["earlier"] = {"score": 0.0, "status": leaf.blocked_as, "reason": reason}
+    if evidence is not None:
+        fields["evidence"] = evidence.model_dump(mode="json", exclude_defaults=True)
+    return fields

@@ -1,0 +1,132 @@
+"""How far the verdicts of a result can be relied on, leaf by leaf; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from mind2web2.rubric.verdicts import (
+    TO_THIS_JUDGE,
+    Evidence,
+    ExtractionRecord,
+    PageCheck,
+    QuoteMatch,
+    Vote,
+)
+from mind2web2.rubric.written_tree import WrittenNode
+
+QUOTE_MATCHES: tuple[QuoteMatch, ...] = get_args(QuoteMatch)
+Reservation = Literal["page_not_had", "suspect_page", "declined", "flagged", "error"]
+
+# Values of ``decided_by`` of claims; a script or a prerequisite decides other leaves.
+_OF_CLAIMS = ("judge", "page", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFacts:
+    """One verdict on a claim.
+
+    Args:
+        reservations: reasons not to rely on it.
+        is_voted: the judge voted more than once on the same page, or on the answer.
+        is_split: those votes differ; declined ones do not count.
+        quotes: for each passage that the judge quoted, whether it was found.
+    """
+
+    reservations: frozenset[Reservation]
+    is_voted: bool
+    is_split: bool
+    quotes: tuple[QuoteMatch, ...] = ()
+
+    @property
+    def is_weak(self) -> bool:
+        """Tell whether the evidence is too weak to rely on the verdict."""
+        return self.is_split or "not_found" in self.quotes or bool(self.reservations - {"flagged"})
+
+
+def is_claim(leaf: WrittenNode) -> bool:
+    """Tell whether a leaf holds a claim that was judged, or that failed because of its pages or an error."""
+    return leaf.evidence is not None and leaf.evidence.decided_by in _OF_CLAIMS
+
+
+def claim_facts(leaf: WrittenNode) -> ClaimFacts:
+    """Return how far a leaf's verdict can be relied on."""
+    evidence = leaf.evidence
+    if evidence is None:
+        return ClaimFacts(frozenset(), is_voted=False, is_split=False)
+    is_voted = is_split = False
+    quotes: list[QuoteMatch] = []
+    for votes in vote_groups(evidence):
+        opinions = [vote.supported for vote in votes if not vote.declined]
+        is_voted = is_voted or len(opinions) > 1
+        is_split = is_split or len(set(opinions)) > 1
+        quotes += [vote.quote.match for vote in votes if vote.quote is not None]
+    reservations = frozenset(_reservations(evidence, is_passed=leaf.verdict.status == "passed"))
+    return ClaimFacts(reservations, is_voted, is_split, tuple(quotes))
+
+
+def vote_groups(evidence: Evidence) -> list[Sequence[Vote]]:
+    """Return the votes on the answer, and those on each page."""
+    return [evidence.votes, *(check.votes for check in evidence.pages)]
+
+
+def _reservations(evidence: Evidence, *, is_passed: bool) -> Iterator[Reservation]:
+    decisive = _decisive(evidence.pages)
+    if evidence.decided_by == "error":
+        yield "error"
+    if any(check.page is not None and check.page.troubles for check in decisive):
+        yield "suspect_page"
+    if evidence.flags or any(check.page is not None and check.page.flags for check in decisive):
+        yield "flagged"
+    if is_passed:
+        return
+    # Unavailable pages and refusals count against a claim: one that passes does so without them.
+    if any(check.outcome == "unavailable" for check in evidence.pages):
+        yield "page_not_had"
+    if any(vote.declined for votes in vote_groups(evidence) for vote in votes):
+        yield "declined"
+
+
+def _decisive(checks: Iterable[PageCheck]) -> list[PageCheck]:
+    """Return the check of the page that supports a leaf, else those of all pages that the judge saw."""
+    shown = [check for check in checks if check.page is not None]
+    return [check for check in shown if check.outcome == "supported"] or shown
+
+
+def extraction_reservations(record: ExtractionRecord) -> frozenset[Reservation]:
+    """Return the reasons not to rely on an extraction."""
+    found: dict[Reservation, object] = {
+        "page_not_had": record.unavailable,
+        "declined": record.declined,
+        "suspect_page": record.page is not None and record.page.troubles,
+        "flagged": record.page is not None and record.page.flags,
+    }
+    return frozenset(kind for kind, is_so in found.items() if is_so)
+
+
+def page_checks(leaf: WrittenNode) -> Sequence[PageCheck]:
+    """Return the pages that a claim was held against."""
+    return () if leaf.evidence is None else leaf.evidence.pages
+
+
+def unavailable_pages(leaf: WrittenNode) -> list[str]:
+    """Return the unavailable pages of a claim."""
+    return [check.url for check in page_checks(leaf) if check.outcome == "unavailable"]
+
+
+def decisive_troubles(leaf: WrittenNode) -> frozenset[str]:
+    """Return the kinds of trouble of the pages that decided a leaf."""
+    pages = [check.page for check in _decisive(page_checks(leaf))]
+    return frozenset(kind for page in pages if page is not None for kind in page.troubles)
+
+
+def flagged_pages(leaf: WrittenNode) -> list[str]:
+    """Return the pages of a claim with passages that seem to address the judge."""
+    return [check.url for check in page_checks(leaf) if check.page is not None and check.page.flags]
+
+
+def is_shown_in_part(leaf: WrittenNode) -> bool:
+    """Tell whether the judge got only some of the images of one of the leaf's pages."""
+    pages = [check.page for check in page_checks(leaf)]
+    return any(TO_THIS_JUDGE in note for page in pages if page is not None for note in page.notes)

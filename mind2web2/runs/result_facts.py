@@ -1,0 +1,126 @@
+"""What one result says about its making and its verdicts, in short; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.runs.claim_facts import (
+    ClaimFacts,
+    Reservation,
+    claim_facts,
+    extraction_reservations,
+    is_claim,
+    page_checks,
+)
+from mind2web2.runs.provenance import JudgeRecord, Provenance
+from mind2web2.runs.result_file import ResultFile
+
+_JUDGE_PARAMETERS = {"temperature", "reasoning_effort", "max_images", "extra_body"}
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFacts:
+    """What one result says about its making and its verdicts.
+
+    Args:
+        judge: model and parameters; ``None`` where it names no judge.
+        server: the judge's server, as far as its name tells servers apart.
+        served: the models that the server reported.
+        versions: of this package, Python and libraries, by name.
+        script: version folder and file name of the eval script.
+        in_doubt: something temporary may have changed the score; the next run judges the answer again.
+        capture_days: first and last day on which a judged page was captured, ISO 8601; empty if unknown.
+        is_explained: it has evidence for its verdicts.
+        is_treeless: its score comes from the script alone, without a rubric tree.
+        is_off_tree: its script returned another score than its rubric tree gives.
+        is_flagged: the answer's text tries to instruct the judge.
+        is_barred: the answer cites a barred source, or was judged on one.
+        claims: verdicts of the judge, and on unavailable pages.
+        extractions: the reservations of each extraction that has any.
+        bounds: of the score, by its weak verdicts; ``None`` where the result has none.
+    """
+
+    judge: str | None = None
+    server: str | None = None
+    served: frozenset[str] = frozenset()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    script: str | None = None
+    script_sha256: str | None = None
+    in_doubt: bool = False
+    capture_days: tuple[str, ...] = ()
+    is_explained: bool = False
+    is_treeless: bool = False
+    is_off_tree: bool = False
+    is_flagged: bool = False
+    is_barred: bool = False
+    claims: tuple[ClaimFacts, ...] = ()
+    extractions: tuple[frozenset[Reservation], ...] = ()
+    bounds: tuple[float, float] | None = None
+
+
+NO_FACTS = ResultFacts()
+
+
+def result_facts(result: ResultFile) -> ResultFacts:
+    """Return the facts that a result states."""
+    made_from = result.provenance
+    leaves = list(result.leaves())
+    reservations = [extraction_reservations(record) for record in result.extractions]
+    return ResultFacts(
+        judge=_judge(result, made_from),
+        server=None if made_from is None else _server(made_from.judge),
+        served=frozenset() if made_from is None else frozenset(_served(made_from)),
+        versions=_versions(result, made_from),
+        script=None if made_from is None else made_from.script,
+        script_sha256=None if made_from is None else made_from.script_sha256,
+        in_doubt=bool(result.doubts),
+        capture_days=_capture_days(leaves),
+        is_explained=any(leaf.evidence is not None for leaf in leaves),
+        is_treeless=not leaves,
+        is_off_tree=result.other_score_by_tree is not None,
+        is_flagged=bool(result.answer_flags),
+        is_barred=bool(result.barred_sources()),
+        claims=tuple(claim_facts(leaf) for leaf in leaves if is_claim(leaf)),
+        extractions=tuple(found for found in reservations if found),
+        bounds=_bounds(result),
+    )
+
+
+def _judge(result: ResultFile, made_from: Provenance | None) -> str | None:
+    if made_from is None:
+        return f"{result.judge_model}, parameters not recorded" if result.judge_model else None
+    given = made_from.judge.model_dump(include=_JUDGE_PARAMETERS, exclude_none=True)
+    parameters = [f"{name}={value}" for name, value in given.items()]
+    return " ".join([result.judge_model or made_from.judge.model, *parameters])
+
+
+def _server(judge: JudgeRecord) -> str | None:
+    # A replay takes judgments of any server; a caller's own client has another name in each process.
+    is_unknown = judge.endpoint in ("", "replay") or judge.endpoint.startswith("client ")
+    return None if is_unknown else judge.endpoint
+
+
+def _served(made_from: Provenance) -> Iterator[str]:
+    for served in made_from.served:
+        if served.model or served.system_fingerprint:
+            model = served.model or "a model without a name"
+            yield f"{model} ({served.system_fingerprint})" if served.system_fingerprint else model
+
+
+def _versions(result: ResultFile, made_from: Provenance | None) -> dict[str, str]:
+    # Earlier versions record only their own version.
+    own = {} if result.run.version is None else {"mind2web2": result.run.version}
+    return own if made_from is None else own | dict(made_from.versions)
+
+
+def _capture_days(leaves: Iterable[WrittenNode]) -> tuple[str, ...]:
+    pages = [check.page for leaf in leaves for check in page_checks(leaf)]
+    days = [page.captured_at[:10] for page in pages if page is not None and page.captured_at]
+    return (min(days), max(days)) if days else ()
+
+
+def _bounds(result: ResultFile) -> tuple[float, float] | None:
+    bounds = result.score_bounds
+    return (bounds.low, bounds.high) if bounds is not None and bounds.low <= bounds.high else None

@@ -140,12 +140,11 @@ class _Values:
         return values
 
     def _value(self, kind: Any, path: str, place: _Place, depth: int) -> Any:
-        name = path.rpartition(".")[2].lower()
         if _is_list(kind):
             return self._items(kind, path, place, depth)
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             return self.fields(kind, path, place, depth + 1)
-        return _single(kind, name, place)
+        return _single(kind, path, place)
 
     def _items(self, kind: Any, path: str, place: _Place, depth: int) -> Any:
         arguments = get_args(kind)
@@ -160,8 +159,9 @@ class _Values:
         return [self.fields(inner, path, each, depth + 1) for each in places]
 
 
-def _single(kind: Any, name: str, place: _Place) -> Any:
+def _single(kind: Any, path: str, place: _Place) -> Any:
     """Return a value of a type that holds no others."""
+    name = path.rpartition(".")[2].lower()
     if get_origin(kind) is Literal:
         return get_args(kind)[0]
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
@@ -170,15 +170,16 @@ def _single(kind: Any, name: str, place: _Place) -> Any:
         return True
     if kind in (int, float):
         return next((number for hint, number in _NUMBERS if hint in name), 3)
-    return {} if (get_origin(kind) or kind) is dict else _text(name, place)
+    return {} if (get_origin(kind) or kind) is dict else _text(path, place)
 
 
 def _is_link(name: str) -> bool:
     return any(hint in name for hint in _LINKS)
 
 
-def _text(name: str, place: _Place) -> str:
+def _text(path: str, place: _Place) -> str:
+    name = path.rpartition(".")[2].lower()
     if _is_link(name):
-        return f"https://{place.word.lower()}.example/{name}"
+        return f"https://{place.word.lower()}.example/{'/'.join(path.split('.')[1:])}"
     text = next((text for hint, text in _TEXTS if hint in name), None)
     return f"{name.replace('_', ' ')} {place.word}" if text is None else text

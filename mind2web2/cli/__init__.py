@@ -20,6 +20,7 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 tasks                     list the tasks that are there
   mind2web2 answer AGENT              ask an agent the questions of the tasks
   mind2web2 answers import AGENT F    store answers from a file
+  mind2web2 new TASK                  write a task of your own
   mind2web2 rehearse TASK             try a task without a judge, before agents answer it
   mind2web2 rubric show FILE          show, convert or import tasks written as rubric files
   mind2web2 cache AGENT               store the pages that the agent's answers cite
@@ -47,7 +48,7 @@ def command_modules() -> tuple[ModuleType, ...]:
 
     Each is loaded for its options, and loads what it runs when it runs; ``run_eval.py`` loads one.
     """
-    from mind2web2.cli import benchmark, pages, rehearse, rubric, serve
+    from mind2web2.cli import benchmark, new, pages, rehearse, rubric, serve
     from mind2web2.cli.results import (
         audit,
         check_judge,
@@ -59,7 +60,7 @@ def command_modules() -> tuple[ModuleType, ...]:
         view,
     )
 
-    writing = (rubric, rehearse)
+    writing = (new, rubric, rehearse)
     looking = (show, view, audit, metrics, rejudge, verify_results, transfer)
     return (benchmark, *writing, pages, check_judge, evaluate, serve, *looking)
 

@@ -1,0 +1,22 @@
+"""New tasks pass their rehearsal from the start."""
+
+import pytest
+
+from mind2web2.cli import main
+
+
+@pytest.mark.parametrize("options", [[], ["--python"], ["--question", 'Which: one? {x} "y" #z']])
+def test_a_new_task_passes_its_rehearsal(tmp_path, monkeypatch, capsys, options):
+    """With its variants; a second one of the same name is refused."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "my_task", *options]) == 0
+    assert main(["rehearse", "my_task", "--write_cases", "--strict"]) == 0
+    shown = capsys.readouterr().out
+    assert "case no_citations: expected 0.00, got 0.00" in shown
+    assert "case without_branches_2: expected 0.67, got 0.67" in shown
+    assert main(["tasks", "--task_id", "my_task"]) == 0
+    assert (options[-1] if len(options) == 2 else "Which library") in " ".join(
+        capsys.readouterr().out.split()
+    )
+    assert main(["new", "my_task"]) == 2
+    assert "is there already" in capsys.readouterr().err

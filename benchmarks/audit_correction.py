@@ -101,6 +101,7 @@ class Found:
     truth: float
     population: float
     alone: float | None = None
+    strong_on_all: float | None = None
     extremes: tuple[float, float] | None = None
     has_agreement: bool | None = None
 
@@ -150,6 +151,7 @@ class _World:
                 task,
                 answer,
                 0.0 if is_skipped else _score(judged),
+                None,
                 root,
                 tuple(leaf for leaf in leaves if not leaf.is_skipped),
                 tuple(leaf for leaf in leaves if leaf.is_skipped),
@@ -244,7 +246,9 @@ def rejudged(design: Rejudged, seed: int) -> Found | None:
     for answer in world.answers:
         true = [world.truth[leaf.name] for leaf in answer.leaves]
         exact.append(_score([one != (world.draws.random() < design.strong_wrong) for one in true]))
-    order = sampling_order([(answer.task, answer.answer) for answer in world.answers], seed)
+    names = [(answer.task, answer.answer) for answer in world.answers]
+    # With the world's own seed the sample would depend on the errors.
+    order = sampling_order(names, world.draws.randrange(10**9))
     places = {(answer.task, answer.answer): number for number, answer in enumerate(world.answers)}
     found = None
     for size in _sizes(design, len(order)):
@@ -259,17 +263,26 @@ def rejudged(design: Rejudged, seed: int) -> Found | None:
     if found is None or not mean.is_enough:
         return None
     labels_alone = corrected_by_answers([replace(one, cheap=0.5) for one in found])[0]
-    return _found(mean, fmean(exact), labels_alone.above)
+    everything = [replace(one, exact=value) for one, value in zip(found, exact, strict=True)]
+    strong_on_all = _half(corrected_by_answers(everything)[0].tasks_at_large)
+    return _found(mean, fmean(exact), labels_alone.above, strong_on_all)
 
 
 def _sizes(design: Rejudged, total: int) -> Sequence[int]:
     return [round(design.share * total)] if design.until is None else range(30, total + 1, 10)
 
 
-def _found(mean: CorrectedMean, truth: float, alone: float) -> Found:
-    value = mean.estimate
+def _found(mean: CorrectedMean, truth: float, alone: float, strong_on_all: float) -> Found:
     return Found(
-        mean.raw, value, True, mean.these_tasks, mean.tasks_at_large, truth, _STRONG_POPULATION, alone
+        raw=mean.raw,
+        estimate=mean.estimate,
+        is_shown=True,
+        these=mean.these_tasks,
+        large=mean.tasks_at_large,
+        truth=truth,
+        population=_STRONG_POPULATION,
+        alone=alone,
+        strong_on_all=strong_on_all,
     )
 
 
@@ -305,6 +318,8 @@ def report(name: str, simulate: Callable[[int], Found | None]) -> None:
     widths = [one.alone for one in found if one.alone]
     if widths:
         words.append(f"of the sample alone {fmean(_half(one.these) for one in found) / fmean(widths):.0%}")
+        complete = fmean(one.strong_on_all or 0.0 for one in found)
+        words.append(f"at large {fmean(_half(one.large) for one in found) / complete:.0%} of strong on all")
     else:
         words.append(f"value shown {fmean(one.is_shown for one in found):.0%}")
     if len(found) < len(every):

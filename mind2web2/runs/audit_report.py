@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -97,14 +97,3 @@ def label_verdicts(answers: Sequence[AuditedAnswer], labels: Sequence[Labels]) -
     """Return what labels of one or several auditors say of the leaves of answers."""
     seen = (leaf.seen for answer in answers for leaf in (*answer.leaves, *answer.skipped))
     return verdicts_of(seen, labels)
-
-
-def corrected_by_people(
-    eval_results_root: Path, audits_root: Path, agent: str, tasks: Collection[str] | None = None
-) -> CorrectedScore | None:
-    """Return an agent's score over some tasks, corrected by the blind labels of all auditors, if any."""
-    labels = [LabelFile(audits_root, agent, name).blind() for name in auditors(audits_root, agent)]
-    if not any(labels):
-        return None
-    answers = audited_answers(eval_results_root, agent, tasks)
-    return corrected_score(answers, label_verdicts(answers, labels))

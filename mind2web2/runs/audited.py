@@ -57,6 +57,7 @@ class AuditedAnswer:
     """An answer with a score.
 
     Args:
+        text: the checksum of the answer's text; ``None`` where the result does not tell.
         root: ``None`` where the score has no single sound tree.
         leaves: those that the judge decided.
         skipped: those with a claim that were skipped behind a failed leaf.
@@ -65,6 +66,7 @@ class AuditedAnswer:
     task: str
     answer: str
     score: float
+    text: str | None
     root: WrittenNode | None
     leaves: tuple[JudgedLeaf, ...]
     skipped: tuple[JudgedLeaf, ...]
@@ -97,6 +99,7 @@ def audited_answer(task: str, answer: str, score: float, result: ResultFile) -> 
         task,
         answer,
         score,
+        answer_sha256 if isinstance(answer_sha256, str) else None,
         root,
         tuple(leaf for leaf in found if not leaf.is_skipped),
         tuple(leaf for leaf in found if leaf.is_skipped),

@@ -86,6 +86,18 @@ def share(hits: Sequence[bool], weights: Sequence[float] | None = None) -> Estim
     return Estimate(found, *wilson(found, total))
 
 
+def share_difference(first: Estimate, second: Estimate) -> Estimate:
+    """Return the second share minus the first, by their intervals (Newcombe 1998)."""
+    if first.value is None or second.value is None:
+        return UNKNOWN
+    value = second.value - first.value
+    if first.low is None or first.high is None or second.low is None or second.high is None:
+        return Estimate(value)
+    below = math.hypot(second.value - second.low, first.high - first.value)
+    above = math.hypot(second.high - second.value, first.value - first.low)
+    return Estimate(value, value - below, value + above)
+
+
 def cohen_kappa(pairs: Sequence[Pair]) -> Estimate:
     """Return Cohen's kappa of two raters.
 

@@ -69,6 +69,13 @@ def test_a_judge_that_errs_alike_everywhere_is_corrected_by_the_difference():
     assert corrected_by_answers(answers({n: one.cheap for n, one in enumerate(whole)}))[0].above == 0
 
 
+def test_scores_of_all_answers_by_the_better_judge_are_the_mean():
+    """Exactly, whatever the cheap judge says."""
+    exact = [0.3, 0.1, 0.9, 0.4, 0.6, 0.2, 0.8, 0.5, 0.5, 0.2, 0.7, 1.0]
+    found, _ = corrected_by_answers(answers(dict(enumerate(exact))))
+    assert (found.estimate, found.below) == (pytest.approx(fmean(exact)), 0)
+
+
 def test_a_judge_of_no_use_has_no_weight():
     """The mean is that of the sample."""
     found, weight = corrected_by_answers(

@@ -14,6 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mind2web2.cli.options import CommandParser, Subcommands, add_settings, given_settings, positive_int
 from mind2web2.cli.results.metrics import check_record
+from mind2web2.cli.results.strong_sample import (
+    Sampling,
+    StrongSample,
+    add_sample_options,
+    judge_sample,
+    sample_lines,
+    sample_summary,
+    strong_sample,
+)
 from mind2web2.cli.settings_file import paths_of, with_file
 from mind2web2.cli.suggestions import evaluation_options
 from mind2web2.errors import UsageError
@@ -42,6 +51,8 @@ rejudged/JUDGE/1/, /2/ and so on. Pages come from the cache alone, so that nothi
   mind2web2 rejudge my_agent --estimate       print first what one time will cost
   mind2web2 rejudge my_agent other --judge_model gpt-5-mini
                                               once by another judge: agreement, and the ranking of the agents
+  mind2web2 rejudge my_agent --judge_model STRONG --sample 60
+                                              60 random answers by a better judge: the corrected score
 
 The same command continues where it was stopped, and reuses what was judged before. Exit status: 0, or 1 where
 an answer has no result.
@@ -78,6 +89,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="where judgments and results go (default: rejudged/)",
     )
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    add_sample_options(parser)
     names = ["eval_version", "task_ids", *FOLDER_NAMES, *JUDGING_SETTINGS, "quiet"]
     tasks = replace(SETTINGS["task_ids"], default_text="all that have results")
     add_settings(parser, names, base=RunSettings(no_capture=True, no_barred=True), changed=[tasks])
@@ -102,6 +114,7 @@ class _Agent(NamedTuple):
     counted: Judging
     folder: Path
     times: int
+    is_other: bool
 
 
 def run(options: argparse.Namespace) -> int:
@@ -116,10 +129,20 @@ def run(options: argparse.Namespace) -> int:
     with redirect_stdout(sys.stderr) if options.json else nullcontext():
         order = _Order(given_settings(options), options.takes, options.times, options.rejudged_root)
         agents = [_agent(order, name) for name in names]
+        sampling = None
+        samples: dict[str, dict[str, Any]] = {}
+        if options.sample is not None:
+            sampling = Sampling(options.sample, options.target, options.seed)
         if order.settings.estimate:
-            return _print_estimates(agents)
-        status = _judge_all(agents, order.settings.max_cost)
+            return _print_estimates(agents if sampling is None else _first_of_samples(agents, sampling))
+        if sampling is not None:
+            status, samples = _judge_samples(agents, sampling, order.settings.max_cost)
+        else:
+            status = _judge_all(agents, order.settings.max_cost)
     if status not in (0, 1):
+        return status
+    if sampling is not None:
+        _print_samples(plain_console(), samples, options.json)
         return status
     judged = {
         agent.name: [Judging.read(agent.folder / str(number), agent.name) for number in _numbers(agent)]
@@ -181,7 +204,8 @@ def _agent(order: _Order, name: str) -> _Agent:
     record = JudgeRecord.of(judge_settings(own), endpoint)
     digest = hashlib.sha256(record.model_dump_json().encode()).hexdigest()[:8]
     folder = order.root / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', record.model)}-{digest}"
-    return _Agent(name, own, work, counted, folder, order.times or (1 if is_other else _TIMES))
+    times = order.times or (1 if is_other else _TIMES)
+    return _Agent(name, own, work, counted, folder, times, is_other)
 
 
 def _inherited(given: RunSettings, newest: LoadedResult | None) -> tuple[RunSettings, bool, bool]:
@@ -227,33 +251,96 @@ def _numbers(agent: _Agent) -> range:
 def _judge_all(agents: Sequence[_Agent], max_cost: float | None) -> int:
     """Judge as often as wanted; return 1 where an answer has no result, another status to stop with."""
     from mind2web2.cli.console import line, plain_console
-    from mind2web2.cli.evaluate_run import budget_of, run_evaluation
 
     status = 0
+    purse = _Purse(max_cost)
     for agent in agents:
         for number in _numbers(agent):
-            settings = replace(
-                agent.settings, eval_results_root=agent.folder / str(number), max_cost=max_cost
-            )
-            budget = budget_of(settings)
             line(plain_console(), f"{agent.name}: judgment {number} of {agent.times}")
-            ended = run_evaluation(
-                settings,
-                agent.name,
-                paths_of(settings, agent.name),
-                agent.work,
-                budget=budget,
-                checked=agent.settings,
-            )
-            if ended not in (0, 1):
-                return ended
+            ended = _judge_once(agent, number, agent.work, purse)
+            if ended not in (0, 1) or purse.is_empty:
+                return ended if ended not in (0, 1) else 1
             status = max(status, ended)
-            if budget is not None and max_cost is not None:
-                max_cost = round(max_cost - budget.spent_usd, 6)
-                if budget.is_reached or max_cost <= 0:
-                    line(plain_console(), "--max_cost is reached: the same command continues.")
-                    return 1
     return status
+
+
+@dataclass
+class _Purse:
+    """What is left of ``--max_cost`` for all judgments of the command."""
+
+    left: float | None
+    is_empty: bool = False
+
+
+def _judge_once(agent: _Agent, number: int, work: Sequence[TaskWork], purse: _Purse) -> int:
+    """Judge answers of an agent and return the exit status."""
+    from mind2web2.cli.console import line, plain_console
+    from mind2web2.cli.evaluate_run import budget_of, run_evaluation
+
+    settings = replace(agent.settings, eval_results_root=agent.folder / str(number), max_cost=purse.left)
+    budget = budget_of(settings)
+    paths = paths_of(settings, agent.name)
+    ended = run_evaluation(settings, agent.name, paths, list(work), budget=budget, checked=agent.settings)
+    if budget is not None and purse.left is not None and ended in (0, 1):
+        purse.left = round(purse.left - budget.spent_usd, 6)
+        if budget.is_reached or purse.left <= 0:
+            purse.is_empty = True
+            line(plain_console(), "--max_cost is reached: the same command continues.")
+    return ended
+
+
+def _judge_samples(
+    agents: Sequence[_Agent], sampling: Sampling, max_cost: float | None
+) -> tuple[int, dict[str, dict[str, Any]]]:
+    """Judge a sample of each agent and return the exit status and the figures by agent."""
+    samples = [_sample_of(agent, sampling) for agent in agents]
+    found: dict[str, dict[str, Any]] = {}
+    status = 0
+    purse = _Purse(max_cost)
+    for agent, sample in zip(agents, samples, strict=True):
+
+        def judge(work: Sequence[TaskWork], agent: _Agent = agent) -> tuple[int, bool]:
+            return _judge_once(agent, 1, work, purse), purse.is_empty
+
+        ended, drawn = judge_sample(sample, judge)
+        if ended not in (0, 1):
+            return ended, found
+        status = max(status, ended)
+        found[agent.name] = sample_summary(sample, drawn)
+        if purse.is_empty:
+            return 1, found
+    return status, found
+
+
+def _print_samples(console: Console, found: dict[str, dict[str, Any]], as_json: bool) -> None:
+    from mind2web2.cli.console import line
+
+    if as_json:
+        console.print_json(json.dumps({"samples": found}))
+        return
+    for name, own in found.items():
+        for text in sample_lines(name, own):
+            line(console, text)
+
+
+def _sample_of(agent: _Agent, sampling: Sampling) -> StrongSample:
+    from mind2web2.runs.provenance import JudgeRecord
+    from mind2web2.runs.session import judge_settings
+
+    judge = JudgeRecord.of(judge_settings(agent.settings), "").model
+    if not agent.is_other:
+        raise UsageError("--sample needs a better judge than that of the results: name it with --judge_model")
+    root = paths_of(agent.settings, agent.name).eval_results_root
+    return strong_sample(agent.name, judge, agent.folder / "1", root, agent.work, sampling)
+
+
+def _first_of_samples(agents: Sequence[_Agent], sampling: Sampling) -> list[_Agent]:
+    """Return the agents with the work that their samples have at first."""
+    samples = [_sample_of(agent, sampling) for agent in agents]
+    return [
+        agent._replace(work=sample.work_on(sample.first_size()), times=1)
+        for agent, sample in zip(agents, samples, strict=True)
+    ]
 
 
 def _print_estimates(agents: Sequence[_Agent]) -> int:

@@ -1,0 +1,246 @@
+"""The corrected score of an agent: by labels of people, else by a strong judge's sample of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mind2web2.runs.audit_report import label_verdicts
+from mind2web2.runs.audited import AuditedAnswer, audited_answers, judged_cells
+from mind2web2.runs.corrected import corrected_score, interval_summary
+from mind2web2.runs.labels import LabelFile, auditors
+from mind2web2.runs.results import latest_results, write_file
+from mind2web2.statistics.agreement import Cells, figures_of
+from mind2web2.statistics.correction import CorrectedDifference, CorrectedMean, corrected_difference
+from mind2web2.statistics.paired import Estimate, share_difference
+from mind2web2.statistics.sampled_answers import JudgedTwice, corrected_by_answers
+from mind2web2.statistics.uncertainty import Interval
+from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.json_fields import mapping
+
+SAMPLE_NAME = "sample.json"
+# A task and an answer, the latter without ``.md``.
+AnswerName = tuple[str, str]
+
+
+class SampleRecord(BaseModel):
+    """A strong judge's sample of an agent's answers, ``rejudged/<judge>/1/<agent>/sample.json``.
+
+    Args:
+        order: all answers that had a score, in the order in which the sample takes them.
+        size: how many are in the sample.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    judge: str
+    seed: int
+    created: str
+    order: tuple[AnswerName, ...]
+    size: int
+
+    @classmethod
+    def made_now(cls, judge: str, seed: int, order: Sequence[AnswerName], size: int) -> SampleRecord:
+        """Return the record of a sample that is drawn now."""
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        return cls(judge=judge, seed=seed, created=created, order=tuple(order), size=size)
+
+    def write(self, agent_folder: Path) -> None:
+        """Write it beside the strong judge's results. Raises ResultWriteError: it cannot be written."""
+        agent_folder.mkdir(parents=True, exist_ok=True)
+        write_file(agent_folder / SAMPLE_NAME, self.model_dump_json(indent=2) + "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """An agent's score, corrected by people or by a strong judge.
+
+    Args:
+        by: who corrects.
+        mean: with the judge's scores.
+        value: the corrected score; ``None`` where there is none better than the judge's.
+        cells: the verdicts of the judge and of who corrects, by task, as all leaves would have them.
+        weight: of the judge's scores; ``None`` where labels of leaves correct them.
+    """
+
+    by: str
+    mean: CorrectedMean
+    value: float | None
+    these_tasks: Interval | None
+    tasks_at_large: Interval | None
+    cells: Mapping[str, Cells]
+    weight: float | None
+
+    @property
+    def unit(self) -> str:
+        """Return what is sampled."""
+        return "leaves" if self.weight is None else "answers"
+
+    def summary(self) -> dict[str, Any]:
+        """Return it as ``--json`` prints it."""
+        return {
+            "by": self.by,
+            "raw": round(self.mean.raw, 6),
+            "corrected": None if self.value is None else round(self.value, 6),
+            "these_tasks": interval_summary(self.these_tasks),
+            "tasks_at_large": interval_summary(self.tasks_at_large),
+            "sampled": self.mean.labels,
+            "of": self.mean.population,
+            "unit": self.unit,
+            "weight_of_judge": None if self.weight is None else round(self.weight, 4),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionRoots:
+    """The folders of results, labels and answers that were judged again."""
+
+    eval_results: Path
+    audits: Path
+    rejudged: Path
+
+
+def correction_of(
+    roots: CorrectionRoots, agent: str, tasks: Collection[str] | None = None
+) -> Correction | None:
+    """Return the corrected score over some tasks; ``None`` without labels and without a strong sample."""
+    names = auditors(roots.audits, agent)
+    samples = _sample_folders(roots.rejudged, agent)
+    if not names and not samples:
+        return None
+    answers = audited_answers(roots.eval_results, agent, tasks)
+    verdicts = label_verdicts(answers, [LabelFile(roots.audits, agent, name).blind() for name in names])
+    found = corrected_score(answers, verdicts)
+    if found is not None:
+        leaves = [leaf for answer in answers for leaf in answer.leaves]
+        cells, _ = judged_cells(leaves, verdicts)
+        by = f"labels of {', '.join(names)}"
+        return Correction(
+            by, found.mean, found.value, found.these_tasks, found.tasks_at_large, cells, weight=None
+        )
+    corrections = (corrected_by_judge(answers, folder, agent) for folder in samples)
+    return next((one for one in corrections if one is not None), None)
+
+
+def _sample_folders(rejudged_root: Path, agent: str) -> list[Path]:
+    """Return the result folders of strong judges that have a sample of an agent, the newest first."""
+    dated = []
+    for path in rejudged_root.glob(f"*/1/*/{SAMPLE_NAME}"):
+        record = read_sample(path.parent)
+        if path.parent.name == agent and record is not None:
+            dated.append((record.created, path.parent.parent))
+    return [folder for _, folder in sorted(dated, reverse=True)]
+
+
+def read_sample(agent_folder: Path) -> SampleRecord | None:
+    """Return the record of a sample, ``None`` where there is none that can be read."""
+    try:
+        return SampleRecord.model_validate_json(read_regular_file(agent_folder / SAMPLE_NAME))
+    except (OSError, ValidationError):
+        return None
+
+
+def corrected_by_judge(answers: Sequence[AuditedAnswer], folder: Path, agent: str) -> Correction | None:
+    """Return the score corrected by a strong judge's sample.
+
+    Answers count that are in the sample and that both judges saw alike; ``None`` where none is.
+
+    Args:
+        folder: the results root of the strong judge.
+    """
+    record = read_sample(folder / agent)
+    if record is None:
+        return None
+    drawn = set(record.order[: record.size])
+    strong = {(one.task, one.answer): one for one in audited_answers(folder, agent)}
+    pairs = [
+        (one, strong[one.task, one.answer] if (one.task, one.answer) in drawn & strong.keys() else None)
+        for one in answers
+    ]
+    pairs = [(one, other if other is not None and other.text == one.text else None) for one, other in pairs]
+    if all(other is None for _, other in pairs):
+        return None
+    twice = [JudgedTwice(one.task, one.score, None if other is None else other.score) for one, other in pairs]
+    mean, weight = corrected_by_answers(twice)
+    cells = _cells((one, other) for one, other in pairs if other is not None)
+    value = mean.estimate if mean.is_enough else None
+    return Correction(
+        f"{record.judge} on {mean.labels} of {mean.population} answers",
+        mean,
+        value,
+        mean.these_tasks,
+        mean.tasks_at_large,
+        cells,
+        weight,
+    )
+
+
+def _cells(pairs: Iterable[tuple[AuditedAnswer, AuditedAnswer]]) -> dict[str, Cells]:
+    found: dict[str, Cells] = {}
+    for one, other in pairs:
+        strong = {leaf.name: leaf.passed for leaf in other.leaves}
+        for leaf in one.leaves:
+            if leaf.name in strong:
+                found.setdefault(one.task, Cells()).add(leaf.passed, float(strong[leaf.name]), 1.0)
+    return found
+
+
+def cost_of_sample(folder: Path, agent: str, names: Collection[AnswerName]) -> float | None:
+    """Return what a judge's results of some answers have cost in dollars, ``None`` where that is unknown."""
+    costs = [
+        mapping(found.content.get("judge_usage")).get("cost_usd")
+        for task, answer, found in latest_results(folder, agent)
+        if (task, answer.removesuffix(".md")) in names
+    ]
+    known = [float(cost) for cost in costs if isinstance(cost, int | float)]
+    return sum(known) if known and len(known) == len(costs) else None
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedPair:
+    """Two agents' corrected scores over the same tasks: the second minus the first.
+
+    Args:
+        wrong_passes: the difference of the judge's error rates by agent: a bias that could turn a ranking.
+    """
+
+    first: Correction
+    second: Correction
+    difference: CorrectedDifference
+    wrong_passes: Estimate
+    wrong_failures: Estimate
+
+    def summary(self) -> dict[str, Any]:
+        """Return it as ``mind2web2 compare --corrected --json`` prints it."""
+        return {
+            "first": self.first.summary(),
+            "second": self.second.summary(),
+            "raw_difference": round(self.difference.raw, 6),
+            "corrected_difference": round(self.difference.value, 6),
+            "these_tasks": interval_summary(self.difference.these_tasks),
+            "tasks_at_large": interval_summary(self.difference.tasks_at_large),
+            "wrong_passes": _rate(self.wrong_passes),
+            "wrong_failures": _rate(self.wrong_failures),
+        }
+
+
+def _rate(found: Estimate) -> dict[str, float | None]:
+    values = {"value": found.value, "low": found.low, "high": found.high}
+    return {name: None if value is None else round(value, 6) for name, value in values.items()}
+
+
+def corrected_pair(first: Correction, second: Correction) -> CorrectedPair:
+    """Compare two agents. Raises ValueError: their tasks differ."""
+    one, other = figures_of(first.cells), figures_of(second.cells)
+    return CorrectedPair(
+        first,
+        second,
+        corrected_difference(first.mean, second.mean),
+        share_difference(one.wrong_passes, other.wrong_passes),
+        share_difference(one.wrong_failures, other.wrong_failures),
+    )

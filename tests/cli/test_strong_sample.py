@@ -1,0 +1,117 @@
+"""``mind2web2 rejudge --sample``: a better judge on a random part of the answers, and the corrected score."""
+
+import json
+import shutil
+
+import pytest
+from projects import ANSWER, KEY_VARIABLES, Project, call, claim_in
+from servers.judge_server import JudgeServer, prompt_text
+
+from mind2web2.cli import evaluate_main, main
+
+TASKS = [f"lake_{number}" for number in range(8)]
+CLAIMS = {f"leaf_{number}": (f"Fact {number} of the lake.", None) for number in range(4)}
+STRONG = ("rejudge", "bot", "--judge_model", "strong", "--no_isolate")
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """Return a folder with an agent's answers, and the models that were asked; the strong one passes less."""
+    root = tmp_path_factory.mktemp("sampled")
+    project = Project(root)
+    for task in TASKS:
+        project.add_script(CLAIMS, task)
+        for run in (1, 2):
+            project.add_answer(f"answer_{run}", f"{ANSWER} {task} {run}", task)
+    asked = []
+
+    def reply(body):
+        asked.append(body["model"])
+        claim, text = claim_in(prompt_text(body)), prompt_text(body)
+        is_false = "Fact 0" in claim or ("Fact 1" in claim and any(f"lake_{n}" in text for n in (1, 3, 5)))
+        passes_wrongly = body["model"] == "cheap" and "Fact 1" in claim
+        return {"reasoning": "read", "result": passes_wrongly or not is_false}
+
+    with JudgeServer(reply=reply) as server, pytest.MonkeyPatch.context() as patch:
+        for name in KEY_VARIABLES:
+            patch.delenv(name, raising=False)
+        patch.setenv("OPENAI_API_KEY", "dummy")
+        patch.setenv("OPENAI_BASE_URL", server.base_url)
+        patch.chdir(root)
+        assert call(evaluate_main, "bot", "--judge_model", "cheap", "--no_isolate").returncode == 0
+        yield root, asked, server.base_url
+
+
+@pytest.fixture
+def project(judged, monkeypatch):
+    """Stand in the folder, without what other tests judged again; return it and the models that are asked."""
+    root, asked, base_url = judged
+    shutil.rmtree(root / "rejudged", ignore_errors=True)
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    monkeypatch.setenv("OPENAI_BASE_URL", base_url)
+    asked.clear()
+    return root, asked
+
+
+def sampled(*words):
+    """Return the figures of the agent that a command prints."""
+    run = call(main, *STRONG, *words, "--json")
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)["samples"]["bot"]
+
+
+def test_a_sample_corrects_the_score_and_is_continued(project):
+    """Only its answers are asked for; a larger one with the same seed adds to it."""
+    _, asked = project
+    first = sampled("--sample", "8")
+    # Four leaves with two votes each.
+    assert asked == ["strong"] * 8 * 4 * 2
+    found = first["correction"]
+    assert (found["raw"], found["sampled"], found["of"]) == (0.75, 8, 16)
+    # Every task is in the sample, and its runs are alike.
+    assert found["corrected"] == pytest.approx(0.75 - 3 / 32, abs=0.02)
+    assert found["these_tasks"]["low"] < 0.75 - 3 / 32 < found["these_tasks"]["high"]
+    assert first["more_wanted"] > 0
+    assert first["wrong_passes"]["value"] == pytest.approx(3 / 24)
+    sampled("--sample", "10")
+    assert len(asked) == 10 * 4 * 2
+    whole = sampled("--sample", "16")["correction"]
+    assert whole["corrected"] == pytest.approx(0.75 - 3 / 32)
+    assert whole["these_tasks"] == {"low": pytest.approx(0.65625), "high": pytest.approx(0.65625)}
+    text = call(main, *STRONG, "--sample", "16").stdout
+    assert "bot: strong judged 16 of 16 answers" in text
+    assert len(asked) == 16 * 4 * 2
+
+
+def test_auto_judges_until_the_interval_is_narrow(project):
+    """Here that takes all answers."""
+    _, asked = project
+    found = sampled("--sample", "auto", "--target", "0.001")
+    assert found["correction"]["sampled"] == 16
+    assert found["more_wanted"] == 0
+    assert set(asked) == {"strong"}
+
+
+def test_an_estimate_is_of_the_sample(project):
+    """And asks nothing."""
+    _, asked = project
+    run = call(main, *STRONG, "--sample", "5", "--estimate")
+    assert "Answers to evaluate: 5 of 5" in run.stdout
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("rejudge", "bot", "--sample", "4"), "--sample needs a better judge than that of the results"),
+        ((*STRONG, "--sample", "17"), "--sample 17: bot has 16 answers with a score"),
+        ((*STRONG, "--sample", "some"), "'some' is neither a number of answers nor auto"),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_a_wrong_command_is_one_line(words, message):
+    """Nothing is asked."""
+    run = call(main, *words)
+    assert run.returncode == 2
+    assert message in run.stderr

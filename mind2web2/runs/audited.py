@@ -99,7 +99,7 @@ def audited_answer(task: str, answer: str, score: float, result: ResultFile) -> 
         task,
         answer,
         score,
-        answer_sha256 if isinstance(answer_sha256, str) else None,
+        answer_sha256,
         root,
         tuple(leaf for leaf in found if not leaf.is_skipped),
         tuple(leaf for leaf in found if leaf.is_skipped),

@@ -21,7 +21,6 @@ from mind2web2.statistics.paired import Estimate, share_difference
 from mind2web2.statistics.sampled_answers import JudgedTwice, corrected_by_answers
 from mind2web2.statistics.uncertainty import Interval
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.json_fields import mapping
 
 SAMPLE_NAME = "sample.json"
 # A task and an answer, the latter without ``.md``.
@@ -192,12 +191,13 @@ def _cells(pairs: Iterable[tuple[AuditedAnswer, AuditedAnswer]]) -> dict[str, Ce
 
 def cost_of_sample(folder: Path, agent: str, names: Collection[AnswerName]) -> float | None:
     """Return what a judge's results of some answers have cost in dollars, ``None`` where that is unknown."""
-    costs = [
-        mapping(found.content.get("judge_usage")).get("cost_usd")
+    usages = [
+        found.content.judge_usage
         for task, answer, found in latest_results(folder, agent)
         if (task, answer.removesuffix(".md")) in names
     ]
-    known = [float(cost) for cost in costs if isinstance(cost, int | float)]
+    costs = [None if usage is None else usage.cost_usd for usage in usages]
+    known = [cost for cost in costs if cost is not None]
     return sum(known) if known and len(known) == len(costs) else None
 
 

@@ -44,6 +44,8 @@ _CONNECT_TIMEOUT_S = 10.0
 _REPORT_EVERY_S = 1.0
 _LOOK_EVERY_S = 2.0
 _CLOSE_TIMEOUT_S = 30.0
+# A node that gives no news for so long counts as lost: Ray takes longer to find out that a machine vanished.
+_SILENT_AFTER_S = 30.0
 # A network file system shows another machine's new file within a minute.
 _RESULT_WAIT_S = 90.0
 # Ray has nodes start again, or new ones join, within so long; then the run ends.
@@ -65,7 +67,7 @@ class _Node:
     name: str
     actor: Any  # Ray's handles have the methods of the class
     answers: int = 0  # that it evaluates now, or has offered to take
-    is_lost: bool = False
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
     is_taken: asyncio.Event = field(default_factory=asyncio.Event)
     usage: dict[str, TaskUsage] = field(default_factory=dict)
     slowdown: Slowdown = field(default_factory=Slowdown)
@@ -77,6 +79,11 @@ class _Node:
     peers: dict[str, Any] = field(default_factory=dict)
     # Until when servers that refused the node want no request.
     pauses_until_s: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def is_lost(self) -> bool:
+        """Tell whether the node or its actor ended, or gives no news."""
+        return self.lost.is_set()
 
 
 @asynccontextmanager
@@ -271,7 +278,8 @@ class RayEngine:
     async def _keep(self, keys: Iterable[str]) -> None:
         """Copy judgments that the agent's own file lacks from the database."""
         try:
-            for key in keys:
+            # Answers that end while the database is asked add to the keys of their node.
+            for key in list(keys):
                 await self._store.get(key, self._endpoint)
         except JudgmentStoreError as error:
             log.error("the agent's own file lacks judgments, which the database has: %s", error)
@@ -298,13 +306,21 @@ class RayEngine:
         Raises:
             _NodeLostError: node or actor are lost.
         """
+        reply = asyncio.ensure_future(call)
+        loss = asyncio.ensure_future(node.lost.wait())
         try:
-            return await call
+            await asyncio.wait({reply, loss}, return_when=asyncio.FIRST_COMPLETED)
+            if not reply.done():
+                raise _NodeLostError("it gave no news")
+            return reply.result()
         except self._errors.RayTaskError as error:
             raise MachineError(f"node {node.name} failed: {error.cause!r}") from error
         except self._errors.RayError as error:
-            node.is_lost = True
+            node.lost.set()
             raise _NodeLostError(" ".join(str(error).split())[:300]) from error
+        finally:
+            reply.cancel()
+            loss.cancel()
 
     async def _watch(self) -> None:
         """Keep an actor on every node of the cluster."""
@@ -363,7 +379,7 @@ class RayEngine:
             log.warning("Node %s is lost: its answers start again on other nodes", name)
             log.info("node lost node=%s reason=%s", name, error)
         finally:
-            node.is_lost = True
+            node.lost.set()
             self._failures[node_id] += 1
             self._serving.discard(node_id)
             self._answer_ended.set()
@@ -384,7 +400,12 @@ class RayEngine:
     async def _collect_news(self, node: _Node) -> None:
         while True:
             await asyncio.sleep(_REPORT_EVERY_S)
-            await self._exchange_news(node)
+            try:
+                async with asyncio.timeout(_SILENT_AFTER_S):
+                    await self._exchange_news(node)
+            except TimeoutError as error:
+                node.lost.set()
+                raise _NodeLostError(f"it gave no news for {_SILENT_AFTER_S:g} s") from error
 
     async def _exchange_news(self, node: _Node) -> None:
         named = set(node.unreported)

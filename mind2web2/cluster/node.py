@@ -59,6 +59,8 @@ log = logging.getLogger(__name__)
 _MAX_THREADS = 64
 # Judgments kept in a node's memory, some 2 KB each; all are in the database.
 _MOST_JUDGMENTS = 20_000
+# Between two looks whether a node that captures a page is still among the others.
+_LOOK_EVERY_S = 1.0
 # Of the budget, leased at a time by all nodes together: other nodes cannot spend what one has leased.
 _LEASE_SHARE = 0.02
 
@@ -151,18 +153,31 @@ class ClusterCaptures(SharedCaptures):
 
     async def _captured_there(self, url: str, cache: PageCache, is_retry: bool) -> CaptureReply | None:
         """Have the host's node capture a page; ``None`` if that is this one, or is lost."""
-        owner = self.peers.get(node_for(url, (self.own_name, *self.peers)))
+        name = node_for(url, (self.own_name, *self.peers))
+        owner = self.peers.get(name)
         folder = getattr(cache, "task_dir", None)
         if owner is None or folder is None:
             return None
         try:
-            reply = await owner(url, folder.relative_to(self.cache_root), is_retry)
+            reply = await self._unless_lost(name, owner(url, folder.relative_to(self.cache_root), is_retry))
         except Exception as error:  # Ray's, of several kinds
             log.info("page is captured here, as its host's node is lost url=%s error=%s", url, error)
             return None
         if mirror(folder).is_remote:
             await asyncio.to_thread(mirror(folder).pull, folder)
         return reply
+
+    async def _unless_lost(self, name: str, capture: Awaitable[CaptureReply]) -> CaptureReply:
+        """Return the reply of a node, unless the command no longer counts it among the others."""
+        reply = asyncio.ensure_future(capture)
+        try:
+            while not reply.done():
+                await asyncio.wait({reply}, timeout=_LOOK_EVERY_S)
+                if name not in self.peers and not reply.done():
+                    raise MachineError(f"node {name} is lost")
+            return reply.result()
+        finally:
+            reply.cancel()
 
     async def capture_here(
         self, url: str, cache: PageCache, limit: Limit, logger: logging.Logger, *, is_retry: bool

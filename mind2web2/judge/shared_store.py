@@ -29,6 +29,22 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 _CONNECT_TIMEOUT_S = 10
+# A machine that vanishes closes no connection. By default both ends would wait hours for it, the server with
+# the locks of the questions that it asked; so each end looks whether the other is still there.
+_SILENT_FOR_S, _PROBE_EVERY_S, _PROBES = 5, 5, 3
+_UNACKNOWLEDGED_MS = 20_000
+_CLIENT_LIMITS = {
+    "keepalives_idle": _SILENT_FOR_S,
+    "keepalives_interval": _PROBE_EVERY_S,
+    "keepalives_count": _PROBES,
+    "tcp_user_timeout": _UNACKNOWLEDGED_MS,
+}
+_SERVER_LIMITS = f"""
+    SET tcp_keepalives_idle = {_SILENT_FOR_S};
+    SET tcp_keepalives_interval = {_PROBE_EVERY_S};
+    SET tcp_keepalives_count = {_PROBES};
+    SET tcp_user_timeout = {_UNACKNOWLEDGED_MS}
+"""
 # A database that restarts is back within seconds; one that fails over, within a minute or two.
 OUTAGE_WAIT_S = 120.0
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.2, 5.0
@@ -141,7 +157,7 @@ class JudgmentDatabase:
         """Hold a question, so that no other worker asks it; or yield the judgment that another one got.
 
         While another worker holds the question, this waits. The database ends a worker's locks with its
-        connection, so that a worker that died holds nothing.
+        connection, so that a worker that died holds nothing, and one whose machine vanished nothing for long.
         """
         question = key, endpoint, ""
         found: _Found | None = None
@@ -255,9 +271,13 @@ class JudgmentDatabase:
     def _connected(self) -> psycopg.Connection[Any]:
         if self._connection is None:
             connection = self._psycopg.connect(
-                self._url, autocommit=True, connect_timeout=_CONNECT_TIMEOUT_S, application_name="mind2web2"
+                self._psycopg.conninfo.make_conninfo(self._url, **_CLIENT_LIMITS),
+                autocommit=True,
+                connect_timeout=_CONNECT_TIMEOUT_S,
+                application_name="mind2web2",
             )
             self._connection = connection
+            connection.execute(_SERVER_LIMITS)
             with connection.transaction():
                 connection.execute(_SCHEMA)
             row = connection.execute("SELECT max(version) FROM mind2web2_schema").fetchone()

@@ -255,6 +255,53 @@ async def test_the_first_node_to_open_leaves_the_others_their_share(tmp_path, mo
     assert [outcome.answer_name for outcome in outcomes] == [file.name for file in files]
 
 
+async def test_a_node_that_gives_no_news_loses_its_answers_to_the_others(tmp_path, monkeypatch):
+    """Ray finds out only later that a machine vanished; its calls have neither reply nor error till then."""
+    yes, no = asyncio.Event(), asyncio.Event()
+    yes.set()
+
+    class Vanished(FakeActor):
+        async def _report(self, news):
+            if self.jobs:
+                await no.wait()
+            return await super()._report(news)
+
+    actors = {"a": Vanished(yes, no), "b": FakeActor(yes, yes)}
+    monkeypatch.setattr("mind2web2.cluster.engine.placed_actor", lambda _ray, _kind, node_id: actors[node_id])
+    monkeypatch.setattr("mind2web2.cluster.engine._SILENT_AFTER_S", 0.2)
+    monkeypatch.setattr("mind2web2.cluster.engine._REPORT_EVERY_S", 0.01)
+    nodes = [{"NodeID": name, "NodeManagerHostname": "host", "Alive": True} for name in actors]
+    ray = SimpleNamespace(nodes=lambda: nodes, kill=lambda _: None)
+    engine = RayEngine(ray, NodeSetup(None, AGENT, (), {}, {}), 4, RunUsage(), None, "endpoint")
+    files = [AnswerFile(f"answer_{number}.md", tmp_path) for number in range(4)]
+    cache = CacheFileSys(tmp_path)
+
+    async def evaluated(file):
+        async with engine:
+            return await engine.evaluate(AnswerJob(AGENT, "lake", file, tmp_path, "v1", cache, tmp_path))
+
+    async with asyncio.timeout(60), engine.opened():
+        outcomes = await asyncio.gather(*map(evaluated, files))
+    assert [outcome.reason for outcome in outcomes] == ["not judged here"] * 4
+    assert actors["a"].jobs
+    assert set(actors["b"].jobs) == {file.name for file in files}
+
+
+async def test_answers_may_end_while_judgments_are_kept():
+    """Each adds to the keys of its node."""
+    keys, copied = {"k1"}, []
+
+    class Store:
+        async def get(self, key, _endpoint):
+            copied.append(key)
+            keys.add("k2")
+
+    setup = NodeSetup(None, AGENT, (), {}, {})
+    engine = RayEngine(SimpleNamespace(), setup, 1, RunUsage(), Store(), "endpoint")
+    await engine._keep(keys)
+    assert copied == ["k1"]
+
+
 async def test_the_end_of_a_run_loses_no_report(tmp_path, monkeypatch):
     """The command copies judgments of results from the database where a report was still on its way."""
     folder = tmp_path / "answer_1"

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from projects import Project, call, clean_environment, evaluate_main, read_json
 from servers.judge_server import JudgeServer
+from servers.machines import Machines
 from servers.postgres_server import PostgresServer
 from stored_judgments import judgment
 
@@ -205,3 +206,37 @@ def test_export_and_import_reach_the_database(url, tmp_path, monkeypatch):
     assert call(main, "judgments", "import", "rob", url).stdout == "1200 of 1200 judgments were new\n"
     run = call(evaluate_main, "--agent_name", "bot", "--llm_provider", "replay", "--judgments", url)
     assert (run.returncode, "judgments import" in run.stderr) == (2, True)
+
+
+HOLDER = """
+import asyncio, sys
+from mind2web2.judge.shared_store import JudgmentDatabase
+
+async def hold(url):
+    async with JudgmentDatabase(url).claimed("k1", "judge"):
+        print("held", flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(hold(sys.argv[1]))
+"""
+
+
+async def claimed_by_another(url):
+    """Claim the question, and return the judgment that the holder got."""
+    with closing(JudgmentDatabase(url)) as database:
+        async with asyncio.timeout(60), database.claimed("k1", "judge") as found:
+            return found
+
+
+def test_a_machine_that_vanishes_holds_no_question_for_long():
+    """It closes no connection: the database looks whether it is still there."""
+    with Machines() as machines, PostgresServer(host=machines.address) as server:
+        lost = machines.add()
+        command = [*lost.command, sys.executable, "-c", HOLDER, server.url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+            try:
+                assert holder.stdout.readline() == "held\n"
+                lost.vanish()
+                assert asyncio.run(claimed_by_another(server.url)) is None
+            finally:
+                holder.kill()

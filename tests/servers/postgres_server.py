@@ -22,9 +22,11 @@ class PostgresServer:
 
     Args:
         is_durable: what it stored survives a failure of the machine; slower.
+        host: the address at which it listens.
     """
 
-    def __init__(self, is_durable: bool = False) -> None:
+    def __init__(self, is_durable: bool = False, host: str = "127.0.0.1") -> None:
+        self._host = host
         self._settings = "" if is_durable else "-c fsync=off"
         # The server refuses to run as root. The user that Debian makes for it cannot enter pytest's folders.
         self._owner = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
@@ -32,9 +34,9 @@ class PostgresServer:
         if self._owner is not None:
             os.chown(self._home, self._owner.pw_uid, self._owner.pw_gid)
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
+            probe.bind((host, 0))
             self.port = probe.getsockname()[1]
-        self.url = f"postgresql://{_USER}:{_PASSWORD}@127.0.0.1:{self.port}/postgres"
+        self.url = f"postgresql://{_USER}:{_PASSWORD}@{host}:{self.port}/postgres"
         self.password = _PASSWORD
 
     def __enter__(self) -> Self:
@@ -42,6 +44,9 @@ class PostgresServer:
         password.write_text(_PASSWORD)
         password.chmod(0o644)
         self._run("initdb", "-U", _USER, "-A", "scram-sha-256", "--pwfile", str(password), "--no-sync")
+        if self._host != "127.0.0.1":
+            with (self._home / "data" / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all samenet scram-sha-256\n")
         self.start()
         return self
 
@@ -51,7 +56,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start the server and wait until it accepts connections."""
-        options = f"-p {self.port} -h 127.0.0.1 -k '' {self._settings}"
+        options = f"-p {self.port} -h {self._host} -k '' {self._settings}"
         self._run("pg_ctl", "start", "-w", "-o", options, "-l", str(self._home / "server.log"))
 
     def stop(self) -> None:

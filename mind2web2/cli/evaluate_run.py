@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
-import os
-import time
-import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -27,61 +22,39 @@ from mind2web2.cli.suggestions import (
     suggested_command,
     suggested_forgetting,
 )
-from mind2web2.errors import JudgmentStoreError, ResultWriteError, StorageError, UsageError
-from mind2web2.judge.admission import Admission
-from mind2web2.judge.budget import BATCH_CAUTION, Budget
+from mind2web2.errors import ResultWriteError, StorageError, UsageError
+from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.settings import JudgeSettings, keyed_part
-from mind2web2.judge.store import FILE_NAME, CheckRecord, JudgmentStore, last_check
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.usage import RunUsage
 from mind2web2.judge_check.fitness import failure
-from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, own_prices
 from mind2web2.llm_client.settings import endpoint_of
-from mind2web2.pages.captures import SharedCaptures
-from mind2web2.pages.citations import BarredList, default_barred
-from mind2web2.pages.library import PageLibrary
-from mind2web2.pages.run_browser import run_browser
-from mind2web2.runs.answer import AnswerOutcome, RunParts
+from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import RunFolders, TaskWork
-from mind2web2.runs.capturing import capture_settings, network_of
 from mind2web2.runs.freshness import changed_scripts
 from mind2web2.runs.paths import paths_of
 from mind2web2.runs.results import PROGRESS_NAME, published, write_file
 from mind2web2.runs.run import (
     AnswerRunner,
     Concurrency,
-    DualSemaphore,
     ProgressFile,
     RunProgress,
     evaluate_work,
-    generate_result_summary,
-    merge_all_results,
     uncached_pages,
 )
-from mind2web2.runs.session import BATCHES, judge_client, judge_settings
-from mind2web2.runs.settings import FOLDER_NAMES, RAY, REPLAY, RunSettings
+from mind2web2.runs.session import BATCHES, NO_LIMIT, OwnParts, Session, budget_of, longest_block_s, open_run
+from mind2web2.runs.settings import RAY, RunSettings
 from mind2web2.runs.shards import SHARDS_NAME, ShardState, shard_states, shards_text
+from mind2web2.runs.summaries import generate_result_summary, merge_all_results
 from mind2web2.runs.usage_file import write_usage
-from mind2web2.scheduling import MOST_PENDING, ExecutionOptions
-from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
+from mind2web2.scripts.run import LoopGuard
 from mind2web2.storage.mirror import mirror
-from mind2web2.utils.garbage_collection import gc_frozen, gc_paused
+from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.logging_setup import LogFile
-from mind2web2.utils.mounts import network_file_system
 from mind2web2.utils.path_config import PathConfig
 
 if TYPE_CHECKING:
-    from mind2web2.cluster.node import BudgetTerms, NodeParts
-    from mind2web2.judge.batch_jobs import BatchJobs
-    from mind2web2.scripts.isolation.run import Isolation
-
-# Stands for no limit.
-_ALL = 1_000_000
-# Answers at once, at least and at most; a quarter of the machine's memory is for them.
-_LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
-_MOST_IN_MEMORY = 1000
-# Beginnings of variables with keys and addresses of judges, maps, storage and PostgreSQL.
-_SERVICES = ("OPENAI_", "AZURE_", "ANTHROPIC_", "GEMINI_", "AWS_", "GOOGLE_", "PG", "MIND2WEB2_")
+    pass
 
 
 @dataclass(frozen=True)
@@ -141,7 +114,7 @@ def run_evaluation(
         checked = settings if settings.shard is None else replace(settings, eval_results_root=None)
     console = plain_console(outlives_reader=True)
     run = _Run(settings, checked, folders, work, console, budget or budget_of(settings))
-    return run_to_exit(_stored_evaluation(run), run.report_stop)
+    return run_to_exit(_connected_evaluation(run), run.report_stop)
 
 
 def _note_shard(settings: RunSettings, folders: RunFolders, state: ShardState) -> None:
@@ -160,12 +133,10 @@ def _note_shard(settings: RunSettings, folders: RunFolders, state: ShardState) -
         mirror(path).remove(path)
 
 
-async def _stored_evaluation(run: _Run) -> int:
+async def _connected_evaluation(run: _Run) -> int:
     # First: a cluster that does not answer leaves no folder behind.
     async with _ray(run.settings) as ray:
-        with _opened_store(run.settings, run.folders) as store:
-            judge = _judge_settings(run.settings, run.folders, store)
-            outcomes = await _evaluate(run, judge, store, ray)
+        outcomes = await _evaluate_and_report(run, ray)
     is_complete = all(outcome.result is not None for outcome in outcomes) and not run.progress.problems
     return 0 if is_complete else 1
 
@@ -179,194 +150,116 @@ def _ray(settings: RunSettings) -> AbstractAsyncContextManager[Any]:
     return ray_connected(settings.ray_address)
 
 
-async def _evaluate(run: _Run, named: JudgeSettings, store: JudgmentStore, ray: Any) -> list[AnswerOutcome]:
-    settings, console = run.settings, run.console
-    batches = _open_batches(run, named.model, store)
-    with gc_paused():
-        client = judge_client(settings, batches)
-        judge = CachingJudge(named, client, store, overwrite=settings.overwrite, budget=run.budget)
-    captures = _captures(settings, judge)
-    roots = (run.folders.eval_results_root, paths_of(run.checked).eval_results_root)
-    checks = (last_check(root, judge.identity) for root in roots)
-    judge_check = next((check for check in checks if check is not None), None)
-    parts = _parts(settings, judge, captures, batches, judge_check)
+async def _evaluate_and_report(run: _Run, ray: Any) -> list[AnswerOutcome]:
+    settings, folders = run.settings, run.folders
+    roots = (folders.eval_results_root, paths_of(run.checked).eval_results_root)
+    judgments = folders.agent_results / FILE_NAME
+    if settings.judgments is None and not settings.is_replay and mirror(judgments).is_remote:
+        run.print(
+            f"Judgments are kept on this machine: {judgments}; several machines share them by --judgments "
+            "postgresql://HOST/DATABASE."
+        )
+    own = OwnParts(budget=run.budget)
+    async with open_run(settings, judgments, own=own, check_roots=roots) as session:
+        display = _display(run, session)
+        outcomes = await _evaluate_shown(run, session, ray, display)
+    run.progress.problems.extend(session.problems)
+    if settings.self_debug:
+        _print_reused(run, outcomes)
+    _note_shard(settings, folders, "ended")
+    summary = await asyncio.to_thread(_summed_up, run)
+    _report(run, session, outcomes, summary, display.elapsed_s)
+    return outcomes
+
+
+def _display(run: _Run, session: Session) -> RunDisplay:
+    file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
+    jobs = () if session.batches is None else session.batches.progress
+    usage = session.judge.usage
+    return RunDisplay(run.console, run.progress, usage, file, jobs, is_quiet=run.settings.quiet)
+
+
+async def _evaluate_shown(run: _Run, session: Session, ray: Any, display: RunDisplay) -> list[AnswerOutcome]:
+    """Evaluate the work, show its progress, and keep the judge's use."""
+    judge, judge_check = session.judge, session.parts.judge_check
     run.usages.append(judge.usage)
     # If the process ends before the loop comes to the end of this function.
     run.on_stop.append(partial(_keep_usage, run, judge))
-    file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
-    jobs = () if batches is None else batches.progress
-    display = RunDisplay(console, run.progress, judge.usage, file, jobs, is_quiet=settings.quiet)
     try:
-        with _logging(console, run.folders):
-            await _print_beforehand(run, store, captures)
+        with _logging(run.console, run.folders):
+            await _print_beforehand(run, session.store)
             if judge_check is not None and (failed := failure(judge_check)):
                 run.print(f"Warning: {failed}")
-            here = _this_machine(settings, parts, batches) if settings.engine != RAY else None
-            async with (
-                here or _cluster(run, ray, judge, judge_check, store) as (runner, concurrency),
-                display,
-            ):
-                outcomes = await evaluate_work(
-                    run.work, run.folders, runner, concurrency, run.progress, dump_cache=settings.dump_cache
+            here = _this_machine(session) if run.settings.engine != RAY else None
+            async with here or _cluster(run, ray, session) as (runner, concurrency), display:
+                return await evaluate_work(
+                    run.work,
+                    run.folders,
+                    runner,
+                    concurrency,
+                    run.progress,
+                    dump_cache=run.settings.dump_cache,
                 )
     finally:
         run.on_stop.clear()
         await asyncio.to_thread(_keep_usage, run, judge)
-        try:
-            await judge.write_rest()
-        except JudgmentStoreError as error:
-            run.progress.problems.append(str(error))
-        if client is not None:
-            await client.close()
-    if settings.self_debug:
-        _print_reused(run, outcomes)
-    _note_shard(settings, run.folders, "ended")
-    summary = await asyncio.to_thread(_summed_up, run)
-    agent_name = run.folders.agent_name
+
+
+def _report(
+    run: _Run,
+    session: Session,
+    outcomes: Sequence[AnswerOutcome],
+    summary: dict[str, Any] | None,
+    elapsed_s: float,
+) -> None:
+    settings, agent_name = run.settings, run.folders.agent_name
+    judge, judge_check = session.judge, session.parts.judge_check
+    problems = [*run.progress.problems, *_forgettable(run, summary)]
+    if judge_check is None and judge.usage.total().asked.judgments:
+        run.print(f"How often is this judge right? {suggested_check(run.checked)}")
+    elif judge_check is not None and (failed := failure(judge_check)):
+        problems.insert(0, failed)
     report = RunReport(
         work=run.work,
         outcomes=outcomes,
         summary=summary,
         judge=judge,
         folders=run.folders,
-        problems=[*run.progress.problems, *_forgettable(run, summary)],
-        elapsed_s=display.elapsed_s,
+        problems=problems,
+        elapsed_s=elapsed_s,
         recapture=caching_command(agent_name, settings, "--only", "suspect"),
         show=suggested_command(settings, "show", agent_name, "TASK", "ANSWER"),
         is_quiet=settings.quiet,
         is_one_of_several=run.checked is not settings,
     )
-    if judge_check is None and judge.usage.total().asked.judgments:
-        run.print(f"How often is this judge right? {suggested_check(run.checked)}")
-    elif judge_check is not None and (failed := failure(judge_check)):
-        report = replace(report, problems=[failed, *report.problems])
-    print_run(console, report)
-    return outcomes
+    print_run(run.console, report)
 
 
 @asynccontextmanager
-async def _this_machine(
-    settings: RunSettings, parts: RunParts, batches: BatchJobs | None
-) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
+async def _this_machine(session: Session) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
     """Open what evaluates answers in this process."""
     # An isolated script is guarded in its own process.
-    guard = nullcontext() if settings.isolate else LoopGuard(_longest_block_s(settings))
-    with downloads_from(network_of(settings)), gc_frozen():
-        async with batches or nullcontext(), parts.captures or nullcontext(), guard:
-            yield parts, _concurrency(settings, parts.limits.llm)
+    guard = nullcontext() if session.settings.isolate else LoopGuard(longest_block_s(session.settings))
+    with downloads_from(session.network), gc_frozen():
+        async with session.at_work() as concurrency, guard:
+            yield session.parts, concurrency
 
 
 @asynccontextmanager
-async def _cluster(
-    run: _Run, ray: Any, judge: CachingJudge, judge_check: CheckRecord | None, store: JudgmentStore
-) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
+async def _cluster(run: _Run, ray: Any, session: Session) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
     """Open a Ray cluster, whose nodes evaluate the answers."""
     from mind2web2.cluster.engine import RayEngine
-    from mind2web2.cluster.node import BudgetTerms, NodeSetup
+    from mind2web2.cluster.node import NodeSetup
     from mind2web2.judge.shared_store import SharedJudgmentStore
 
-    settings = run.settings
+    settings, judge, store = run.settings, session.judge, session.store
     assert isinstance(store, SharedJudgmentStore), "RunSettings.check refuses another one"
-    terms = None
-    if judge.budget is not None:
-        terms = BudgetTerms(uuid.uuid4().hex, judge.budget.max_usd, judge.settings.model)
-    setup = NodeSetup(
-        open_parts=partial(node_parts, _for_other_machines(settings), judge_check, terms),
-        agent_name=run.folders.agent_name,
-        roots=paths_of(settings).roots,
-        variables=_variables(settings),
-        prices=own_prices(),
-    )
+    setup = NodeSetup.of(settings, run.folders.agent_name, session.parts.judge_check, judge.budget)
     answers = sum(len(task.answers) for task in run.work)
     engine = RayEngine(ray, setup, answers, judge.usage, store, judge.endpoint, judge.budget)
     async with engine.opened():
-        at_once = settings.max_concurrent_tasks or _ALL, settings.max_concurrent_answers or _ALL
+        at_once = settings.max_concurrent_tasks or NO_LIMIT, settings.max_concurrent_answers or NO_LIMIT
         yield engine, Concurrency(*at_once, engine)
-
-
-def _for_other_machines(settings: RunSettings) -> RunSettings:
-    """Return the settings with folders and files that mean the same in any working directory."""
-    roots = dict(zip(FOLDER_NAMES, paths_of(settings).roots, strict=True))
-    named = {name: getattr(settings, name) or root for name, root in roots.items()}
-    given = {each.name: getattr(settings, each.name) for each in fields(settings)} | named
-    absolute = {name: value.absolute() for name, value in given.items() if isinstance(value, Path)}
-    return replace(settings, **named | absolute)
-
-
-def _variables(settings: RunSettings) -> dict[str, str]:
-    """Return the variables that judge, storage and scripts need on other machines too."""
-    server = settings.judge_server()
-    keys = () if isinstance(server, str | None) else (listed.key_name for listed in server.servers)
-    named = {*settings.script_env, *keys}
-    return {name: text for name, text in os.environ.items() if name in named or name.startswith(_SERVICES)}
-
-
-@asynccontextmanager
-async def node_parts(
-    settings: RunSettings, judge_check: CheckRecord | None, terms: BudgetTerms | None
-) -> AsyncIterator[NodeParts]:
-    """Open the parts of a run on a node of a cluster."""
-    from mind2web2.cluster.node import ClusterCaptures, LeasedBudget, NodeParts, NodeStore
-    from mind2web2.llm_client import LLMClient
-
-    with gc_paused():
-        client = judge_client(settings)
-    assert isinstance(client, LLMClient), "RunSettings.check refuses replays and batches"
-    assert settings.judgments is not None, "a cluster's nodes share judgments"
-    with NodeStore(settings.judgments) as store, gc_frozen():
-        budget = None if terms is None else LeasedBudget(terms, store.database)
-        judge = CachingJudge(
-            judge_settings(settings), client, store, overwrite=settings.overwrite, budget=budget
-        )
-        roots, network = paths_of(settings).roots, network_of(settings)
-        captures = _captures(settings, judge, ClusterCaptures)
-        if isinstance(captures, ClusterCaptures):
-            captures.cache_root = roots[-1]
-        parts = _parts(settings, judge, captures, None, judge_check)
-        try:
-            async with parts.captures or nullcontext():
-                admission = _concurrency(settings, parts.limits.llm).admission
-                yield NodeParts(parts, client, store, roots, admission or nullcontext(), network)
-        finally:
-            await judge.write_rest()
-            await client.close()
-
-
-def _parts(
-    settings: RunSettings,
-    judge: CachingJudge,
-    captures: SharedCaptures | None,
-    batches: BatchJobs | None,
-    judge_check: CheckRecord | None,
-) -> RunParts:
-    requests = asyncio.Semaphore(settings.max_llm_requests)
-    return RunParts(
-        judge=judge,
-        library=PageLibrary(settings.page_memory),
-        captures=captures,
-        limits=DualSemaphore(
-            asyncio.Semaphore(settings.max_webpage_retrieval), requests if batches is None else nullcontext()
-        ),
-        # A replay reproduces scores from the judgments, not from the results.
-        reuse=not settings.overwrite and not judge.is_replay,
-        answer_timeout_s=settings.answer_timeout,
-        with_private_network=settings.allow_private_network,
-        log_to_console=settings.self_debug,
-        clock=time.monotonic if batches is None else batches.worked_s,
-        # A question waits up to a day for its batch, so that as many as possible are asked at once.
-        execution=ExecutionOptions(settings.sequential, _ALL if settings.batch else MOST_PENDING),
-        isolation=_isolation(settings),
-        as_of=settings.as_of,
-        barred=_barred(settings),
-        judge_check=judge_check,
-        strict=settings.strict,
-    )
-
-
-def _barred(settings: RunSettings) -> BarredList | None:
-    if settings.no_barred:
-        return None
-    return default_barred() if settings.barred is None else BarredList.read(settings.barred)
 
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
@@ -390,55 +283,6 @@ def _forgettable(run: _Run, summary: Mapping[str, Any] | None) -> list[str]:
     return [suggested_forgetting(run.settings, run.folders.agent_name, removed)] if removed else []
 
 
-def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | None:
-    """Return the run's batch jobs, to be entered while the judge is asked; ``None`` without ``--batch``."""
-    settings = run.settings
-    if not settings.batch:
-        return None
-    from mind2web2.judge.batch_endpoints import BatchPace, batch_endpoints
-    from mind2web2.judge.batch_jobs import BatchJobs
-    from mind2web2.judge.batch_state import BatchFolder
-
-    endpoints = batch_endpoints(settings.llm_provider, *settings.judge_base_url)
-
-    async def is_stored(key: str) -> bool:
-        return await store.get(key, endpoints.service.endpoint) is not None
-
-    usual = BatchPace()
-    first_poll_s = settings.batch_poll or usual.first_poll_s
-    pace = replace(usual, first_poll_s=first_poll_s, longest_poll_s=max(usual.longest_poll_s, first_poll_s))
-    folder = BatchFolder(run.folders.agent_results / BATCHES)
-    return BatchJobs(endpoints, folder, model, pace, overwrite=settings.overwrite, is_stored=is_stored)
-
-
-def _concurrency(settings: RunSettings, requests: Any) -> Concurrency:
-    """Return how many answers run at once: as many as keep the judge requests busy, within the settings."""
-    tasks, answers = settings.max_concurrent_tasks, settings.max_concurrent_answers
-    bounds = tasks or _ALL, answers or _ALL
-    # In a batch most answers wait for the provider.
-    if settings.batch or (tasks and answers and settings.engine != RAY):
-        return Concurrency(*bounds)
-    least = max(_LEAST_ANSWERS, tasks or 0, answers or 0)
-    # A replay waits for no judge, and a budget must not be spread over answers that it leaves unfinished.
-    is_fixed = settings.is_replay or settings.max_cost is not None
-    return Concurrency(*bounds, Admission(requests, least, least if is_fixed else _most_answers()))
-
-
-def _most_answers() -> int:
-    if not hasattr(os, "sysconf"):
-        return _LEAST_ANSWERS
-    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min(_MOST_ANSWERS, memory_bytes // 4 // _ANSWER_BYTES)
-
-
-def budget_of(settings: RunSettings) -> Budget | None:
-    """Return the budget of ``--max_cost``, ``None`` without it."""
-    if settings.max_cost is None or settings.is_replay:
-        return None
-    in_batch = (BATCH_PRICE_SHARE, BATCH_CAUTION) if settings.batch else ()
-    return Budget(settings.max_cost, settings.model, *in_batch)
-
-
 def _keep_usage(run: _Run, judge: CachingJudge) -> None:
     try:
         shard = run.settings.shard
@@ -459,37 +303,7 @@ def _summed_up(run: _Run) -> dict[str, Any] | None:
     return summary
 
 
-def _isolation(settings: RunSettings) -> Isolation | None:
-    if not settings.isolate:
-        return None
-    from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
-    from mind2web2.scripts.isolation.run import Isolation
-
-    limits = ScriptLimits(
-        memory_bytes=settings.script_memory or DEFAULT_MEMORY_BYTES, block_s=_longest_block_s(settings)
-    )
-    variables = {name: os.environ[name] for name in settings.script_env}
-    return Isolation(limits, network_of(settings), variables=variables)
-
-
-def _longest_block_s(settings: RunSettings) -> float:
-    # Half of a shorter --answer_timeout leaves the other answers time.
-    return min((settings.answer_timeout or math.inf) / 2, LONGEST_BLOCK_S)
-
-
-def _captures(
-    settings: RunSettings, judge: CachingJudge, kind: type[SharedCaptures] = SharedCaptures
-) -> SharedCaptures | None:
-    # A replay depends only on stored judgments and pages.
-    if not settings.captures_pages:
-        return None
-    open_browser = run_browser(
-        capture_settings(settings), settings.max_webpage_retrieval, judge.check_reachable
-    )
-    return kind(open_browser)
-
-
-async def _print_beforehand(run: _Run, store: JudgmentStore, captures: SharedCaptures | None) -> None:
+async def _print_beforehand(run: _Run, store: JudgmentStore) -> None:
     """Print which batches are open, which scripts have changed, and how many pages are not cached."""
     settings, folders = run.settings, run.folders
     if settings.shard is not None:
@@ -507,8 +321,10 @@ async def _print_beforehand(run: _Run, store: JudgmentStore, captures: SharedCap
         run.print(f"Eval script changed since the last result: {', '.join(changed)}.")
     counts = [await asyncio.to_thread(uncached_pages, folders, task.task_id) for task in run.work]
     if total := sum(counts):
-        cause = " (--no_capture)" if settings.no_capture else "; replay does not capture pages"
-        then = "captured when a claim needs them" if captures else f"their claims fail{cause}"
+        then = "captured when a claim needs them"
+        if not settings.captures_pages:
+            cause = " (--no_capture)" if settings.no_capture else "; replay does not capture pages"
+            then = f"their claims fail{cause}"
         run.print(f"Cited pages that are not cached yet: {total}; {then}.")
 
 
@@ -530,85 +346,6 @@ async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
         f"Warning: an earlier run with --batch left {len(missing)} requests in batches that are open and "
         "paid for. This run asks those that it needs again, and pays for them again; the same command "
         f"with --batch{without} fetches their results."
-    )
-
-
-@contextmanager
-def _opened_store(settings: RunSettings, folders: RunFolders) -> Iterator[JudgmentStore]:
-    if not settings.is_replay:
-        own = folders.agent_results / FILE_NAME
-        if settings.judgments is None and mirror(own).is_remote:
-            line(
-                plain_console(),
-                f"Judgments are kept on this machine: {own}; several machines share them by --judgments "
-                "postgresql://HOST/DATABASE.",
-            )
-        url = settings.judgments
-        with JudgmentStore(own) if url is None else _shared(own, url, settings) as store:
-            yield store
-        return
-    from mind2web2.judge.transfer import open_for_replay
-
-    with open_for_replay(_judgments_path(settings, folders)) as store:
-        yield store
-
-
-def _shared(own: Path, url: str, settings: RunSettings) -> JudgmentStore:
-    from mind2web2.judge.shared_store import SharedJudgmentStore
-
-    if settings.engine == RAY and network_file_system(own.parent):
-        # SQLite cannot keep judgments there; the database has them all.
-        return SharedJudgmentStore(None, url, most=_MOST_IN_MEMORY)
-    return SharedJudgmentStore(own, url)
-
-
-def _judgments_path(settings: RunSettings, folders: RunFolders) -> Path:
-    own = folders.agent_results / FILE_NAME
-    return own if settings.judgments is None else Path(settings.judgments)
-
-
-def _judge_settings(settings: RunSettings, folders: RunFolders, store: JudgmentStore) -> JudgeSettings:
-    if not settings.is_replay:
-        return judge_settings(settings)
-    from mind2web2.judge.transfer import source_of
-
-    asked = {
-        "model": settings.judge_model,
-        "temperature": settings.judge_temperature,
-        "reasoning_effort": settings.judge_reasoning_effort,
-        "max_images": settings.max_images,
-        "extra_body": keyed_part(settings.judge_extra_body),
-    }
-    wanted = {name: value for name, value in asked.items() if value is not None}
-    server = (settings.judge_base_url or ("",))[0].rstrip("/")
-    named = [judge for judge in store.identities() if server in judge.endpoint]
-    # One server's address may be part of another's: the whole address wins.
-    stored = [judge for judge in named if server and judge.endpoint.endswith(f" {server}")] or named
-    fitting = [
-        judge for judge in stored if all(getattr(judge, name) == value for name, value in wanted.items())
-    ]
-    if len(fitting) > 1 and wanted:
-        # Options that are not given are then taken as not set.
-        exact = [judge for judge in fitting if all(getattr(judge, name) == asked[name] for name in asked)]
-        fitting = exact or fitting
-    if len(fitting) != 1:
-        known = "; ".join(" ".join(judge.in_words()) for judge in stored or store.identities()) or "none"
-        which = "several fit" if fitting else "none fits"
-        raise UsageError(
-            f"replay needs one judge, {which}; the store has: {known}. Choose with --judge_model, "
-            "--judge_reasoning_effort, --judge_temperature, --judge_extra_body, --max_images, "
-            "--no_screenshots and --judge_base_url (part of the server's name)"
-        )
-    judge = fitting[0]
-    return JudgeSettings(
-        REPLAY,
-        judge.model,
-        judge.temperature,
-        judge.reasoning_effort,
-        judge.endpoint,
-        max_images=judge.max_images,
-        extra_body=judge.extra_body,
-        replayed_from=source_of(_judgments_path(settings, folders)),
     )
 
 

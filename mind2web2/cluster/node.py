@@ -17,9 +17,10 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -38,23 +39,29 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.shared_store import JudgmentDatabase, SharedJudgmentStore
-from mind2web2.judge.store import Judgment
+from mind2web2.judge.store import CheckRecord, Judgment
 from mind2web2.judge.usage import TaskUsage
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import Limit
-from mind2web2.llm_client.prices import OwnPrice, set_own_prices
+from mind2web2.llm_client.prices import OwnPrice, own_prices, set_own_prices
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retries import Retries
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import OpenBrowser, PageCache, SharedCaptures
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import AnswerFile, AnswerJob
+from mind2web2.runs.paths import paths_of
 from mind2web2.runs.results import newest_result_name
+from mind2web2.runs.session import OwnParts, open_run
+from mind2web2.runs.settings import FOLDER_NAMES, SETTINGS, RunSettings
 from mind2web2.storage.mirror import mirror, push_all
 from mind2web2.urls.parts import normalize_url_for_browser
+from mind2web2.utils.garbage_collection import gc_frozen
 
 log = logging.getLogger(__name__)
 
+# Beginnings of variables with keys and addresses of judges, maps, storage and PostgreSQL.
+_SERVICES = ("OPENAI_", "AZURE_", "ANTHROPIC_", "GEMINI_", "AWS_", "GOOGLE_", "PG", "MIND2WEB2_")
 # As the loop of a command has it: scripts may leave threads that never end.
 _MAX_THREADS = 64
 # Judgments kept in a node's memory, some 2 KB each; all are in the database.
@@ -271,7 +278,9 @@ class NodeSetup:
     """Everything that a node needs to build the parts of a run.
 
     Args:
-        open_parts: opens them, in the node's process.
+        settings: of the run, with folders and files that mean the same in any working directory.
+        judge_check: the judge's last check.
+        terms: of the budget; ``None`` without one.
         agent_name: of all answers.
         roots: the command's folders, which may have other places on a node.
         variables: of the command's environment, such as API keys. They travel in a call: Ray would log them
@@ -279,12 +288,71 @@ class NodeSetup:
         prices: of models, from the settings file.
     """
 
-    open_parts: Callable[[], AbstractAsyncContextManager[NodeParts]]
+    settings: RunSettings
+    judge_check: CheckRecord | None
+    terms: BudgetTerms | None
     agent_name: str
     roots: Sequence[Path]
     variables: Mapping[str, str] = field(repr=False)
     prices: Mapping[str, OwnPrice]
     version: str = __version__
+
+    @classmethod
+    def of(
+        cls, settings: RunSettings, agent_name: str, judge_check: CheckRecord | None, budget: Budget | None
+    ) -> Self:
+        """Return the setup of a run's nodes."""
+        roots = paths_of(settings).roots
+        terms = None if budget is None else BudgetTerms(uuid.uuid4().hex, budget.max_usd, settings.model)
+        return cls(
+            settings=_for_other_machines(settings, roots),
+            judge_check=judge_check,
+            terms=terms,
+            agent_name=agent_name,
+            roots=roots,
+            variables=_variables(settings),
+            prices=own_prices(),
+        )
+
+
+def _for_other_machines(settings: RunSettings, roots: Sequence[Path]) -> RunSettings:
+    """Return the settings with folders and files that mean the same in any working directory."""
+    defaults = dict(zip(FOLDER_NAMES, roots, strict=True))
+    named = {name: getattr(settings, name) or root for name, root in defaults.items()}
+    values = {name: getattr(settings, name) for name in SETTINGS} | named
+    absolute = {name: value.absolute() for name, value in values.items() if isinstance(value, Path)}
+    return replace(settings, **named | absolute)
+
+
+def _variables(settings: RunSettings) -> dict[str, str]:
+    """Return the variables that judge, storage and scripts need on other machines too."""
+    server = settings.judge_server()
+    keys = () if isinstance(server, str | None) else (listed.key_name for listed in server.servers)
+    named = {*settings.script_env, *keys}
+    return {name: text for name, text in os.environ.items() if name in named or name.startswith(_SERVICES)}
+
+
+@asynccontextmanager
+async def _opened_parts(setup: NodeSetup) -> AsyncIterator[NodeParts]:
+    """Open the parts of a run on this node."""
+    settings = setup.settings
+    assert settings.judgments is not None, "a cluster's nodes share judgments"
+    roots = paths_of(settings).roots
+    with NodeStore(settings.judgments) as store, gc_frozen():
+        own = OwnParts(
+            store=store,
+            budget=None if setup.terms is None else LeasedBudget(setup.terms, store.database),
+            captures=ClusterCaptures,
+            judge_check=setup.judge_check,
+        )
+        async with open_run(settings, None, own=own) as session, session.at_work() as concurrency:
+            if isinstance(session.parts.captures, ClusterCaptures):
+                session.parts.captures.cache_root = roots[-1]
+            client, admission = session.client, concurrency.admission or nullcontext()
+            assert isinstance(client, LLMClient), "RunSettings.check refuses replays and batches"
+            yield NodeParts(session.parts, client, store, roots, admission, session.network)
+        for problem in session.problems:
+            log.error("%s", problem)
 
 
 @dataclass(frozen=True)
@@ -363,7 +431,7 @@ class NodeActor:
         package.setLevel(logging.INFO)
         package.addHandler(self._log)
         try:
-            self._parts = await self._exits.enter_async_context(setup.open_parts())
+            self._parts = await self._exits.enter_async_context(_opened_parts(setup))
             await asyncio.to_thread(self._check_folders, setup)
         except (Mind2Web2Error, OSError) as error:
             return " ".join(str(error).split())

@@ -1,15 +1,200 @@
-"""What a run is made of: from its settings to judge, pages, limits and processes."""
+"""A run's session: the one place where settings become store, judge, pages, limits, budget and processes."""
 
 from __future__ import annotations
 
-from mind2web2.judge.batch_jobs import BatchClient, BatchJobs
-from mind2web2.judge.settings import JudgeSettings
-from mind2web2.llm_client.base_client import LLMClient
-from mind2web2.llm_client.retries import RetryPolicy
-from mind2web2.runs.settings import RunSettings
+import asyncio
+import math
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-# The folder of an agent's results that keeps the state of its batches.
+from mind2web2.capture.models import NetworkSettings
+from mind2web2.errors import JudgmentStoreError
+from mind2web2.judge.admission import Admission, DualSemaphore
+from mind2web2.judge.batch_endpoints import BatchPace, batch_endpoints
+from mind2web2.judge.batch_jobs import BatchClient, BatchJobs
+from mind2web2.judge.batch_state import BatchFolder
+from mind2web2.judge.budget import BATCH_CAUTION, Budget
+from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.shared_store import SharedJudgmentStore
+from mind2web2.judge.store import CheckRecord, JudgmentStore, last_check
+from mind2web2.judge.transfer import open_for_replay
+from mind2web2.llm_client.base_client import LLMClient
+from mind2web2.llm_client.chat import ChatProvider
+from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
+from mind2web2.llm_client.retries import RetryPolicy
+from mind2web2.llm_client.settings import PoolSource
+from mind2web2.pages.captures import OpenBrowser, SharedCaptures
+from mind2web2.pages.citations import BarredList, default_barred
+from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.run_browser import run_browser
+from mind2web2.runs.answer import RunParts
+from mind2web2.runs.capturing import capture_settings, network_of
+from mind2web2.runs.replay import replayed_judge
+from mind2web2.runs.run import Concurrency
+from mind2web2.runs.settings import RAY, RunSettings
+from mind2web2.scheduling import MOST_PENDING, ExecutionOptions
+from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
+from mind2web2.scripts.isolation.run import Isolation
+from mind2web2.scripts.run import LONGEST_BLOCK_S
+from mind2web2.utils.garbage_collection import gc_paused
+from mind2web2.utils.mounts import network_file_system
+
+# The folder beside an agent's judgments that keeps the state of its batches.
 BATCHES = "batches"
+# Stands for no limit.
+NO_LIMIT = 1_000_000
+# Answers at once, at least and at most; a quarter of the machine's memory is for them.
+_LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
+# Judgments in memory where a database has them all, and where nothing keeps them (about 30 MB).
+_MOST_OF_DATABASE, _MOST_OF_NO_FILE = 1000, 20_000
+
+
+@dataclass(frozen=True)
+class OwnParts:
+    """Parts that a caller brings, in place of those that the settings would give.
+
+    Args:
+        provider: answers the judge's requests; it is not closed with the session.
+        server: of the judge.
+        api_key: of the judge; default: from the environment.
+        store: of judgments; it is not closed with the session.
+        budget: in place of one of ``max_cost``.
+        captures: makes the captures of a run from what opens its browser.
+        limits: of captures and judge requests.
+        judge_check: the judge's last check.
+    """
+
+    provider: ChatProvider | None = None
+    server: str | PoolSource | None = None
+    api_key: str | None = field(default=None, repr=False)
+    store: JudgmentStore | None = None
+    budget: Budget | None = None
+    captures: Callable[[OpenBrowser], SharedCaptures] | None = None
+    limits: DualSemaphore | None = None
+    judge_check: CheckRecord | None = None
+
+
+@dataclass(frozen=True)
+class Session:
+    """An open run.
+
+    Args:
+        parts: what its answers share.
+        client: the judge's, where the session has opened one.
+        network: what scripts' downloads may connect to (``downloads_from``).
+        problems: failures of its end, one line each.
+    """
+
+    settings: RunSettings
+    parts: RunParts
+    store: JudgmentStore
+    client: LLMClient | BatchClient | None
+    batches: BatchJobs | None
+    network: NetworkSettings
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def judge(self) -> CachingJudge:
+        """Return the run's judge."""
+        return self.parts.judge
+
+    @asynccontextmanager
+    async def at_work(self) -> AsyncIterator[Concurrency]:
+        """Open what answers need while they are evaluated: batches and browser."""
+        async with self.batches or nullcontext(), self.parts.captures or nullcontext():
+            yield concurrency_of(self.settings, self.parts.limits)
+
+
+@asynccontextmanager
+async def open_run(
+    settings: RunSettings,
+    judgments: Path | None,
+    *,
+    own: OwnParts | None = None,
+    check_roots: Sequence[Path] = (),
+) -> AsyncIterator[Session]:
+    """Open a run.
+
+    Args:
+        judgments: the file that keeps the run's judgments; ``None`` keeps the latest in memory.
+        own: parts in place of those that the settings give.
+        check_roots: folders of results that may name the judge's last check.
+
+    Raises:
+        UsageError: a setting is unusable.
+    """
+    own = own or OwnParts()
+    with _opened_store(settings, judgments, own.store) as store:
+        named = judge_settings(settings)
+        if settings.is_replay and judgments is not None:
+            named = replayed_judge(settings, store, replayed_file(settings, judgments))
+        batches = _batch_jobs(settings, judgments, named.model, store) if settings.batch else None
+        with gc_paused():
+            client = None if own.provider is not None else judge_client(settings, batches, own)
+            judge = CachingJudge(
+                named,
+                own.provider or client,
+                store,
+                overwrite=settings.overwrite,
+                budget=own.budget or budget_of(settings),
+            )
+        checks = (last_check(root, judge.identity) for root in check_roots)
+        check = own.judge_check or next((found for found in checks if found is not None), None)
+        session = Session(
+            settings,
+            run_parts(settings, judge, own, batches, check),
+            store,
+            client,
+            batches,
+            network_of(settings),
+        )
+        try:
+            yield session
+        finally:
+            await _close(session)
+
+
+async def _close(session: Session) -> None:
+    try:
+        await session.judge.write_rest()
+    except JudgmentStoreError as error:
+        session.problems.append(str(error))
+    if session.client is not None:
+        await session.client.close()
+
+
+@contextmanager
+def _opened_store(
+    settings: RunSettings, judgments: Path | None, own: JudgmentStore | None
+) -> Iterator[JudgmentStore]:
+    if own is not None:
+        yield own
+        return
+    with _store(settings, judgments) as store:
+        yield store
+
+
+def _store(settings: RunSettings, judgments: Path | None) -> JudgmentStore:
+    if judgments is None:
+        return JudgmentStore(None, most=_MOST_OF_NO_FILE)
+    if settings.is_replay:
+        return open_for_replay(replayed_file(settings, judgments))
+    if settings.judgments is None or not settings.is_shared:
+        return JudgmentStore(judgments)
+    if settings.engine == RAY and network_file_system(judgments.parent):
+        # SQLite cannot keep judgments there; the database has them all.
+        return SharedJudgmentStore(None, settings.judgments, most=_MOST_OF_DATABASE)
+    return SharedJudgmentStore(judgments, settings.judgments)
+
+
+def replayed_file(settings: RunSettings, judgments: Path) -> Path:
+    """Return the file that a replay reads: the one that the settings name, else the run's own."""
+    return judgments if settings.judgments is None else Path(settings.judgments)
 
 
 def judge_settings(settings: RunSettings) -> JudgeSettings:
@@ -25,11 +210,132 @@ def judge_settings(settings: RunSettings) -> JudgeSettings:
     )
 
 
-def judge_client(settings: RunSettings, batches: BatchJobs | None = None) -> BatchClient | LLMClient | None:
+def judge_client(
+    settings: RunSettings, batches: BatchJobs | None = None, own: OwnParts | None = None
+) -> BatchClient | LLMClient | None:
     """Return the client of the judge that the settings name, ``None`` for a replay."""
     if batches is not None:
         return BatchClient(batches)
     if settings.is_replay:
         return None
-    retry = RetryPolicy(outage_wait_s=settings.judge_outage_wait)
-    return LLMClient(settings.llm_provider, is_async=True, base_url=settings.judge_server(), retry=retry)
+    given = own or OwnParts()
+    return LLMClient(
+        settings.llm_provider,
+        is_async=True,
+        base_url=given.server or settings.judge_server(),
+        api_key=given.api_key,
+        retry=RetryPolicy(outage_wait_s=settings.judge_outage_wait),
+    )
+
+
+def _batch_jobs(settings: RunSettings, judgments: Path | None, model: str, store: JudgmentStore) -> BatchJobs:
+    assert judgments is not None, "batches keep their state beside a file"
+    endpoints = batch_endpoints(settings.llm_provider, *settings.judge_base_url)
+
+    async def is_stored(key: str) -> bool:
+        return await store.get(key, endpoints.service.endpoint) is not None
+
+    usual = BatchPace()
+    first_poll_s = settings.batch_poll or usual.first_poll_s
+    pace = replace(usual, first_poll_s=first_poll_s, longest_poll_s=max(usual.longest_poll_s, first_poll_s))
+    folder = BatchFolder(judgments.parent / BATCHES)
+    return BatchJobs(endpoints, folder, model, pace, overwrite=settings.overwrite, is_stored=is_stored)
+
+
+def budget_of(settings: RunSettings) -> Budget | None:
+    """Return the budget of ``--max_cost``, ``None`` without it."""
+    if settings.max_cost is None or settings.is_replay:
+        return None
+    in_batch = (BATCH_PRICE_SHARE, BATCH_CAUTION) if settings.batch else ()
+    return Budget(settings.max_cost, settings.model, *in_batch)
+
+
+def run_parts(
+    settings: RunSettings,
+    judge: CachingJudge,
+    own: OwnParts,
+    batches: BatchJobs | None = None,
+    judge_check: CheckRecord | None = None,
+    library: PageLibrary | None = None,
+) -> RunParts:
+    """Return what the answers of a run share."""
+    return RunParts(
+        judge=judge,
+        library=library or PageLibrary(settings.page_memory),
+        captures=_captures(settings, judge, own),
+        limits=own.limits or _limits(settings),
+        # A replay reproduces scores from the judgments, not from the results.
+        reuse=not settings.overwrite and not judge.is_replay,
+        answer_timeout_s=settings.answer_timeout,
+        with_private_network=settings.allow_private_network,
+        log_to_console=settings.self_debug,
+        clock=time.monotonic if batches is None else batches.worked_s,
+        # A question waits up to a day for its batch, so that as many as possible are asked at once.
+        execution=ExecutionOptions(settings.sequential, NO_LIMIT if settings.batch else MOST_PENDING),
+        isolation=_isolation(settings) if settings.isolate else None,
+        as_of=settings.as_of,
+        barred=_barred(settings),
+        judge_check=judge_check,
+        strict=settings.strict,
+    )
+
+
+def replaying_judge(named: JudgeSettings, store: JudgmentStore) -> CachingJudge:
+    """Return a judge that answers from stored judgments alone."""
+    return CachingJudge(named, None, store)
+
+
+def _limits(settings: RunSettings) -> DualSemaphore:
+    requests = nullcontext() if settings.batch else asyncio.Semaphore(settings.max_llm_requests)
+    return DualSemaphore(asyncio.Semaphore(settings.max_webpage_retrieval), requests)
+
+
+def _captures(settings: RunSettings, judge: CachingJudge, own: OwnParts) -> SharedCaptures | None:
+    # On a cluster, the nodes capture, by their own.
+    if not settings.captures_pages or (settings.engine == RAY and own.captures is None):
+        return None
+    open_browser = run_browser(
+        capture_settings(settings), settings.max_webpage_retrieval, judge.check_reachable
+    )
+    return (own.captures or SharedCaptures)(open_browser)
+
+
+def _isolation(settings: RunSettings) -> Isolation:
+    limits = ScriptLimits(
+        memory_bytes=settings.script_memory or DEFAULT_MEMORY_BYTES, block_s=longest_block_s(settings)
+    )
+    # The command line's are set; of a result that is verified, some may not be.
+    variables = {name: os.environ[name] for name in settings.script_env if name in os.environ}
+    return Isolation(limits, network_of(settings), variables=variables)
+
+
+def longest_block_s(settings: RunSettings) -> float:
+    """Return for how many seconds a script may block its event loop."""
+    # Half of a shorter --answer_timeout leaves the other answers time.
+    return min((settings.answer_timeout or math.inf) / 2, LONGEST_BLOCK_S)
+
+
+def _barred(settings: RunSettings) -> BarredList | None:
+    if settings.no_barred:
+        return None
+    return default_barred() if settings.barred is None else BarredList.read(settings.barred)
+
+
+def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
+    """Return how many answers run at once: as many as keep the judge requests busy, within the settings."""
+    tasks, answers = settings.max_concurrent_tasks, settings.max_concurrent_answers
+    bounds = tasks or NO_LIMIT, answers or NO_LIMIT
+    # In a batch most answers wait for the provider.
+    if settings.batch or (tasks and answers and settings.engine != RAY):
+        return Concurrency(*bounds)
+    least = max(_LEAST_ANSWERS, tasks or 0, answers or 0)
+    # A replay waits for no judge, and a budget must not be spread over answers that it leaves unfinished.
+    is_fixed = settings.is_replay or settings.max_cost is not None
+    return Concurrency(*bounds, Admission(limits.llm, least, least if is_fixed else _most_answers()))
+
+
+def _most_answers() -> int:
+    if not hasattr(os, "sysconf"):
+        return _LEAST_ANSWERS
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(_MOST_ANSWERS, memory_bytes // 4 // _ANSWER_BYTES)

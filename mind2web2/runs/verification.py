@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,10 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.admission import DualSemaphore
-from mind2web2.judge.caching import REPLAY_ENDPOINT, CachingJudge
+from mind2web2.judge.caching import REPLAY_ENDPOINT
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay, source_of
@@ -31,9 +29,10 @@ from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.provenance import EDITED, NO_PROVENANCE, Present, Provenance
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import LoadedResult, answer_dir, latest_result, newest_result_name
+from mind2web2.runs.session import OwnParts, replaying_judge, run_parts
+from mind2web2.runs.settings import REPLAY, RunSettings
 from mind2web2.runs.summaries import ALL_RESULTS_NAME, SUMMARY_NAME, agent_answers, task_answers, task_summary
 from mind2web2.scripts.isolation.processes import IS_POSSIBLE
-from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.storage.mirror import mirror
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import read_regular_file, text_sha256
@@ -302,9 +301,9 @@ def _parts(
     made_from: Provenance, store: JudgmentStore, library: PageLibrary, limits: DualSemaphore
 ) -> RunParts:
     """Return the parts of a run that replays a result."""
-    judge, is_private = made_from.judge, made_from.with_private_network
-    settings = JudgeSettings(
-        "replay",
+    judge = made_from.judge
+    named = JudgeSettings(
+        REPLAY,
         judge.model,
         judge.temperature,
         judge.reasoning_effort,
@@ -312,17 +311,15 @@ def _parts(
         max_images=judge.max_images,
         extra_body=judge.extra_body,
     )
-    variables = {name: os.environ[name] for name in made_from.inputs.variables if name in os.environ}
-    isolation = Isolation(network=NetworkSettings(allow_private_network=is_private), variables=variables)
-    return RunParts(
-        judge=CachingJudge(settings, None, store),
-        library=library,
-        limits=limits,
-        reuse=False,
-        answer_timeout_s=_ANSWER_TIMEOUT_S,
-        with_private_network=is_private,
-        isolation=isolation if IS_POSSIBLE else None,
+    settings = RunSettings(
+        llm_provider=REPLAY,
+        answer_timeout=_ANSWER_TIMEOUT_S,
+        allow_private_network=made_from.with_private_network,
+        script_env=tuple(made_from.inputs.variables),
+        isolate=IS_POSSIBLE,
+        no_barred=True,
     )
+    return run_parts(settings, replaying_judge(named, store), OwnParts(limits=limits), library=library)
 
 
 def _setting(paths: PathConfig, agent_name: str, check: Check, pages: CacheFileSys) -> AnswerSetting:

@@ -11,13 +11,13 @@ import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
 
-from mind2web2.capture.models import CaptureSettings, NetworkSettings, downloads_from
+from mind2web2.capture.models import downloads_from
 from mind2web2.errors import (
     AnswerError,
     BudgetReachedError,
@@ -32,25 +32,20 @@ from mind2web2.errors import (
     PageMissingError,
     UsageError,
 )
-from mind2web2.judge.admission import DualSemaphore
-from mind2web2.judge.budget import Budget
-from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ScriptedClient, as_provider
-from mind2web2.judge.settings import JudgeSettings
-from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.usage import RunUsage, TaskUsage
-from mind2web2.llm_client.base_client import PROVIDERS, LLMClient
+from mind2web2.llm_client.base_client import PROVIDERS
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.prices import OwnPrice, own_prices, set_own_prices
-from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, OWN_PARAMETERS, PoolSource
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import PageCache, SharedCaptures
-from mind2web2.pages.library import PageLibrary
-from mind2web2.pages.run_browser import run_browser
-from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, DEFAULT_PAGE_LIMIT, RunParts, evaluated
+from mind2web2.pages.captures import OpenBrowser, PageCache, SharedCaptures
+from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, evaluated
 from mind2web2.runs.answers import EMPTY_ANSWER, MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
 from mind2web2.runs.result_file import ResultFile
+from mind2web2.runs.session import OwnParts, Session, open_run
+from mind2web2.runs.settings import RunSettings
+from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.json_fields import mapping, mappings
@@ -59,7 +54,7 @@ from mind2web2.utils.names import check_name
 from mind2web2.utils.path_config import PathConfig, ScriptFile, script_in
 
 if TYPE_CHECKING:
-    from mind2web2.scripts.isolation.run import Isolation
+    pass
 
 log = logging.getLogger(__name__)
 # Of all eval scripts, and silent: records of single answers are too many, and failures are in ``NoScore``.
@@ -214,6 +209,8 @@ class Scorer:
     ) -> None:
         if not isinstance(judge, Judge):
             raise UsageError(f"judge is {judge!r}: give Judge(model=...)")
+        if isolate and not IS_POSSIBLE:
+            raise UsageError("isolate needs a system that can fork processes: leave it out")
         if missing_pages not in get_args(MissingPages):
             raise UsageError(f"missing_pages is {missing_pages!r}: give {', '.join(get_args(MissingPages))}")
         if min(max_answers, max_llm_requests) < 1 or answer_timeout <= 0:
@@ -225,17 +222,28 @@ class Scorer:
         for name, folder in (("pages", pages), ("scripts", scripts)):
             if folder is not None and not Path(folder).is_dir():
                 raise UsageError(f"{name}: there is no folder {folder}")
-        self._judge, self._extra_body = judge, _json_of(judge.extra_body)
+        self._judge = judge
         self._pages = None if pages is None else Path(pages)
         self._scripts = PathConfig(".").apply_overrides(eval_scripts_root=scripts, eval_version=eval_version)
         self._judgments = None if judgments is None else Path(judgments)
         self._missing_pages = missing_pages
-        self._isolate = isolate
         self._max_answers = max_answers
-        self._max_llm_requests = max_llm_requests
-        self._max_cost = max_cost
-        self._answer_timeout_s = answer_timeout
-        self._network = NetworkSettings(allow_private_network=allow_private_network)
+        self._settings = RunSettings(
+            llm_provider=judge.provider if judge.client is None else "client",
+            judge_model=judge.model,
+            judge_temperature=judge.temperature,
+            judge_reasoning_effort=judge.reasoning_effort,
+            judge_extra_body=_json_of(judge.extra_body),
+            judge_outage_wait=judge.outage_wait_s,
+            max_images=judge.max_images,
+            max_llm_requests=max_llm_requests,
+            max_cost=max_cost,
+            answer_timeout=answer_timeout,
+            isolate=isolate,
+            allow_private_network=allow_private_network,
+            no_capture=missing_pages == "unavailable",
+            no_barred=True,
+        )
         self.counts = ScorerCounts()
         self._usage = RunUsage()
         self._loop_thread = LoopThread("mind2web2 scorer")
@@ -298,9 +306,9 @@ class Scorer:
         assert check is not None
         self._calls.add(check)
         try:
-            await parts.run.judge.check_reachable()
+            await parts.session.judge.check_reachable()
         except JudgeAccessError:
-            parts.run.judge.try_again()
+            parts.session.judge.try_again()
             raise
         finally:
             self._calls.discard(check)
@@ -423,8 +431,8 @@ class Scorer:
 
     async def _evaluated(self, parts: _Parts, setting: AnswerSetting, text: str) -> Score | NoScore:
         try:
-            with downloads_from(self._network):
-                result = await evaluated(setting, parts.run, text, _SCRIPTS_LOG)
+            with downloads_from(parts.session.network):
+                result = await evaluated(setting, parts.session.parts, text, _SCRIPTS_LOG)
         except (Mind2Web2Error, OSError) as error:
             if isinstance(error, JudgeAccessError | JudgeUnusableError):
                 parts.try_judge_again()
@@ -443,55 +451,20 @@ class Scorer:
             given = self._judge
             if given.price is not None:
                 set_own_prices({**own_prices(), given.model: _own_price(given.price)})
-            most = _JUDGMENTS_IN_MEMORY if self._judgments is None else None
-            store = exits.enter_context(JudgmentStore(self._judgments, most=most))
-            if given.client is not None:
-                provider = as_provider(given.client)
-            else:
-                provider = await exits.enter_async_context(_llm_client(given))
-            budget = None if self._max_cost is None else Budget(self._max_cost, given.model)
-            judge = CachingJudge(
-                JudgeSettings(
-                    provider="client" if given.client is not None else given.provider,
-                    model=given.model,
-                    temperature=given.temperature,
-                    reasoning_effort=given.reasoning_effort,
-                    max_images=given.max_images,
-                    extra_body=self._extra_body,
-                ),
-                provider,
-                store,
-                budget=budget,
+            own = OwnParts(
+                provider=None if given.client is None else as_provider(given.client),
+                server=_server(given),
+                api_key=given.api_key,
+                captures=_stored_pages_only if self._missing_pages == "no_score" else None,
             )
-            self._usage = judge.usage
+            session = await exits.enter_async_context(open_run(self._settings, self._judgments, own=own))
+            self._usage = session.judge.usage
             pages = self._pages
             if pages is None:
                 pages = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="mind2web2-")))
-            captures = self._captures(judge)
-            if captures is not None:
-                await exits.enter_async_context(captures)
-            run = RunParts(
-                judge=judge,
-                library=PageLibrary(),
-                limits=DualSemaphore(
-                    asyncio.Semaphore(DEFAULT_PAGE_LIMIT), asyncio.Semaphore(self._max_llm_requests)
-                ),
-                reuse=False,
-                answer_timeout_s=self._answer_timeout_s,
-                with_private_network=self._network.allow_private_network,
-                captures=captures,
-                isolation=_isolation(self._network) if self._isolate else None,
-            )
+            await exits.enter_async_context(session.at_work())
             turns = asyncio.Semaphore(self._max_answers)
-            return _Parts(run, pages, turns, exits.pop_all())
-
-    def _captures(self, judge: CachingJudge) -> SharedCaptures | None:
-        if self._missing_pages == "unavailable":
-            return None
-        if self._missing_pages == "no_score":
-            return _StoredPagesOnly()
-        settings = CaptureSettings(network=self._network)
-        return SharedCaptures(run_browser(settings, DEFAULT_PAGE_LIMIT, judge.check_reachable))
+            return _Parts(session, pages, turns, exits.pop_all())
 
     async def _closed(self, parts: _Parts) -> None:
         self._is_closing = True
@@ -500,8 +473,6 @@ class Scorer:
             call.cancel()
         if calls:
             await asyncio.wait(calls)
-        with suppress(Mind2Web2Error):  # the calls concerned have no score
-            await parts.run.judge.write_rest()
         await parts.exits.aclose()
 
 
@@ -509,7 +480,7 @@ class Scorer:
 class _Parts:
     """Objects that all answers share, in the scorer's thread."""
 
-    run: RunParts
+    session: Session
     pages: Path
     turns: asyncio.Semaphore
     exits: AsyncExitStack
@@ -527,7 +498,7 @@ class _Parts:
 
         def now() -> None:
             self.trying_again.clear()
-            self.run.judge.try_again()
+            self.session.judge.try_again()
 
         if not self.trying_again:
             self.trying_again.append(asyncio.get_running_loop().call_later(_TRY_AGAIN_AFTER_S, now))
@@ -562,6 +533,10 @@ class _StoredPagesOnly(SharedCaptures):
         )
 
 
+def _stored_pages_only(_: OpenBrowser) -> SharedCaptures:
+    return _StoredPagesOnly()
+
+
 def _no_browser() -> NoReturn:
     raise AssertionError("stored pages need no browser")
 
@@ -572,14 +547,11 @@ def _own_price(price: Sequence[float]) -> OwnPrice:
     return OwnPrice(*price)
 
 
-def _llm_client(judge: Judge) -> LLMClient:
+def _server(judge: Judge) -> str | PoolSource | None:
     if judge.provider not in PROVIDERS:
         raise UsageError(f"no such provider: {judge.provider!r}: give {', '.join(PROVIDERS)}")
-    retry = RetryPolicy(outage_wait_s=judge.outage_wait_s)
     server = judge.base_url
-    if isinstance(server, PoolSource):
-        server = replace(server, model=judge.model)
-    return LLMClient(judge.provider, is_async=True, base_url=server, api_key=judge.api_key, retry=retry)
+    return replace(server, model=judge.model) if isinstance(server, PoolSource) else server
 
 
 def _json_of(extra_body: Mapping[str, Any] | None) -> str | None:
@@ -589,15 +561,6 @@ def _json_of(extra_body: Mapping[str, Any] | None) -> str | None:
         return json.dumps(dict(extra_body), allow_nan=False) if extra_body else None
     except (TypeError, ValueError) as error:
         raise UsageError(f"extra_body is no JSON object: {error}") from error
-
-
-def _isolation(network: NetworkSettings) -> Isolation:
-    from mind2web2.scripts.isolation.processes import IS_POSSIBLE
-    from mind2web2.scripts.isolation.run import Isolation
-
-    if not IS_POSSIBLE:
-        raise UsageError("isolate needs a system that can fork processes: leave it out")
-    return Isolation(network=network)
 
 
 def _checked(answer: object) -> str:

@@ -4,7 +4,6 @@ import pytest
 from projects import call
 
 from mind2web2.cli import batch_cache_main, cache_all_main, evaluate_main, main
-from mind2web2.cli.evaluate_run import _longest_block_s
 from mind2web2.cli.options import (
     CommandParser,
     browser_address,
@@ -12,6 +11,7 @@ from mind2web2.cli.options import (
     positive_int,
     positive_seconds,
 )
+from mind2web2.runs.session import longest_block_s
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.values import byte_count, temperature
 
@@ -52,7 +52,7 @@ def test_the_help_says_how_long_a_script_may_block():
     """As the run holds it to that."""
     told = " ".join(call(evaluate_main, "--help").stdout.split())
     assert "is stopped after half of that, at most 60 (default: 3600)" in told
-    blocks_s = [_longest_block_s(RunSettings(answer_timeout=timeout_s)) for timeout_s in (3600.0, 20.0)]
+    blocks_s = [longest_block_s(RunSettings(answer_timeout=timeout_s)) for timeout_s in (3600.0, 20.0)]
     assert blocks_s == [60.0, 10.0]
 
 

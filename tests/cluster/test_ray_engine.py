@@ -39,6 +39,7 @@ from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import AnswerFile, AnswerJob
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import latest_results, write_result
+from mind2web2.runs.settings import RunSettings
 from mind2web2.storage.mirror import Mirror
 
 ANSWERS, CHECKS = 16, 5
@@ -232,7 +233,7 @@ async def test_the_first_node_to_open_leaves_the_others_their_share(tmp_path, mo
     monkeypatch.setattr("mind2web2.cluster.engine.placed_actor", lambda _ray, _kind, node_id: actors[node_id])
     nodes = [{"NodeID": name, "NodeManagerHostname": "host", "Alive": True} for name in actors]
     ray = SimpleNamespace(nodes=lambda: nodes, kill=lambda _: None)
-    setup = NodeSetup(None, AGENT, (), {}, {})
+    setup = NodeSetup(RunSettings(), None, None, AGENT, (), {}, {})
     engine = RayEngine(ray, setup, 8, RunUsage(), None, "endpoint")
     cache = CacheFileSys(tmp_path)
     files = [AnswerFile(f"answer_{number}.md", tmp_path) for number in range(8)]
@@ -335,7 +336,8 @@ async def test_the_end_of_a_run_loses_no_report(tmp_path, monkeypatch):
     monkeypatch.setattr("mind2web2.cluster.engine._REPORT_EVERY_S", 0.0)
     nodes = [{"NodeID": "a", "NodeManagerHostname": "host", "Alive": True}]
     ray = SimpleNamespace(nodes=lambda: nodes, kill=lambda _: None)
-    engine = RayEngine(ray, NodeSetup(None, AGENT, (), {}, {}), 1, RunUsage(), Store(), "endpoint")
+    setup = NodeSetup(RunSettings(), None, None, AGENT, (), {}, {})
+    engine = RayEngine(ray, setup, 1, RunUsage(), Store(), "endpoint")
     async with engine.opened():
         await actor.has_begun.wait()
         async with engine:

@@ -38,7 +38,6 @@ PUBLISHED = {
 INSIDE_OF_FUNCTIONS = {
     "mind2web2": 1,
     "mind2web2.runs.answer": 1,
-    "mind2web2.scoring.scorer": 2,
 }
 MODULES = {
     ".".join(("mind2web2", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path

@@ -22,7 +22,6 @@ from mind2web2.utils.dollars import dollars
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.judge.settings import JudgeSettings
     from mind2web2.judge_check.check import Checking, JudgeComparison, Quality
     from mind2web2.judge_check.labelled_set import LabelledSet
     from mind2web2.statistics.paired import Estimate
@@ -119,7 +118,6 @@ def run(options: argparse.Namespace) -> int:
     from mind2web2.cli.console import line, plain_console
     from mind2web2.cli.event_loop import run_to_exit
     from mind2web2.judge_check.check import Checking
-    from mind2web2.runs.session import judge_settings
 
     # For a judge pool, which serves one model.
     first = options.judge_models[0] if options.judge_models else None
@@ -130,9 +128,11 @@ def run(options: argparse.Namespace) -> int:
             is_announced=True,
         )
     labelled = _selected(options.category or (), options.sample)
-    judge = judge_settings(settings)
-    judges = [replace(judge, model=model) for model in options.judge_models or [judge.model]]
-    if len(set(judges)) < len(judges):
+    # No pages are captured, and no scripts run.
+    settings = replace(settings, no_capture=True, no_barred=True)
+    models = options.judge_models or [settings.model]
+    judges = [replace(settings, judge_model=model) for model in models]
+    if len(set(models)) < len(models):
         raise UsageError("name each --judge_model once")
     requests = asyncio.Semaphore(settings.max_llm_requests)
     checking = Checking(labelled, options.votes, requests)
@@ -156,7 +156,7 @@ class _Check:
 
     settings: RunSettings
     checking: Checking
-    judges: list[JudgeSettings]
+    judges: list[RunSettings]
     console: Console
     is_recorded: bool
     is_json: bool
@@ -189,21 +189,22 @@ def _selected(categories: Sequence[str], sample: int | None) -> LabelledSet:
 
 async def _estimated(check: _Check) -> int:
     from mind2web2.cli.console import line
-    from mind2web2.judge.caching import CachingJudge
     from mind2web2.judge.store import JudgmentStore
     from mind2web2.judge_check.check import CountingProvider
     from mind2web2.llm_client.chat import Usage
     from mind2web2.llm_client.prices import total_price_usd
     from mind2web2.llm_client.settings import endpoint_of
+    from mind2web2.runs.session import OwnParts, open_run
 
     settings, path, console = check.settings, check.store_path, check.console
     endpoint = endpoint_of(settings.llm_provider, settings.judge_server()) or settings.llm_provider
     found = {}
     for named in check.judges:
         has_store = path.is_file() and not settings.overwrite
-        with JudgmentStore(path if has_store else None) as known, JudgmentStore(None) as scratch:
+        with JudgmentStore(path if has_store else None) as known:
             provider = CountingProvider(endpoint, known)
-            await check.checking.of(CachingJudge(named, provider, scratch))
+            async with open_run(named, None, own=OwnParts(provider=provider)) as session:
+                await check.checking.of(session.judge)
         usages = [Usage(tokens, output_tokens=_OUTPUT_TOKENS) for tokens in provider.prompts]
         found[named.model] = {
             "requests": len(usages),
@@ -230,30 +231,23 @@ async def _estimated(check: _Check) -> int:
 
 async def _checked(check: _Check) -> int:
     from mind2web2.cli.console import line, warnings_on
-    from mind2web2.judge.caching import CachingJudge
-    from mind2web2.judge.store import JudgmentStore, record_check
+    from mind2web2.judge.store import record_check
     from mind2web2.judge_check.check import comparisons, quality
-    from mind2web2.runs.session import judge_client
+    from mind2web2.runs.session import open_run
 
     console, checking = check.console, check.checking
     checks = []
     cases = len(check.judges) * len(checking.labelled.cases)
-    with (
-        JudgmentStore(check.store_path) as store,
-        warnings_on(console),
-        _progress(console, cases, is_quiet=check.is_json) as advance,
-    ):
-        for named in check.judges:
-            # A client for each, so that each has counts of its own.
-            client = judge_client(check.settings)
-            judge = CachingJudge(named, client, store, overwrite=check.settings.overwrite)
-            try:
-                done = await replace(checking, on_reply=advance).of(judge)
-            finally:
-                if client is not None:
-                    await client.close()
+    path = check.store_path
+    with warnings_on(console), _progress(console, cases, is_quiet=check.is_json) as advance:
+        for settings in check.judges:
+            # A session for each, so that each has counts of its own.
+            async with open_run(settings, path) as session:
+                done = await replace(checking, on_reply=advance).of(session.judge)
+            for problem in session.problems:
+                line(console, f"Warning: {problem}")
             if all(outcome.is_right is None for outcome in done.outcomes):
-                judge.raise_if_unusable()
+                session.judge.raise_if_unusable()
             checks.append(done)
     found = [quality(check) for check in checks]
     compared = comparisons(checks)

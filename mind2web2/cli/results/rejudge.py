@@ -275,7 +275,8 @@ class _Purse:
 def _judge_once(agent: _Agent, number: int, work: Sequence[TaskWork], purse: _Purse) -> int:
     """Judge answers of an agent and return the exit status."""
     from mind2web2.cli.console import line, plain_console
-    from mind2web2.cli.evaluate_run import budget_of, run_evaluation
+    from mind2web2.cli.evaluate_run import run_evaluation
+    from mind2web2.runs.session import budget_of
 
     settings = replace(agent.settings, eval_results_root=agent.folder / str(number), max_cost=purse.left)
     budget = budget_of(settings)

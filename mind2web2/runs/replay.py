@@ -1,0 +1,67 @@
+"""Which judge a replay replays: the one of the stored judgments that the settings describe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from mind2web2.errors import UsageError
+from mind2web2.judge.settings import JudgeSettings, keyed_part
+from mind2web2.judge.store import JudgeIdentity, JudgmentStore
+from mind2web2.judge.transfer import source_of
+from mind2web2.runs.settings import REPLAY, RunSettings
+
+
+def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> JudgeSettings:
+    """Return the judge whose judgments are replayed from a file.
+
+    Raises:
+        UsageError: several of the stored judges fit the settings, or none does.
+    """
+    judge = _only_fitting(settings, store.identities())
+    return JudgeSettings(
+        REPLAY,
+        judge.model,
+        judge.temperature,
+        judge.reasoning_effort,
+        judge.endpoint,
+        max_images=judge.max_images,
+        extra_body=judge.extra_body,
+        replayed_from=source_of(path),
+    )
+
+
+def _only_fitting(settings: RunSettings, known: list[JudgeIdentity]) -> JudgeIdentity:
+    asked = {
+        "model": settings.judge_model,
+        "temperature": settings.judge_temperature,
+        "reasoning_effort": settings.judge_reasoning_effort,
+        "max_images": settings.max_images,
+        "extra_body": keyed_part(settings.judge_extra_body),
+    }
+    wanted = {name: value for name, value in asked.items() if value is not None}
+    stored = _of_server(settings, known)
+    fitting = [judge for judge in stored if _has(judge, wanted)]
+    if len(fitting) > 1 and wanted:
+        # Options that are not given are then taken as not set.
+        fitting = [judge for judge in fitting if _has(judge, asked)] or fitting
+    if len(fitting) != 1:
+        listed = "; ".join(" ".join(judge.in_words()) for judge in stored or known) or "none"
+        which = "several fit" if fitting else "none fits"
+        raise UsageError(
+            f"replay needs one judge, {which}; the store has: {listed}. Choose with --judge_model, "
+            "--judge_reasoning_effort, --judge_temperature, --judge_extra_body, --max_images, "
+            "--no_screenshots and --judge_base_url (part of the server's name)"
+        )
+    return fitting[0]
+
+
+def _of_server(settings: RunSettings, known: list[JudgeIdentity]) -> list[JudgeIdentity]:
+    server = settings.judge_base_url[0].rstrip("/") if settings.judge_base_url else ""
+    named = [judge for judge in known if server in judge.endpoint]
+    # One server's address may be part of another's: the whole address wins.
+    return [judge for judge in named if server and judge.endpoint.endswith(f" {server}")] or named
+
+
+def _has(judge: JudgeIdentity, parameters: Mapping[str, object]) -> bool:
+    return all(getattr(judge, name) == value for name, value in parameters.items())

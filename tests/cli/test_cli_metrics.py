@@ -351,3 +351,18 @@ def test_commands_that_cannot_be_averaged(results, words, message):
     assert run.stderr.startswith("mind2web2: ")
     assert message in run.stderr
     assert run.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("results")
+def test_figures_by_tag(tmp_path):
+    """In the table and in JSON; without tags one line says how to give them."""
+    assert "no leaf has a tag" in call(main, "metrics", "bot", "--by_tag").stdout
+    leaves = [{"id": name, "status": "passed", "tags": ["price"], "children": []} for name in "xy"]
+    leaves[1]["status"] = "failed"
+    tree = [{"info": [], "verification_tree": {"id": "root", "children": leaves}}]
+    add_result(tmp_path, "c/answer_1", 0.5, eval_breakdown=tree, weighted_score=0.25)
+    shown = call(main, "metrics", "bot", "--by_tag").stdout
+    assert "bot, tag price: 0.500 of its leaves passed (2 leaves of 1 answer, 1 task)" in shown
+    assert "Weighted figure of 1 answer: 0.250 (the score has no weights)" in shown
+    [figure] = json.loads(call(main, "metrics", "bot", "--by_tag", "--json").stdout)["by_tag"]
+    assert (figure["tag"], figure["passed"]) == ("price", 0.5)

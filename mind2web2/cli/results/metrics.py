@@ -38,6 +38,7 @@ intervals; the numbers are also written to eval_results/AGENT/summary.json.
   mind2web2 metrics my_agent --task_list tasks.txt    over these tasks: what is missing counts as 0
   mind2web2 metrics my_agent --task_id TASK           over this task; may be repeated
   mind2web2 metrics my_agent --forget TASK            delete the stored results of a task that was removed
+  mind2web2 metrics my_agent --by_tag                 also how often the leaves of each tag pass
   mind2web2 metrics my_agent another                  both, and the difference over the tasks they share
   mind2web2 metrics my_agent --fail_under 0.5 --junit junit.xml
                                                       for continuous integration
@@ -72,6 +73,7 @@ def add_command(commands: Subcommands) -> None:
         help="delete eval_results/AGENT/TASK with all its results, for a task that has no answers any more; "
         "may be repeated",
     )
+    parser.add_argument("--by_tag", action="store_true", help="also how often the leaves of each tag pass")
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.add_argument(
         "--fail_under",
@@ -126,12 +128,14 @@ def run(options: argparse.Namespace) -> int:
     first, *others = agents
     comparisons = [compared(first[:2], other[:2], task_ids) for other in others]
     if options.json:
-        _print_json(console, agents, comparisons)
+        _print_json(console, agents, comparisons, by_tag=options.by_tag)
     else:
         for text in deleted:
             line(console, text)
         for agent in agents:
             _print_agent(console, settings, agent)
+            if options.by_tag:
+                _print_tags(console, agent)
         for comparison in comparisons:
             print_comparison(console, comparison)
     if options.junit is not None:
@@ -271,20 +275,42 @@ def _no_results(settings: RunSettings, eval_results_root: Path, agent_name: str)
     )
 
 
-def _print_json(console: Console, agents: Sequence[_Agent], comparisons: Sequence[dict[str, Any]]) -> None:
+def _print_json(
+    console: Console, agents: Sequence[_Agent], comparisons: Sequence[dict[str, Any]], *, by_tag: bool
+) -> None:
+    from mind2web2.runs.tag_figures import tag_figures
+
     contents = [agent.summary | asdict(agent.now) for agent in agents]
+    if by_tag:
+        tags = ([asdict(figure) for figure in tag_figures(agent.results)] for agent in agents)
+        contents = [content | {"by_tag": figures} for content, figures in zip(contents, tags, strict=True)]
     content: object = contents[0]
     if len(agents) > 1:
         content = {"agents": contents, "comparisons": comparisons}
     console.print_json(json.dumps(content))
 
 
+def _print_tags(console: Console, agent: _Agent) -> None:
+    from mind2web2.cli.console import counted, line
+    from mind2web2.runs.tag_figures import tag_figures
+
+    figures = tag_figures(agent.results)
+    if not figures:
+        line(console, f"{agent.name}: no leaf has a tag (tags=[...] in scripts, tags: in rubric files)")
+    for figure in figures:
+        counts = (
+            f"{figure.leaves} leaves of {counted(figure.answers, 'answer')}, {counted(figure.tasks, 'task')}"
+        )
+        line(console, f"{agent.name}, tag {figure.tag}: {figure.passed:.3f} of its leaves passed ({counts})")
+
+
 def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None:
-    from mind2web2.cli.console import line
+    from mind2web2.cli.console import counted, line
     from mind2web2.cli.results.tables import print_metrics, print_now, print_variation, print_verdicts
     from mind2web2.runs.judge_checks import failed_check
     from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
     from mind2web2.runs.shards import shard_test
+    from mind2web2.runs.tag_figures import weighted_figure
 
     summary = agent.summary
     has_scores = summary["avg_score"] is not None
@@ -300,6 +326,12 @@ def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None
     if has_scores:
         print_verdicts(console, summary["verdicts"])
         print_variation(console, summary)
+        if weighted := weighted_figure(agent.results):
+            mean, count = weighted
+            line(
+                console,
+                f"Weighted figure of {counted(count, 'answer')}: {mean:.3f} (the score has no weights)",
+            )
         judges = {(each.facts.judge, each.facts.server) for each in agent.answers if each.score is not None}
         # Of several judges, the newest result names the check of one.
         check = None if agent.newest is None else agent.newest.run.judge_check

@@ -23,6 +23,7 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 new TASK                  write a task of your own
   mind2web2 rehearse TASK             try a task without a judge, before agents answer it
   mind2web2 rubric show FILE          show, convert or import tasks written as rubric files
+  mind2web2 lint                      find faults of eval scripts and rubric files
   mind2web2 cache AGENT               store the pages that the agent's answers cite
   mind2web2 pages import AGENT FILE   store pages that the agent saw (JSON lines, WARC, MHTML, PDF)
   mind2web2 check-judge               find out how often a judge is right
@@ -48,7 +49,7 @@ def command_modules() -> tuple[ModuleType, ...]:
 
     Each is loaded for its options, and loads what it runs when it runs; ``run_eval.py`` loads one.
     """
-    from mind2web2.cli import benchmark, new, pages, rehearse, rubric, serve
+    from mind2web2.cli import benchmark, lint, new, pages, rehearse, rubric, serve
     from mind2web2.cli.results import (
         audit,
         check_judge,
@@ -60,7 +61,7 @@ def command_modules() -> tuple[ModuleType, ...]:
         view,
     )
 
-    writing = (new, rubric, rehearse)
+    writing = (new, rubric, lint, rehearse)
     looking = (show, view, audit, metrics, rejudge, verify_results, transfer)
     return (benchmark, *writing, pages, check_judge, evaluate, serve, *looking)
 

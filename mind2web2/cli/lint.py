@@ -1,0 +1,121 @@
+"""``mind2web2 lint``: faults of eval scripts and rubric files, found without running them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mind2web2.cli.options import Subcommands
+from mind2web2.errors import UsageError
+
+if TYPE_CHECKING:
+    from mind2web2.authoring.lint import Finding
+
+DESCRIPTION = """\
+Find faults of eval scripts and rubric files without running them: claims without a source, trees without
+a gate, leaves that nobody judges, and others (docs/lint.md lists the rules).
+
+  mind2web2 lint                              all tasks under eval_scripts/
+  mind2web2 lint eval_scripts/mine/lake.py
+  mind2web2 lint --strict --format github     in continuous integration
+
+`# lint: ignore[R201]` on a line, or on the line above, leaves a finding out. What lint cannot see, a
+rehearsal can: mind2web2 rehearse TASK
+"""
+STRICT_STATUS = 1
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``lint`` to ``mind2web2``."""
+    parser = commands.add_parser("lint", help="find faults of eval scripts", description=DESCRIPTION)
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="*",
+        type=Path,
+        help="files or folders (default: the folder of scripts)",
+    )
+    parser.add_argument(
+        "--eval_scripts_root", metavar="DIR", type=Path, default=Path("eval_scripts"), help="the eval scripts"
+    )
+    parser.add_argument("--strict", action="store_true", help="exit with status 1 where there is a finding")
+    parser.add_argument(
+        "--format", choices=("text", "json", "github"), default="text", help="how findings are printed"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the findings and return the exit status."""
+    from mind2web2.authoring.lint import lint_file
+
+    paths = _chosen(options.files or [options.eval_scripts_root])
+    findings = [finding for path in paths for finding in lint_file(path)]
+    write = {"text": _text, "json": _json, "github": _github}[options.format]
+    sys.stdout.writelines(f"{line}\n" for line in write(findings, len(paths)))
+    return STRICT_STATUS if options.strict and findings else 0
+
+
+def _chosen(given: Sequence[Path]) -> list[Path]:
+    from mind2web2.authoring.lint import task_files
+
+    paths: list[Path] = []
+    for path in given:
+        if path.is_dir():
+            paths += task_files(path)
+        elif path.is_file():
+            paths.append(path)
+        else:
+            raise UsageError(f"no file {path}: name an eval script, a rubric file or a folder of them")
+    if not paths:
+        raise UsageError(f"no eval scripts under {given[0]}: make one with mind2web2 new TASK")
+    return paths
+
+
+def _text(findings: Sequence[Finding], files: int) -> Iterable[str]:
+    from mind2web2.authoring.lint import rules_of
+
+    yield from map(str, findings)
+    if findings:
+        yield ""
+    for rule in rules_of(findings):
+        yield f"{rule.number} {rule.name}: {rule.reason}. To do: {rule.cure}."
+    checked = "1 file" if files == 1 else f"{files} files"
+    number = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
+    yield f"{checked}, {number if findings else 'no findings'}."
+
+
+def _json(findings: Sequence[Finding], _: int) -> Iterable[str]:
+    yield json.dumps(
+        [
+            {
+                "path": str(finding.path),
+                "line": finding.line,
+                "rule": finding.number,
+                "name": finding.rule.name,
+                "detail": finding.detail,
+                "reason": finding.rule.reason,
+                "cure": finding.rule.cure,
+            }
+            for finding in findings
+        ],
+        indent=1,
+    )
+
+
+def _github(findings: Sequence[Finding], _: int) -> Iterable[str]:
+    for finding in findings:
+        title = f"{finding.number} {finding.rule.name}"
+        text = f"{finding.detail} ({finding.rule.reason}; {finding.rule.cure})"
+        place = f"file={_escaped(str(finding.path))},line={finding.line},title={_escaped(title)}"
+        yield f"::warning {place}::{_escaped(text, in_value=False)}"
+
+
+def _escaped(text: str, in_value: bool = True) -> str:
+    """Return a text as GitHub's workflow commands take it."""
+    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return text.replace(":", "%3A").replace(",", "%2C") if in_value else text

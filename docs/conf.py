@@ -1,5 +1,6 @@
 """How Sphinx builds the site from these pages: ``make docs``."""
 
+import re
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -18,7 +19,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_llm_friendly",
 ]
-exclude_patterns = ["_build", "_static"]
+exclude_patterns = ["_build"]
 nitpicky = False
 
 # The pages are also read on GitHub: headings have its anchors.
@@ -33,7 +34,6 @@ autodoc_default_options = {"members": True, "undoc-members": False}
 
 html_theme = "furo"
 html_title = "Mind2Web-2"
-html_static_path = ["_static"]
 html_theme_options = {"navigation_with_keys": True}
 copybutton_prompt_text = "$ "
 
@@ -41,9 +41,17 @@ llm_friendly_llms_txt_toctree_only = True
 
 
 def setup(app: Sphinx) -> None:
-    """Give the captions of the navigation, which the theme announces as headings, a level."""
+    """Adapt pages to the site, and the theme to readers of screens."""
+    app.connect("source-read", _name_files_of_the_repository)
     # After the theme, which writes the navigation when it is asked for the page's context.
     app.connect("html-page-context", _level_captions, priority=900)
+
+
+def _name_files_of_the_repository(*event: Any) -> None:
+    """Write links out of this folder, which work in the repository alone, as names of files."""
+    _, page, source = event
+    up = "../" * (page.count("/") + 1)
+    source[0] = re.sub(rf"\[([^\]]+)\]\({re.escape(up)}([^)#]+)[^)]*\)", r"\1 (`\2`)", source[0])
 
 
 def _level_captions(*event: Any) -> None:

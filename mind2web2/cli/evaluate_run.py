@@ -48,7 +48,7 @@ from mind2web2.runs.shards import SHARDS_NAME, ShardState, shard_states, shards_
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results
 from mind2web2.runs.usage_file import write_usage
 from mind2web2.scripts.run import LoopGuard
-from mind2web2.storage.mirror import mirror
+from mind2web2.storage.publication import is_in_object_store, remove_published
 from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
@@ -130,7 +130,7 @@ def _note_shard(settings: RunSettings, folders: RunFolders, state: ShardState) -
 
         published(path, write)
     elif not settings.task_ids:
-        mirror(path).remove(path)
+        remove_published(path)
 
 
 async def _connected_evaluation(run: _Run) -> int:
@@ -154,7 +154,7 @@ async def _evaluate_and_report(run: _Run, ray: Any) -> list[AnswerOutcome]:
     settings, folders = run.settings, run.folders
     roots = (folders.eval_results_root, paths_of(run.checked).eval_results_root)
     judgments = folders.agent_results / FILE_NAME
-    if settings.judgments is None and not settings.is_replay and mirror(judgments).is_remote:
+    if settings.judgments is None and not settings.is_replay and is_in_object_store(judgments):
         run.print(
             f"Judgments are kept on this machine: {judgments}; several machines share them by --judgments "
             "postgresql://HOST/DATABASE."

@@ -320,8 +320,8 @@ async def _imported(options: argparse.Namespace) -> ImportOutcome:
 def run_export(options: argparse.Namespace) -> int:
     """Write stored pages to a file and return the exit status."""
     from mind2web2.cli.console import counted
-    from mind2web2.pages.cache_files import file_names_in
     from mind2web2.pages.crawl import AgentCache
+    from mind2web2.pages.stored_files import file_names_in
     from mind2web2.pages.warc import export_warc
 
     settings = settings_of(options)

@@ -31,7 +31,7 @@ from mind2web2.llm_client.retries import Retries
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import AnswerJob
 from mind2web2.runs.results import latest_result, newest_result_name
-from mind2web2.storage.mirror import mirror
+from mind2web2.storage.publication import bring_here_in_thread
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.private_attributes import check_private_attributes
 
@@ -480,7 +480,7 @@ async def with_result(job: AnswerJob, outcome: AnswerOutcome) -> AnswerOutcome:
     until_s = asyncio.get_running_loop().time() + _RESULT_WAIT_S
     try:
         while True:
-            await asyncio.to_thread(mirror(folder).pull, folder)
+            await bring_here_in_thread(folder)
             newest = await asyncio.to_thread(newest_result_name, folder)
             # An older one would be a wrong score.
             if newest is not None and newest >= (outcome.earlier_result or ""):

@@ -54,7 +54,8 @@ from mind2web2.runs.paths import paths_of
 from mind2web2.runs.results import newest_result_name
 from mind2web2.runs.session import OwnParts, open_run
 from mind2web2.runs.settings import FOLDER_NAMES, SETTINGS, RunSettings
-from mind2web2.storage.mirror import mirror, push_all
+from mind2web2.storage.mirror import push_all
+from mind2web2.storage.publication import bring_here_in_thread, is_in_object_store
 from mind2web2.urls.parts import normalize_url_for_browser
 from mind2web2.utils.garbage_collection import gc_frozen
 
@@ -170,8 +171,7 @@ class ClusterCaptures(SharedCaptures):
         except Exception as error:  # Ray's, of several kinds
             log.info("page is captured here, as its host's node is lost url=%s error=%s", url, error)
             return None
-        if mirror(folder).is_remote:
-            await asyncio.to_thread(mirror(folder).pull, folder)
+        await bring_here_in_thread(folder)
         return reply
 
     async def _unless_lost(self, name: str, capture: Awaitable[CaptureReply]) -> CaptureReply:
@@ -505,7 +505,7 @@ class NodeActor:
         answers, scripts, results, _ = self._opened().roots
         for folder in (answers / setup.agent_name, scripts, results / setup.agent_name):
             # The first result makes the folder of a root in an object store.
-            if not folder.is_dir() and not mirror(folder).is_remote:
+            if not folder.is_dir() and not is_in_object_store(folder):
                 raise UsageError(f"there is no {folder}: put all folders on storage that the nodes share")
 
     async def report(self, news: ClusterNews) -> NodeReport:

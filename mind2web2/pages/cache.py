@@ -20,11 +20,9 @@ from mind2web2.pages.cache_files import (
     content_digest,
     content_of,
     decoded_text,
-    file_names_in,
     file_state,
     is_page_file,
     is_sidecar,
-    is_stored,
     listed_failure_record,
     main_file_name,
     max_file_bytes,
@@ -36,8 +34,8 @@ from mind2web2.pages.cache_files import (
     screenshot_bytes,
     sidecar_text,
 )
+from mind2web2.pages.stored_files import fetch_files, file_names_in, is_stored, names_in_store
 from mind2web2.scheduling import check_change, check_look, watching
-from mind2web2.storage.mirror import mirror
 from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.files import is_leftover, text_sha256, write_together, write_whole
@@ -208,7 +206,7 @@ class CacheFileSys:
         stems = {main_file_name(key, kind)[:32]: key for key, kind in kinds.items()}
         records: dict[str, CaptureRecord] = {}
         sidecars = sorted(filter(is_sidecar, file_names_in(self.task_dir)))
-        mirror(self.task_dir).fetch(*(self.task_dir / name for name in sidecars))
+        fetch_files(self.task_dir, *(self.task_dir / name for name in sidecars))
         for name in sidecars:
             record = read_sidecar(self.task_dir / name)
             key = stems.get(name[:32])
@@ -337,7 +335,7 @@ class CacheFileSys:
         """Return the files of the stored page: its text and screenshot, or its PDF; none for no page."""
         stored = self._find(url)
         paths = PageFiles.of(self.task_dir, stored[0]).of_kind(stored[1]) if stored else ()
-        mirror(self.task_dir).fetch(*paths)
+        fetch_files(self.task_dir, *paths)
         return tuple(path for path in paths if path.exists())
 
     def get_all_urls(self) -> list[str]:
@@ -417,7 +415,7 @@ class CacheFileSys:
             kind = index.kinds[key]
             name = main_file_name(key, kind)
             is_here = os.path.exists(f"{self._folder_text}/{name}")  # noqa: PTH110 - twice as fast
-            if is_here or name in mirror(self.task_dir).names_in(self.task_dir):
+            if is_here or name in names_in_store(self.task_dir):
                 return key, kind
             self._report_missing(key)
         return None
@@ -436,7 +434,7 @@ class CacheFileSys:
         """Return the contents of one page's files, all of the same version."""
         if not paths:
             return [None]
-        mirror(self.task_dir).fetch(*paths)
+        fetch_files(self.task_dir, *paths)
         before = file_state(paths[0])
         contents = [read_file(path) for path in paths]
         if len(paths) == 1:

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote_to_bytes
 
 from mind2web2.errors import CacheReadError, DocumentError
-from mind2web2.storage.mirror import mirror
+from mind2web2.pages.stored_files import fetch_files, file_names_in
+from mind2web2.storage.page_names import page_stem
+from mind2web2.storage.publication import publish
 from mind2web2.urls.parts import clean_url, lookup_key, split_url
 from mind2web2.utils.files import MAX_JSON_BYTES, is_leftover, read_regular_file, staged_file, write_whole
 from mind2web2.utils.text import as_unicode_text
@@ -68,7 +70,7 @@ class PageFiles:
     @classmethod
     def of(cls, folder: Path, key: str) -> PageFiles:
         """Return the files of the page that the folder's index lists as ``key``."""
-        stem = _stem(key)
+        stem = page_stem(key)
         suffixes = (".txt", ".jpg", ".pdf", ".capture.json")
         return cls(*(folder / f"{stem}{suffix}" for suffix in suffixes))
 
@@ -88,25 +90,12 @@ def known_kind(listed_kind: object) -> PageKind | None:
 
 def main_file_name(key: str, kind: PageKind) -> str:
     """Return the name of the file without which the page counts as not stored."""
-    return _stem(key) + _MAIN_SUFFIX[kind]
+    return page_stem(key) + _MAIN_SUFFIX[kind]
 
 
 def is_page_file(name: str) -> bool:
     """Return whether a file in a cache folder belongs to a page."""
     return _PAGE_FILE.fullmatch(name) is not None
-
-
-def file_names_in(folder: Path) -> set[str]:
-    """Return the names of all files in a folder, none if it does not exist."""
-    try:
-        return {path.name for path in folder.iterdir()}.union(mirror(folder).names_in(folder))
-    except (FileNotFoundError, NotADirectoryError):
-        return set(mirror(folder).names_in(folder))
-
-
-def is_stored(path: Path) -> bool:
-    """Tell whether a page's file exists, here or in the object store of its folder."""
-    return path.exists() or path.name in mirror(path).names_in(path.parent)
 
 
 def screenshot_bytes(screenshot: bytes | str | None) -> bytes | None:
@@ -131,7 +120,7 @@ def read_file(path: Path) -> bytes | None:
             with suppress(FileNotFoundError):
                 return read_regular_file(path, max_file_bytes(path))
             # One that was fetched may have made room for others before it was read.
-            if not mirror(path).fetch(path):
+            if not fetch_files(path.parent, path):
                 break
         return read_regular_file(path, max_file_bytes(path))
     except (FileNotFoundError, NotADirectoryError):
@@ -179,10 +168,6 @@ def content_digest(kind: PageKind, contents: Sequence[bytes | None]) -> str:
         digest.update(b"\0-" if content is None else b"\0%d\0" % len(content))
         digest.update(content or b"")
     return digest.hexdigest()
-
-
-def _stem(key: str) -> str:
-    return hashlib.md5(key.encode(), usedforsecurity=False).hexdigest()
 
 
 def _decoded(screenshot: str) -> bytes:
@@ -494,7 +479,7 @@ class IndexFile:
                     yield
                     if lock.lock_counter == 1:
                         try:
-                            mirror(self._folder).push(self._folder, is_locked=True)
+                            publish(self._folder, is_locked=True)
                         finally:
                             # A waiting process notices that its lock file was removed, and starts over.
                             self._lock_path.unlink(missing_ok=True)

@@ -20,8 +20,8 @@ from urllib.parse import urlencode
 from mind2web2.capture.models import CapturedPage, CaptureRecord, PageKind, Trouble
 from mind2web2.errors import DocumentError
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.cache_files import file_names_in
 from mind2web2.pages.citations import LinkJudge, addresses_to_open, as_cited, write_citations
+from mind2web2.pages.stored_files import file_names_in
 from mind2web2.urls.parts import lookup_key, storage_key
 from mind2web2.utils.aio import all_or_first_error
 

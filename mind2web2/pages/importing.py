@@ -23,8 +23,9 @@ from mind2web2.capture.models import CapturedPage, CaptureRecord, StoredResponse
 from mind2web2.capture.quality import PageObservation, signs_of_trouble
 from mind2web2.errors import CacheWriteError, CaptureError, DocumentError, UsageError
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.cache_files import file_names_in, screenshot_bytes
+from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.crawl import AgentCache, TaskCitations
+from mind2web2.pages.stored_files import file_names_in
 from mind2web2.pages.warc import Fault, FoundPage, warc_pages
 from mind2web2.urls.parts import clean_url, lookup_key, split_url
 from mind2web2.utils.aio import all_or_first_error

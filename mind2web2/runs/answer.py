@@ -67,7 +67,7 @@ from mind2web2.scripts.inputs import (
     variable_digests,
 )
 from mind2web2.scripts.run import ScriptCall, script_result
-from mind2web2.storage.mirror import mirror
+from mind2web2.storage.publication import bring_here_in_thread, publish, publish_in_thread
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import remove_leftovers
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
@@ -243,9 +243,8 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
     """
     newest: str | None = None
     try:
-        for folder in (job.folder, job.task_cache.task_dir):
-            if mirror(folder).is_remote:  # another machine may have added results and pages
-                await asyncio.to_thread(mirror(folder).pull, folder)
+        # Another machine may have added results and pages.
+        await bring_here_in_thread(job.folder, job.task_cache.task_dir)
         newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
         text = await asyncio.to_thread(read_answer, job.answer.path)
         earlier, changed = await _reusable_result(job, run, text, newest)
@@ -263,8 +262,7 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
                     return AnswerOutcome(job.task_id, job.answer.name, result, None, is_same, changed)
                 earlier = await asyncio.to_thread(_brought_up_to_date, earlier, job, run, text)
         await _clear_left_lock(job.folder)
-        if mirror(job.folder).is_remote:  # a killed run may not have published it
-            await asyncio.to_thread(mirror(job.folder).push, job.folder)
+        await publish_in_thread(job.folder)  # a killed run may not have published it
         return AnswerOutcome(job.task_id, job.answer.name, earlier.content, None, reused=True)
     except JudgeUnusableError:
         raise  # it ends the run
@@ -322,7 +320,7 @@ def _brought_up_to_date(found: LoadedResult, job: AnswerJob, run: RunParts, text
     barred = _barred(job, run, text, () if made_from is None else made_from.pages)
     content = found.content.with_time_and_barred(job.answer.time_s, barred)
     replace_result(found.path, content)
-    mirror(job.folder).push(job.folder)
+    publish(job.folder)
     log.info("time and barred sources updated path=%s time_s=%s", found.path, job.answer.time_s)
     return LoadedResult(found.path, content)
 
@@ -389,10 +387,9 @@ async def _answer_logger(job: AnswerJob, run: RunParts) -> AsyncIterator[logging
     finally:
         for logger in opened:
             cleanup_logger(logger)
-        if mirror(job.folder).is_remote:
-            # The end of the command tries it again.
-            with suppress(StorageError):
-                await asyncio.to_thread(mirror(job.folder).push, job.folder)
+        # The end of the command tries it again.
+        with suppress(StorageError):
+            await publish_in_thread(job.folder)
 
 
 async def evaluated(
@@ -533,10 +530,9 @@ async def _script_result(
 
 
 def _write(job: AnswerJob, text: str, result: ResultFile) -> None:
-    # Pages that the script has stored itself.
-    mirror(job.task_cache.task_dir).push(job.task_cache.task_dir)
     write_file(job.folder / job.answer.name, text)
-    mirror(job.folder).push(job.folder / job.answer.name)
+    # With pages that the script has stored itself.
+    publish(job.task_cache.task_dir, job.folder / job.answer.name)
     write_result(job.folder / "results", job.answer.name, result)
 
 

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from mind2web2.errors import PublishedElsewhereError, ResultWriteError, StorageError
 from mind2web2.runs.result_file import ResultFile
-from mind2web2.storage.mirror import mirror
+from mind2web2.storage.publication import bring_here, publish
 from mind2web2.utils.files import read_regular_file, remove_leftovers, write_new, write_whole
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.process_lock import ProcessLock
@@ -116,10 +116,10 @@ def write_result(folder: Path, answer_name: str, content: ResultFile) -> Path:
         path = _free_path(folder, answer_name)
         try:
             write_new(path, written)
-            mirror(path).push(path)
+            publish(path)
         except PublishedElsewhereError:
             path.unlink()
-            mirror(folder).pull(folder)
+            bring_here(folder)
         except OSError as error:
             # If another process took this stamp, the next one is later.
             if not path.exists():
@@ -180,10 +180,10 @@ def published(place: Path, write: Callable[[], T]) -> T:
         place: the folder, or a file in it.
     """
     for _ in range(_MOST_DERIVATIONS):
-        mirror(place).pull(place)
+        bring_here(place)
         written = write()
         with suppress(PublishedElsewhereError):
-            mirror(place).push(place)
+            publish(place)
             return written
     raise StorageError(f"other machines change {place} too often: run the same command again")
 

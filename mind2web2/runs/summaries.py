@@ -24,6 +24,7 @@ from mind2web2.runs.results import (
 from mind2web2.runs.score_matrix import NO_RESULT, ScoredAnswer
 from mind2web2.runs.shards import shard_caution
 from mind2web2.storage.mirror import mirror
+from mind2web2.storage.publication import bring_here, is_in_object_store, remove_published
 from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.garbage_collection import gc_paused
 from mind2web2.utils.names import is_file_name, natural_key
@@ -103,7 +104,7 @@ def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[dict[s
     def write() -> dict[str, dict[str, list[dict[str, Any]]]]:
         agents = [name for name in _folders(root) if mirror(root).is_current(root / name)]
         for name in agents:  # other machines may have summed up more tasks since
-            mirror(root).pull(root / name)
+            bring_here(root / name)
         with writing_in(root):
             merged = _merged_results(root, agents)
             _write_json(root / ALL_RESULTS_NAME, merged)
@@ -114,7 +115,7 @@ def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[dict[s
 
 def _merged_results(root: Path, agents: Collection[str]) -> dict[str, dict[str, list[dict[str, Any]]]]:
     merged: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    if mirror(root).is_remote:
+    if is_in_object_store(root):
         # Agents that this process has not pulled stay as they are published.
         for task_id, by_agent in _published_results(root / ALL_RESULTS_NAME).items():
             if others := {name: by_agent[name] for name in by_agent if name not in agents}:
@@ -181,7 +182,7 @@ def write_task_summary(
             if without_score:
                 _write_json(folder / UNSCORED_NAME, without_score)
             elif (folder / UNSCORED_NAME).exists():
-                mirror(folder).remove(folder / UNSCORED_NAME)
+                remove_published(folder / UNSCORED_NAME)
         return answers
 
     return published(folder, write)

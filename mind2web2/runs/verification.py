@@ -33,7 +33,7 @@ from mind2web2.runs.session import OwnParts, replaying_judge, run_parts
 from mind2web2.runs.settings import REPLAY, RunSettings
 from mind2web2.runs.summaries import ALL_RESULTS_NAME, SUMMARY_NAME, agent_answers, task_answers, task_summary
 from mind2web2.scripts.isolation.processes import IS_POSSIBLE
-from mind2web2.storage.mirror import mirror
+from mind2web2.storage.publication import bring_here
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import read_regular_file, text_sha256
 from mind2web2.utils.json_fields import mapping, mappings
@@ -392,7 +392,7 @@ def summaries_checked(paths: PathConfig, agent_name: str, task_id: str | None) -
     del derived["warnings"]
     _compare_summary(check, path, content, derived, folder.glob("*/*/results/*.md.json"))
     merged = root / ALL_RESULTS_NAME
-    mirror(merged).pull(merged)
+    bring_here(merged)
     summaries = sorted(folder.glob(f"*/{SUMMARY_NAME}"))
     # A task without any scored answer has an empty summary, and no entry.
     by_task = {summary.parent.name: own for summary in summaries if (own := mappings(_read(summary)))}

@@ -35,6 +35,7 @@ from urllib.parse import quote, urlsplit
 from mind2web2.errors import PublishedElsewhereError, StorageError, UsageError
 from mind2web2.storage.bucket import Bucket, Edition, checked_url, server_of
 from mind2web2.storage.mirror import Mirror, use_mirror
+from mind2web2.storage.page_names import page_stem
 from mind2web2.utils.files import is_leftover, write_new, write_whole
 from mind2web2.utils.mounts import network_file_system
 from mind2web2.utils.process_lock import ProcessLock
@@ -225,7 +226,7 @@ class WorkingCopy(Mirror):
         for name in filter(_is_page_file, changed):
             stems.setdefault(Path(name).name[:32], []).append(name)
         index = self._copies(f"{folder}/{_INDEX}".lstrip("/")).values()
-        known = {_stem(key) for copy in index for key in _entries(copy.base or b"{}") or {}}
+        known = {page_stem(key) for copy in index for key in _entries(copy.base or b"{}") or {}}
         self._in_parallel(lambda stem: self._push_page(folder, stem, stems[stem], stem not in known), stems)
         if stems:
             self._make_room(())
@@ -265,7 +266,7 @@ class WorkingCopy(Mirror):
         deadline = time.monotonic() + _LISTING_WAIT_S
         while True:
             found = self._bucket.get(f"{folder}/{_INDEX}".lstrip("/"))
-            if found is not None and stem in map(_stem, _entries(found[0]) or {}):
+            if found is not None and stem in map(page_stem, _entries(found[0]) or {}):
                 return True
             if time.monotonic() > deadline:
                 return False
@@ -381,7 +382,7 @@ class WorkingCopy(Mirror):
 
     def _lists_files_of(self, index: str, entries: Mapping[str, object]) -> bool:
         mains = (
-            _stem(key) + _MAIN_SUFFIX[str(kind)] for key, kind in entries.items() if kind in _MAIN_SUFFIX
+            page_stem(key) + _MAIN_SUFFIX[str(kind)] for key, kind in entries.items() if kind in _MAIN_SUFFIX
         )
         return all(self._is_listed(f"{_parent(index)}/{main}".lstrip("/")) for main in mains)
 
@@ -561,11 +562,6 @@ def _entries(content: bytes) -> dict[str, object] | None:
 
 def _index_bytes(entries: Mapping[str, object]) -> bytes:
     return json.dumps(entries, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace")
-
-
-def _stem(key: str) -> str:
-    """Return the name of a page's files without suffix (file-layouts.md)."""
-    return hashlib.md5(key.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
 def _state(path: Path) -> tuple[int, int] | None:

@@ -231,11 +231,11 @@ def _deleted(paths: PathConfig, folder: Path) -> str:
     """Delete the results of a task, and return one line about it."""
     from mind2web2.cli.console import counted
     from mind2web2.runs.summaries import merge_all_results
-    from mind2web2.storage.mirror import mirror
+    from mind2web2.storage.publication import remove_published
 
     results = len(list(folder.glob("*/results/*.md.json")))
     try:
-        mirror(folder).remove(folder)
+        remove_published(folder)
     except OSError as error:
         raise ResultWriteError(f"cannot delete {folder}: {error.strerror or error}") from error
     merge_all_results(paths.eval_results_root)
@@ -264,11 +264,11 @@ def check_record(settings: RunSettings, eval_results_root: Path, agent_name: str
 
 
 def _no_results(settings: RunSettings, eval_results_root: Path, agent_name: str) -> UsageError:
-    from mind2web2.storage.mirror import mirror
+    from mind2web2.storage.publication import shown_place
 
     others = {path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")} - {agent_name}
     known = f"; there are results of {name_list(others)}" if others else ""
-    place = mirror(eval_results_root).place(eval_results_root)
+    place = shown_place(eval_results_root)
     return UsageError(
         f"no results of agent {agent_name} under {place}: run "
         f"{suggested_command(settings, 'evaluate', agent_name)} first{known}"

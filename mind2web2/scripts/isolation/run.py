@@ -45,6 +45,7 @@ from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache_files import is_page_file, is_sidecar
 from mind2web2.pages.captures import PageRequest
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
+from mind2web2.pages.stored_files import fetch_files, names_in_store
 from mind2web2.prompts import HashedText
 from mind2web2.scheduling import ExecutionOptions
 from mind2web2.scripts.inputs import ScriptInputs
@@ -59,7 +60,7 @@ from mind2web2.scripts.isolation.processes import (
 from mind2web2.scripts.isolation.rpc import MAX_REASON_CHARS, Done, Message, RpcConnection, schema_proxy
 from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob, TemplateName
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
-from mind2web2.storage.mirror import mirror
+from mind2web2.storage.publication import is_in_object_store
 from mind2web2.verification.claims import BinaryEvalResult
 
 # For a script's own template, which only its process has.
@@ -134,7 +135,7 @@ async def isolated_result(
         settings=run.judge.settings,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
-        cache_is_mirrored=mirror(cache.task_cache.task_dir).is_remote,
+        cache_is_mirrored=is_in_object_store(cache.task_cache.task_dir),
         execution=run.execution,
         limits=isolation.limits,
         variables=dict(isolation.variables),
@@ -387,15 +388,14 @@ class RunService:
 
     async def stored_names(self) -> list[str]:
         """Return the names of the files that the cache has in its object store."""
-        folder = self.cache.task_cache.task_dir
-        return list(mirror(folder).names_in(folder))
+        return list(names_in_store(self.cache.task_cache.task_dir))
 
     async def fetch(self, names: list[str]) -> bool:
         """Bring files of pages into the cache's folder."""
         folder = self.cache.task_cache.task_dir
         paths = [folder / name for name in names if is_page_file(name) or is_sidecar(name)]
         try:
-            return await asyncio.to_thread(mirror(folder).fetch, *paths)
+            return await asyncio.to_thread(fetch_files, folder, *paths)
         except StorageError as error:
             # Even if the script takes the page for missing, there will be no result.
             raise self.latch.fail(error) from error.__cause__

@@ -19,6 +19,7 @@ from markdown_it.token import Token
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.store import CHECKS_FOLDER
+from mind2web2.rubric.arithmetic import explanations
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.comparison import NoSharedTaskError, ranking
 from mind2web2.runs.judge_checks import failed_check
@@ -317,9 +318,11 @@ class Catalog:
 def tree_rows(tree: WrittenNode) -> Iterator[Json]:
     """Yield the nodes of a rubric tree in the order of reading, however deep, each with its depth."""
     stack = [(tree, 0)]
+    explained = explanations(tree)
     while stack:
         node, depth = stack.pop()
-        yield {"evidence": None} | node.own_fields() | {"depth": depth, "is_leaf": not node.children}
+        place = {"depth": depth, "is_leaf": not node.children, "arithmetic": explained.get(id(node))}
+        yield {"evidence": None} | node.own_fields() | place
         stack.extend((child, depth + 1) for child in reversed(node.children))
 
 

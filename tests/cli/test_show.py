@@ -105,7 +105,8 @@ def test_an_answer_is_shown_with_all_that_decided(show, project, name):
     [text] = list((project.root / "cache/bot/lake").glob("*.txt"))
     for expected in (
         "bot / lake / answer_1: score 0",
-        "Rubric tree: 0 passed, 2 failed, 1 skipped. A node marked * is critical: if it",
+        "Rubric tree: 0 passed, 2 failed, 1 skipped. A node marked * is critical: a gate,",
+        "    0 = gate closed by critical gate 0",
         "  failed * gate",
         "      Claim: The lake is wide.",
         "      Page [1]: not supported",

@@ -229,6 +229,8 @@ class _AnswerPage:
                 self._line(f"{label}: {path}")
 
     def _print_trees(self, result: ResultFile, *, has_passed: bool) -> None:
+        from mind2web2.rubric.arithmetic import explanations
+
         self._line("")
         if not result.trees:
             self._line("The script gave this score without a rubric tree.")
@@ -237,16 +239,20 @@ class _AnswerPage:
             listed = ", ".join(f"{count} {status}" for status, count in counts.items())
             if undecided := sum(leaf.status == "initialized" for leaf in tree.leaves()):
                 listed += f", {undecided} never judged"
-            self._text(f"Rubric tree: {listed}. A node marked * is critical: if it fails, its parent is 0.")
+            self._text(
+                f"Rubric tree: {listed}. A node marked * is critical: a gate, left out of the mean; if it "
+                "scores below 1, its parent is 0."
+            )
+            explained = explanations(tree)
             stack = [(tree, 0)]
             while stack:
                 node, depth = stack.pop()
                 if not has_passed and node.status == "passed":
                     continue
-                self._print_node(node, depth)
+                self._print_node(node, depth, explained.get(id(node)))
                 stack += [(child, depth + 1) for child in reversed(node.children)]
 
-    def _print_node(self, node: WrittenNode, depth: int) -> None:
+    def _print_node(self, node: WrittenNode, depth: int, arithmetic: str | None) -> None:
         from rich.text import Text
 
         from mind2web2.cli.console import number
@@ -262,7 +268,7 @@ class _AnswerPage:
                 (f"{node.status}{score}", _STYLES.get(node.status, "")),
                 " * " if node.critical else " ",
                 (made_visible(node.id), "bold"),
-                " (in order)" if is_sequence else "",
+                " (sequential)" if is_sequence else "",
             ),
             soft_wrap=True,
         )
@@ -270,6 +276,8 @@ class _AnswerPage:
         # The root's description is the task's whole text.
         if depth and node.desc not in ("", claim, node.id):
             self._text(node.desc, indent + _INDENT * 2)
+        if arithmetic is not None:
+            self._text(made_visible(arithmetic), indent + _INDENT * 2)
         for text in self._reasons(node):
             self._text(text, indent + _INDENT * 2)
 

@@ -53,7 +53,7 @@ export function Answer({ steps, options }) {
     ${data.facts.script_faults?.map((/** @type {string} */ fault) => html`<p class="notice">Mistake of the script: ${fault}</p>`)}
     <div class="columns">
       <section aria-label="Rubric tree">
-        <p class="hint">${counted(rows.length, "node")}; leaves: ${counts.join(", ")}. ◆ marks a critical node: if it fails, its parent is 0.</p>
+        <p class="hint">${counted(rows.length, "node")}; leaves: ${counts.join(", ")}. ◆ marks a critical node: a gate, left out of the mean; if it scores below 1, its parent is 0.</p>
         <${KeyHelp} keys=${[["j", "next leaf"], ["k", "previous"], ["n", "next failure"], ["Enter", "evidence"]]} />
         ${!rows.length && !data.reason && html`<p class="notice">The script gave this score without a rubric tree.</p>`}
         <ul class="tree">
@@ -112,8 +112,8 @@ function Row({ row, closed, toggle, steps, current }) {
   const isCurrent = row.is_leaf && row.id === current;
   const title = html`<span class="title"
     ><span class="desc">${row.desc.trim() || row.id}</span> <code><bdi>${row.id}</bdi></code>
-    ${row.critical && html` <span class="critical" title="critical: if it fails, its parent is 0">◆ critical</span>`}
-    ${row.strategy === "sequential" && !row.is_leaf && html` <span class="kind">in sequence</span>`}
+    ${row.critical && html` <span class="critical" title="critical: if it scores below 1, its parent is 0">◆ critical</span>`}
+    ${row.strategy === "sequential" && !row.is_leaf && html` <span class="kind">sequential</span>`}
   </span>`;
   return html`<li
     id=${row.is_leaf ? `leaf-${row.id}` : undefined}
@@ -130,6 +130,7 @@ function Row({ row, closed, toggle, steps, current }) {
       }
       <span class="verdict"><${Status} status=${row.status} /> <${Score} score=${row.score} /></span>
     </div>
+    ${row.arithmetic && html`<p class="why">${row.arithmetic}</p>`}
     ${isCurrent && html`<${LeafDetails} row=${row} steps=${steps} />`}
     ${!isCurrent && row.status === "skipped" && row.evidence?.reason && html`<p class="why">${row.evidence.reason}</p>`}
   </li>`;

@@ -10,7 +10,7 @@ TESTS = pytest -n 5 --dist worksteal
 docs:
 	$(RUN) --group docs sphinx-build -q -W --keep-going -b html docs build/docs
 
-.PHONY: check cluster-faults coverage docs faults fuzz injection mutants test types-js
+.PHONY: check cluster-faults coverage docs faults fuzz injection mutants test types-js wheel
 
 test:
 	$(RUN) $(TESTS)
@@ -20,6 +20,10 @@ check:
 	$(RUN) ruff check .
 	$(RUN) mypy
 	$(RUN) $(TESTS)
+
+# The wheel in dist/, which tests/contract/test_release.py checks.
+wheel:
+	$(RUN) hatchling build -t wheel
 
 # Types of the viewer's JavaScript.
 types-js:

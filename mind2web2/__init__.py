@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mind2web2.scripts.load import load_eval_script
     from mind2web2.verification.extractor import EvaluatorConfig, Extractor, Verifier, create_evaluator
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 # What eval scripts (eval-scripts.md) and trainers (in-process.md) import from here, and where it lives;
 # loaded when first asked for, so that commands which need little start quickly.

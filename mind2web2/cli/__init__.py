@@ -16,6 +16,7 @@ from mind2web2.utils.values import one_of
 _DESCRIPTION = """\
 Find out whether an AI search agent's cited answers are true.
 
+  mind2web2 example                   write an example project and evaluate it, offline
   mind2web2 get                       download tasks and eval scripts
   mind2web2 tasks                     list the tasks that are there
   mind2web2 answer AGENT              ask an agent the questions of the tasks
@@ -49,7 +50,7 @@ def command_modules() -> tuple[ModuleType, ...]:
 
     Each is loaded for its options, and loads what it runs when it runs; ``run_eval.py`` loads one.
     """
-    from mind2web2.cli import benchmark, lint, new, pages, rehearse, rubric, serve
+    from mind2web2.cli import benchmark, example, lint, new, pages, rehearse, rubric, serve
     from mind2web2.cli.results import (
         audit,
         check_judge,
@@ -63,7 +64,7 @@ def command_modules() -> tuple[ModuleType, ...]:
 
     writing = (new, rubric, lint, rehearse)
     looking = (show, view, audit, metrics, rejudge, verify_results, transfer)
-    return (benchmark, *writing, pages, check_judge, evaluate, serve, *looking)
+    return (example, benchmark, *writing, pages, check_judge, evaluate, serve, *looking)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

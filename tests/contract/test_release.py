@@ -1,0 +1,148 @@
+"""The built wheel: what it holds, and that it works without a clone."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+
+import pytest
+import yaml
+from projects import REPOSITORY, call, clean_environment
+
+from mind2web2 import __version__
+from mind2web2.cli import main
+
+MOST_BYTES = 3_000_000
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Return the wheel, built from the repository."""
+    folder = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=REPOSITORY, check=True, capture_output=True)
+    [path] = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel, tmp_path_factory):
+    """Return a folder with the installed files of the wheel."""
+    folder = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(folder)
+    return folder
+
+
+def outside(unpacked, cwd, *words):
+    """Run the unpacked package in a folder of its own, with the dependencies of this Python."""
+    return subprocess.run(
+        [sys.executable, "-m", "mind2web2", *words],
+        cwd=cwd,
+        check=False,
+        env=clean_environment(PYTHONPATH=str(unpacked), HOME=str(cwd)) | {"UV": ""},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_the_wheel_is_small_and_holds_no_tests(wheel):
+    """The package, its data and the example alone."""
+    assert wheel.stat().st_size < MOST_BYTES
+    with zipfile.ZipFile(wheel) as packed:
+        names = packed.namelist()
+    assert {name.split("/")[0] for name in names} == {"mind2web2", f"mind2web2-{__version__}.dist-info"}
+    assert [name for name in names if re.search(r"(^|/)(tests?|conftest|benchmarks)\b", name)] == []
+    assert [name for name in names if "__pycache__" in name or name.endswith((".lock", ".sqlite3"))] == []
+    for part in ("viewer/static/main.js", "judge_check/labelled_set.json", "pages/barred.txt", "LICENSE"):
+        assert any(name.endswith(part) for name in names), part
+
+
+def test_the_example_works_outside_of_a_clone(unpacked, tmp_path):
+    """It is written and evaluated; a second time nothing changes; a changed file is not overwritten."""
+    run = outside(unpacked, tmp_path, "example")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "museum_saturday │ example │ 1: 0.4444  2: 1  3: 0" in run.stdout
+    assert run.stdout.endswith("Look at it: cd example; python -m mind2web2 view example\n")
+    summary = json.loads((tmp_path / "example/eval_results/example/summary.json").read_text())
+    assert round(summary["avg_score"], 4) == 0.6034
+    again = outside(unpacked, tmp_path, "example")
+    assert (again.returncode, "0 files written into example" in again.stdout) == (0, True)
+    script = tmp_path / "example/eval_scripts/example/library_facts.py"
+    script.write_text("mine")
+    refused = outside(unpacked, tmp_path, "example")
+    assert refused.returncode == 2
+    assert "library_facts.py differ from the example: name another folder\n" in refused.stderr
+    assert script.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--version",),
+        ("tasks",),
+        ("show", "example", "museum_saturday", "answer_1"),
+        ("metrics", "example"),
+        ("report", "example", "-o", "report.html"),
+        ("check-judge", "--estimate"),
+    ],
+)
+def test_commands_work_outside_of_a_clone(unpacked, tmp_path_factory, words):
+    """Those that bring data of the package along, in the example's project."""
+    folder = tmp_path_factory.getbasetemp() / "outside"
+    if not folder.exists():
+        assert call(main, "example", folder).returncode == 0
+    run = outside(unpacked, folder, *words)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_clone_writes_the_same_example(unpacked, tmp_path):
+    """From its own folders."""
+    assert call(main, "example", tmp_path / "own").returncode == 0
+    packed = unpacked / "mind2web2/example_project"
+    for path in packed.rglob("*"):
+        if path.is_file():
+            assert (tmp_path / "own" / path.relative_to(packed)).read_bytes() == path.read_bytes()
+
+
+def test_the_version_is_one():
+    """In the package, its metadata, the changelog and the citation."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == __version__
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (.*)$", changelog, re.MULTILINE)[0].startswith(__version__)
+    citation = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {__version__}\n" in citation
+
+
+def test_no_folder_of_the_environment_is_named(wheel):
+    """Neither a path of the machine that built it, nor a package index."""
+    with zipfile.ZipFile(wheel) as packed:
+        [metadata] = [name for name in packed.namelist() if name.endswith("METADATA")]
+        text = packed.read(metadata).decode()
+    assert os.fspath(REPOSITORY) not in text
+    assert "index-url" not in text
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "SECURITY.md"])
+def test_documents_for_developers_name_files_that_exist(name):
+    """Modules, tests, cases and benchmarks."""
+    text = (REPOSITORY / name).read_text(encoding="utf-8")
+    paths = re.findall(r"`((?:mind2web2|tests|benchmarks|docs)/[\w./-]+)`", text)
+    assert [path for path in paths if not (REPOSITORY / path).exists()] == []
+
+
+def test_forms_and_citation_can_be_read():
+    """With the fields that they need."""
+    citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors", "version"} <= citation.keys()
+    forms = sorted((REPOSITORY / ".github/ISSUE_TEMPLATE").glob("*.yml"))
+    for form in forms:
+        content = yaml.safe_load(form.read_text(encoding="utf-8"))
+        if form.name != "config.yml":
+            assert {"name", "description", "body"} <= content.keys()
+            assert all(part["attributes"] for part in content["body"])
+    assert len(forms) == 4

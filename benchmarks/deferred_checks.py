@@ -25,7 +25,7 @@ from mind2web2.judge.answer_client import AnswerClient
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.scheduling import ExecutionOptions, execution_options
+from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scripts.load import load_eval_script
 from mind2web2.utils.garbage_collection import gc_frozen
 

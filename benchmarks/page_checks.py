@@ -25,7 +25,7 @@ from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import HashedText
-from mind2web2.scheduling import ExecutionOptions, execution_options
+from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.verification.extractor import BinaryEvalResult
 from mind2web2.verification.messages import verification_messages
 

@@ -21,10 +21,6 @@ class EvalScriptError(Mind2Web2Error):
     """An eval script raised, never returned, or returned something that is not a result."""
 
 
-class AttemptRefusedError(EvalScriptError):
-    """A script cannot be run with deferred verifications; the answer is evaluated again in program order."""
-
-
 class CacheMiss(Mind2Web2Error, KeyError):  # noqa: N818 (the field's term)
     """A page is not stored in the cache (eval-scripts.md: a ``KeyError`` that names the URL)."""
 

@@ -18,7 +18,7 @@ from mind2web2.pages.captures import PageCapture
 from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
 from mind2web2.rubric.verdicts import Evidence, weighted_share
 from mind2web2.rubric.written_tree import tree_as_dict
-from mind2web2.scheduling import Request, deferrable, verifying
+from mind2web2.scheduling.deferral import Request, decided, deferrable
 from mind2web2.utils.api_misuse import note_added, note_ignored_argument, report_misuse, script_api
 from mind2web2.verification.context import NOT_PASSED
 from mind2web2.verification.extractor import EvaluatorConfig, Extractor, create_evaluator
@@ -404,8 +404,8 @@ class Evaluator(Rubric):
             "num_trials": num_trials,
             "use_screenshot": use_screenshot,
         }
-        async with verifying([node for _, _, node, _ in batch]):
-            results = await self._verified_together(batch, options)
+        await decided(node for _, _, node, _ in batch)
+        results = await self._verified_together(batch, options)
         for result in results:
             if isinstance(result, Mind2Web2Error) or not isinstance(result, Exception | bool):
                 raise result

@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
-from mind2web2.errors import AttemptRefusedError, CaptureError, JudgeError, JudgeUnavailableError
+from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
 from mind2web2.judge.ledger import JudgeLedger
 from mind2web2.judge.session import FailureLatch
 from mind2web2.llm_client.chat import ChatReply, Usage
@@ -13,7 +13,8 @@ from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.scheduling import ExecutionOptions, check_asking, check_look, execution_options, watching
+from mind2web2.scheduling.deferral import guard_access, guarded
+from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scripts.load import load_eval_script, unload_eval_script
 from mind2web2.verification.extractor import BinaryEvalResult
 
@@ -340,7 +341,7 @@ def made_up_script(seed, steps, oddities=True, with_pages=False, pages_a_claim=(
     return script.source()
 
 
-@watching
+@guarded
 @dataclass
 class RandomJudge:
     """Decides by seed, claim and trial, after a random number of the loop's turns; keeps what it is asked."""
@@ -351,8 +352,6 @@ class RandomJudge:
     fails_one_in: int | None = None
     latch: FailureLatch = field(default_factory=FailureLatch)
     asked: Counter = field(default_factory=Counter)
-    started_over: int = 0
-    replies: dict = field(default_factory=dict)
 
     def __post_init__(self):
         self._pace = random.Random(self.pace_seed)
@@ -361,7 +360,7 @@ class RandomJudge:
     @property
     def ledger(self):
         """Return what has been asked so far."""
-        check_look("the ledger")
+        guard_access()
         return self._ledger
 
     @property
@@ -374,14 +373,10 @@ class RandomJudge:
         return requested
 
     async def ask(self, request, subject, limit):  # noqa: ARG002
-        """Answer in its own time; what was asked before another attempt is known."""
-        check_asking()
+        """Answer in its own time."""
         self.latch.check()
         question = (subject.node, subject.claim, subject.page, subject.trial)
         self.asked[question] += 1
-        if self.started_over and self.replies.get(question, 0):
-            self.replies[question] -= 1
-            self.asked[question] -= 1
         for _ in range(self._pace.randrange(self.longest_turns)):
             await asyncio.sleep(0)
         chance = random.Random(f"failure {self.seed} {question}").random()
@@ -402,12 +397,6 @@ class RandomJudge:
     def note(self, kind, what):
         """List something in the ledger."""
         getattr(self._ledger, kind).append(what)
-
-    def start_over(self):
-        """Remember what the first attempt has asked, as a run's judge does."""
-        self.started_over += 1
-        self._ledger = JudgeLedger()
-        self.replies = dict(self.asked)
 
 
 @dataclass
@@ -439,17 +428,6 @@ async def cache_in(folder, pace_seed):
 async def outcome_of(path, judge, options, cache_folder=None):
     """Return the summary that a script comes to with these options, or the error that it raises."""
     cache = None if cache_folder is None else await cache_in(cache_folder, judge.pace_seed)
-    try:
-        return await _attempt(path, judge, options, cache)
-    except AttemptRefusedError:
-        # As a run does.
-        judge.start_over()
-        if cache is not None:
-            cache.start_over()
-        return await _attempt(path, judge, SEQUENTIAL, cache)
-
-
-async def _attempt(path, judge, options, cache):
     function = load_eval_script(path)
     names = ("answer", "agent_name", "answer_name", "semaphore", "logger")
     try:

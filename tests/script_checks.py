@@ -11,7 +11,7 @@ import shutil
 from projects import Project, block_in, evaluate, messages_text
 
 from mind2web2.llm_client.chat import ChatReply, Usage
-from mind2web2.scheduling import ExecutionOptions
+from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.scripts.isolation.run import Isolation
 
 PAGES = [f"https://www.example.org/page/{number}" for number in range(8)]

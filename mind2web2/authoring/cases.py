@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mind2web2.authoring.plausible import fields_of, lists_of
 from mind2web2.authoring.rehearsal_run import Asked, Rehearsed, World, rehearsed
 from mind2web2.errors import UsageError
-from mind2web2.scheduling import EvaluateAnswer
+from mind2web2.scheduling.stopping import EvaluateAnswer
 from mind2web2.scripts.rubric_file import RubricFileError, field_name, line_of, parsed_yaml
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import natural_key

@@ -19,7 +19,7 @@ from mind2web2.authoring.cases import (
 )
 from mind2web2.authoring.structure import Finding, Structure, structure_of
 from mind2web2.errors import Mind2Web2Error, UsageError
-from mind2web2.scheduling import EvaluateAnswer
+from mind2web2.scheduling.stopping import EvaluateAnswer
 from mind2web2.scripts.load import unload_eval_script
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, read_rubric
 from mind2web2.scripts.run import load_script

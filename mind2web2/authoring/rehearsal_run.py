@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mind2web2.errors import AttemptRefusedError, CaptureError
+from mind2web2.errors import CaptureError
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.session import JudgeSession
 from mind2web2.judge.tokens import text_tokens
@@ -23,7 +23,8 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.rubric.verdicts import Outcome, Status
-from mind2web2.scheduling import EvaluateAnswer, ExecutionOptions, execution_options, watching
+from mind2web2.scheduling.deferral import guarded
+from mind2web2.scheduling.stopping import EvaluateAnswer
 from mind2web2.scripts.run import run_script
 from mind2web2.verification.claims import BinaryEvalResult
 
@@ -216,12 +217,12 @@ class _BlankCache:
 # Verifications are deferred, as in a run, only where judge and cache watch what a script reads of them.
 
 
-@watching
+@guarded
 class _DeferringJudge(_RehearsalJudge):
     pass
 
 
-@watching
+@guarded
 class _DeferringCache(_BlankCache):
     pass
 
@@ -279,14 +280,8 @@ async def rehearsed(
     """
     if not count_rounds:
         return await _rehearsed(evaluate, path, _RehearsalJudge(world, None), _BlankCache(world.has_page))
-    try:
-        judge = _DeferringJudge(world, _Rounds())
-        return await _rehearsed(evaluate, path, judge, _DeferringCache(world.has_page))
-    except AttemptRefusedError:
-        # A script that reads its verdicts runs in program order, in a run as well.
-        judge = _DeferringJudge(world, _Rounds())
-        with execution_options(ExecutionOptions(sequential=True)):
-            return await _rehearsed(evaluate, path, judge, _DeferringCache(world.has_page))
+    judge = _DeferringJudge(world, _Rounds())
+    return await _rehearsed(evaluate, path, judge, _DeferringCache(world.has_page))
 
 
 async def _rehearsed(

@@ -15,7 +15,7 @@ from mind2web2.authoring.rehearsal_run import OUTPUT_TOKENS, Asked, Rehearsed, T
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.rubric.verdicts import Outcome, aggregate
-from mind2web2.scheduling import EvaluateAnswer
+from mind2web2.scheduling.stopping import EvaluateAnswer
 from mind2web2.scripts.rubric_file import ANSWER_EXTRACTION, ITEM, RubricFile
 from mind2web2.verification.extractor import empty_instance
 

@@ -21,7 +21,7 @@ from mind2web2.judge.usage import tokens_of, usage_of
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.llm_client.image_limits import ImageLimit
-from mind2web2.scheduling import check_asking, watching
+from mind2web2.scheduling.deferral import guarded
 from mind2web2.utils.api_misuse import script_api
 
 
@@ -47,7 +47,7 @@ class RunJudging(Protocol):
         """Return why a verification is skipped, as ``CachingJudge.record_skip_decision`` promises."""
 
 
-@watching
+@guarded
 @script_api
 class AnswerClient(JudgeSession, AsyncCalls):
     """The client that one answer's script receives: the run's judge, whatever model the script names.
@@ -98,7 +98,6 @@ class AnswerClient(JudgeSession, AsyncCalls):
         limit: Limit | None,  # noqa: ARG002 (the run's own is entered)
     ) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
-        check_asking()
         self._latch.check()
         settings = self._run.settings
         request = replace(

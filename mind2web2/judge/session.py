@@ -11,7 +11,8 @@ from mind2web2.judge.ledger import JudgeLedger, Noted, Rejection
 from mind2web2.judge.protocol import Failure, Judge, QuestionContext
 from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.llm_client.image_limits import NO_LIMIT, ImageLimit
-from mind2web2.scheduling import STOPPED, check_look, cut_off
+from mind2web2.scheduling.deferral import guard_access
+from mind2web2.scheduling.stopping import STOPPED, cut_off
 
 
 class FailureLatch:
@@ -47,13 +48,13 @@ class JudgeSession:
     @property
     def ledger(self) -> JudgeLedger:
         """Return usage and notes."""
-        check_look("the ledger of the judge")
+        guard_access()
         return self._ledger
 
     @property
     def failure(self) -> Mind2Web2Error | None:
         """Return the first permanent failure."""
-        check_look("whether the judge has failed")
+        guard_access()
         return self._latch.failure
 
     def fail(self, failure: Failure) -> Failure:

@@ -17,12 +17,12 @@ from mind2web2.errors import CacheMiss
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.cache_files import redirect_target
 from mind2web2.pages.library import PageLibrary
-from mind2web2.scheduling import check_look, is_on_the_loop, watching
+from mind2web2.scheduling.deferral import guard_access, guarded, is_on_the_loop
 from mind2web2.utils.api_misuse import script_api
 
 
 @script_api
-@watching
+@guarded
 class AnswerCache:
     """Passes everything on to the task's cache and notes each URL that is looked up.
 
@@ -48,10 +48,6 @@ class AnswerCache:
         self.captures = captures
         self.task_cache = task_cache
         self.page_library = page_library
-        self.start_over()
-
-    def start_over(self) -> None:
-        """Forget all lookups: the same evaluation begins again."""
         # Every URL asked for, and the digest of each page as the judge was shown it.
         self.looked_up: set[str] = set()
         self._shown: dict[str, str | None] = {}
@@ -111,7 +107,7 @@ class AnswerCache:
     def __getattr__(self, name: str) -> Any:
         """Pass on other methods, such as ``save`` and ``clear``."""
         thing = getattr(self.task_cache, name)
-        check_look("the page cache")
+        guard_access()
         return thing
 
     def note_captured(self, url: str) -> None:
@@ -147,7 +143,7 @@ class AnswerCache:
 
     def _sees(self, url: str) -> bool:
         """Note that a page is looked up, and tell whether it is to be found."""
-        check_look("the page cache")
+        guard_access()
         self.looked_up.add(str(url))
         return self._is_in_view(str(url))
 

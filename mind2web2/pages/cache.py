@@ -35,7 +35,7 @@ from mind2web2.pages.cache_files import (
     sidecar_text,
 )
 from mind2web2.pages.stored_files import fetch_files, file_names_in, is_stored, names_in_store
-from mind2web2.scheduling import check_change, check_look, watching
+from mind2web2.scheduling.deferral import guard_access, guarded
 from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.files import is_leftover, text_sha256, write_together, write_whole
@@ -45,11 +45,10 @@ if TYPE_CHECKING:
     from mind2web2.capture.models import CaptureRecord
 
 _log = logging.getLogger(__name__)
-_PAGES = "the page cache"
 
 
 @script_api
-@watching
+@guarded
 class CacheFileSys:
     """The pages stored in ``task_dir``, found by any spelling of their URL.
 
@@ -74,7 +73,7 @@ class CacheFileSys:
             CacheWriteError: the folder cannot be written, or ``url`` is no URL.
             DocumentError: the screenshot is damaged.
         """
-        check_change(_PAGES)
+        guard_access()
         key = _key_for_storing(url)
         files = PageFiles.of(self.task_dir, key)
         text_bytes = as_unicode_text(text).encode()
@@ -86,7 +85,7 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written, or ``url`` is no URL.
         """
-        check_change(_PAGES)
+        guard_access()
         key = _key_for_storing(url)
         self._store(key, "pdf", {PageFiles.of(self.task_dir, key).pdf: pdf_bytes})
 
@@ -112,7 +111,7 @@ class CacheFileSys:
             CacheWriteError: the folder cannot be written, or the URL is no URL.
             DocumentError: the screenshot is damaged.
         """
-        check_change(_PAGES)
+        guard_access()
         url = url or page.record.requested_url
         new_key = _key_for_storing(url)
         content = content_of(page)
@@ -149,7 +148,7 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written.
         """
-        check_change(_PAGES)
+        guard_access()
         kind = source.has(url)
         record = source.capture_record(url)
         try:
@@ -172,7 +171,7 @@ class CacheFileSys:
 
         ``None`` for a page stored without one, as by older tools, or replaced by them since.
         """
-        check_look(_PAGES)
+        guard_access()
         stored = self._find(url)
         if stored is not None:
             return self._record_of(*stored)
@@ -192,7 +191,7 @@ class CacheFileSys:
 
     def redirected_urls(self) -> list[str]:
         """Return the URLs that ``redirects.json`` leads to stored pages."""
-        check_look(_PAGES)
+        guard_access()
         return [url for url in self._redirects.urls() if self._find(url) is not None]
 
     def capture_records(self) -> dict[str, CaptureRecord]:
@@ -201,7 +200,7 @@ class CacheFileSys:
         Unlike ``capture_record`` this does not read the pages, so that a record may be that of a page
         which an older tool has replaced since.
         """
-        check_look(_PAGES)
+        guard_access()
         kinds = self._stored_kinds()
         stems = {main_file_name(key, kind)[:32]: key for key, kind in kinds.items()}
         records: dict[str, CaptureRecord] = {}
@@ -228,7 +227,7 @@ class CacheFileSys:
         Raises:
             CacheMiss: no web page is stored for the URL.
         """
-        check_look(_PAGES)
+        guard_access()
         files = self._files_of(url, "web")
         paths = files.of_kind("web") if files else ()
         contents = self._contents_of(paths if get_screenshot else paths[:1])
@@ -238,7 +237,7 @@ class CacheFileSys:
 
     def get_pdf(self, url: str) -> bytes:
         """Return a stored PDF. Raises CacheMiss: no PDF is stored for the URL."""
-        check_look(_PAGES)
+        guard_access()
         files = self._files_of(url, "pdf")
         content = read_file(files.pdf) if files else None
         if content is None:
@@ -247,7 +246,7 @@ class CacheFileSys:
 
     def has(self, url: str) -> PageKind | None:
         """Return the kind of the stored page; ``None`` if none is stored."""
-        check_look(_PAGES)
+        guard_access()
         stored = self._find(url)
         return stored[1] if stored else None
 
@@ -264,7 +263,7 @@ class CacheFileSys:
 
         A person's decision that the page is right changes it where judges were shown signs of trouble.
         """
-        check_look(_PAGES)
+        guard_access()
         stored = self._find(url)
         content = self._digest_of(*stored) if stored else None
         if stored is None or content is None:
@@ -282,7 +281,7 @@ class CacheFileSys:
             CacheMiss: no page is stored for the URL.
             CacheWriteError: the folder cannot be written.
         """
-        check_change(_PAGES)
+        guard_access()
         with self._index_file.writing():
             stored = self._find(url)
             if stored is None:
@@ -296,7 +295,7 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written, or the URL is no URL.
         """
-        check_change(_PAGES)
+        guard_access()
         with self._index_file.writing():
             stored = self._find(url)
             keys = {_key_for_storing(url), *likely_keys(url), *([stored[0]] if stored else [])}
@@ -310,7 +309,7 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written, or the URL is no URL.
         """
-        check_change(_PAGES)
+        guard_access()
         with source._index_file.writing(), self._index_file.writing():
             stored, own = source._find(url), self._find(url)
             failed = (
@@ -340,7 +339,7 @@ class CacheFileSys:
 
     def get_all_urls(self) -> list[str]:
         """Return the index keys of all stored pages, sorted."""
-        check_look(_PAGES)
+        guard_access()
         return sorted(self._stored_kinds())
 
     def listed_as(self, url: str) -> str | None:
@@ -350,7 +349,7 @@ class CacheFileSys:
 
     def summary(self) -> dict[str, int]:
         """Return how many pages are stored: ``total_urls``, ``web_pages``, ``pdf_pages``."""
-        check_look(_PAGES)
+        guard_access()
         kinds = list(self._stored_kinds().values())
         return {"total_urls": len(kinds), "web_pages": kinds.count("web"), "pdf_pages": kinds.count("pdf")}
 
@@ -360,7 +359,7 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written.
         """
-        check_look(_PAGES)
+        guard_access()
         with self._index_file.writing():
             self._index_file.tidy()
 
@@ -370,7 +369,7 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written.
         """
-        check_change(_PAGES)
+        guard_access()
         if not self.task_dir.exists():
             return
         with self._index_file.writing():

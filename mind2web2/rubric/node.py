@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy, deepcopy
+from dataclasses import dataclass
 from enum import EnumType, StrEnum
-from typing import Any, NoReturn, Protocol, get_args
+from typing import Any, Protocol, get_args
 
 from pydantic_core import CoreSchema, SchemaSerializer, core_schema
 
@@ -36,11 +38,8 @@ class AggregationStrategy(StrEnum, metaclass=_StrategyNames):
 class TreeWatch(Protocol):
     """The scheduler of a tree's pending verdicts."""
 
-    def refuse(self, reason: str) -> NoReturn:
-        """Raise, since ``reason`` needs verdicts that are pending."""
-
-    def note_change(self) -> None:
-        """Take note of a change of the tree; raises where it comes from elsewhere than the program itself."""
+    def settle_now(self) -> None:
+        """Wait until no verdict is pending; raises where one failed."""
 
 
 class _Tree:
@@ -98,12 +97,12 @@ class VerificationNode:
     have a failed, skipped or pending leaf below them, so that neither a lookup nor the question whether a
     verification is to be skipped ever searches the tree.
 
-    While the verdict of a leaf is pending, reading or writing it notifies the scheduler.
+    Where the verdict of a leaf is pending, reading or writing it waits for the verdict.
     """
 
     __slots__ = (
         *(f"_{name}" for name in FIELDS),
-        *("_parent", "_position", "_tree", "_verdict", "_blocks", "_blocked_as", "_remembered"),
+        *("_parent", "_position", "_members", "_tree", "_verdict", "_blocks", "_blocked_as", "_remembered"),
         *("_blocking_children", "_blocking_critical_children", "_pending", "_pending_children"),
         *("_tags", "_figure_weight"),
         "__weakref__",
@@ -136,6 +135,8 @@ class VerificationNode:
         self._parent: VerificationNode | None = None
         self._position = 0
         self._children: list[VerificationNode] = _Children(self)
+        # By position; a script may take nodes out of the list above.
+        self._members: list[VerificationNode] = []
         # The verdict, as opposed to the score and status that scoring wrote over it: a leaf behind the end of
         # a sequence shows "skipped", yet keeps its own verdict for the next time the tree is scored.
         verdict = self._verdict = self._outcome(score, status)
@@ -225,13 +226,12 @@ class VerificationNode:
     @property
     def score(self) -> float:
         """Return the score: a leaf's verdict, or the result of the last scoring."""
-        if self._pending is not None:
-            self._check_decided("'score' of")
+        self._settle_leaf()
         return self._score
 
     @score.setter
     def score(self, score: float) -> None:
-        self._check_decided("'score' of")
+        self._settle_leaf()
         # The other half stays as it was decided, whatever scoring shows in its place.
         verdict = self._outcome(score, self._verdict.status)
         self._note_change()
@@ -241,13 +241,12 @@ class VerificationNode:
     @property
     def status(self) -> Status:
         """Return the status that goes with the score."""
-        if self._pending is not None:
-            self._check_decided("'status' of")
+        self._settle_leaf()
         return self._status
 
     @status.setter
     def status(self, status: Status) -> None:
-        self._check_decided("'status' of")
+        self._settle_leaf()
         verdict = self._outcome(self._verdict.score, status)
         self._note_change()
         self._status = status
@@ -256,12 +255,12 @@ class VerificationNode:
     @property
     def evidence(self) -> Evidence | None:
         """Return the record of how the verdict was reached."""
-        self._check_decided("'evidence' of")
+        self._settle_leaf()
         return self._evidence
 
     @evidence.setter
     def evidence(self, evidence: Evidence | None) -> None:
-        self._check_decided("'evidence' of")
+        self._settle_leaf()
         self._evidence = _evidence(evidence)
 
     @property
@@ -305,8 +304,6 @@ class VerificationNode:
 
     def _note_change(self) -> None:
         """Make remembered scores stale."""
-        if self._tree.watch is not None:
-            self._tree.watch.note_change()
         self._tree.version += 1
 
     # Copies and plain forms
@@ -316,28 +313,28 @@ class VerificationNode:
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Yield names and values of the fields."""
-        self.check_settled("the fields of")
+        self.settle()
         return self._fields()
 
     @property
     def __dict__(self) -> PlainFields:  # type: ignore[override]  # nodes have slots
         """Return the fields as they stand now."""
-        self._check_decided("the fields of")
+        self._settle_leaf()
         return dict(self._fields())
 
     def __repr__(self) -> str:
         """Show all fields, those of children as well."""
-        self._check_decided("a representation of")
+        self._settle_leaf()
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._fields())})"
 
     def __str__(self) -> str:
         """Show all fields without the type."""
-        self._check_decided("a representation of")
+        self._settle_leaf()
         return " ".join(f"{name}={value!r}" for name, value in self._fields())
 
     def model_dump(self, **keywords: Any) -> PlainFields:
         """Return the fields as plain data, with the options of pydantic's method."""
-        self.check_settled("a dump of")
+        self.settle()
         dump: PlainFields = _PLAIN.to_python(dict(self._fields()), **keywords)
         return dump
 
@@ -347,7 +344,7 @@ class VerificationNode:
 
     def model_dump_json(self, **keywords: Any) -> str:
         """Return the fields as JSON, with the options of pydantic's method."""
-        self.check_settled("a dump of")
+        self.settle()
         return _PLAIN.to_json(dict(self._fields()), **keywords).decode()
 
     @classmethod
@@ -355,26 +352,44 @@ class VerificationNode:
         """Let models of a script's own hold nodes."""
         return core_schema.is_instance_schema(cls, serialization=_AS_FIELDS)
 
-    def __getstate__(self) -> tuple[None, PlainFields]:
-        """Return the state of a shallow copy."""
-        self.check_settled("a copy of")
-        names = (name for name in VerificationNode.__slots__ if name != "__weakref__")
-        return None, {name: getattr(self, name) for name in names}
+    @property
+    def model_fields_set(self) -> set[str]:
+        """Return the names of the fields that differ from their defaults, and of those without one."""
+        self.settle()
+        return {name for name, value in self._fields() if name in ("id", "desc") or value != _DEFAULTS[name]}
+
+    def __copy__(self) -> VerificationNode:
+        """Return a node that shares parent, children and tree with this one."""
+        self.settle()
+        twin = object.__new__(type(self))
+        for name in VerificationNode.__slots__:
+            if name != "__weakref__":
+                setattr(twin, name, getattr(self, name))
+        return twin
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> VerificationNode:
+        """Return a copy with other values of some fields, which pydantic's method does not check either."""
+        twin = deepcopy(self) if deep else copy(self)
+        for name, value in (update or {}).items():
+            setattr(twin, f"_{name}", value)
+        twin._verdict = Outcome(twin._score, twin._status)
+        return twin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how pickle makes the node: the tree from plain records, so that no depth is too much."""
+        self.settle()
+        path = []
+        node = self
+        while node._parent is not None:
+            path.append(node._position)
+            node = node._parent
+        if path:
+            return _node_at, (node, tuple(reversed(path)))
+        return _tree_of, (_records(self),)
 
     def __deepcopy__(self, _memo: object = None) -> VerificationNode:
         """Return a tree of its own, from this node down."""
-        self.check_settled("a copy of")
-        twins: dict[int, VerificationNode] = {}
-        for node in self.walk():
-            score, status = node._verdict
-            names = ("id", "desc", "critical", "strategy", "evidence", "tags", "figure_weight")
-            given = {name: getattr(node, name) for name in names}
-            twin = twins[id(node)] = VerificationNode(**given, score=score, status=status)
-            if node is not self:
-                twins[id(node._parent)].add_node(twin)
-            twin._score, twin._status = node._score, node._status
-            twin._blocked_as = node._blocked_as
-        return twins[id(self)]
+        return _tree_of(_records(self))
 
     # Links
 
@@ -416,11 +431,12 @@ class VerificationNode:
         if node._parent is self:
             return
         self._check_child(node)
-        self._check_decided("a child of")
-        node.check_settled("a new place for")
+        self._settle_leaf()
+        node.settle()
         self._note_change()
         node._parent = self
-        node._position = len(self._children)
+        node._position = len(self._members)
+        self._members.append(node)
         list.append(self._children, node)
         for below in node.walk():
             below._tree = self._tree
@@ -446,18 +462,19 @@ class VerificationNode:
     @property
     def has_blocking_leaf(self) -> bool:
         """Tell whether a leaf here or below is decided as failed or skipped."""
+        self.settle()
         return self._blocks
 
     @property
     def verdict(self) -> Outcome:
         """Return the verdict on this leaf, which scoring does not overwrite."""
-        self._check_decided("the verdict on")
+        self._settle_leaf()
         return self._verdict
 
     @property
     def blocked_as(self) -> Status | None:
         """Return how this leaf was last decided so that it blocks others, ``None`` if it never was."""
-        self._check_decided("'blocked_as' of")
+        self._settle_leaf()
         return self._blocked_as
 
     def _update_blocking(self) -> None:
@@ -484,7 +501,7 @@ class VerificationNode:
         return self._pending is not None
 
     def mark_pending(self, watch: TreeWatch) -> None:
-        """Report reads of the verdict to ``watch`` until there is one."""
+        """Let reads of the verdict wait by ``watch`` until there is one."""
         self._pending = self._tree.watch = watch
         self._tree.pending += 1
         node = self
@@ -507,21 +524,20 @@ class VerificationNode:
                 return
             node = parent
 
-    def _check_decided(self, access: str) -> None:
+    def _settle_leaf(self) -> None:
         if self._pending is not None:
-            self._pending.refuse(f"{access} node '{self._id}'")
+            self._pending.settle_now()
 
-    def check_settled(self, access: str) -> None:
-        """Refuse the attempt if ``access`` depends on pending verdicts of this tree."""
+    def settle(self) -> None:
+        """Wait for the pending verdicts of this tree."""
         if self._tree.watch is not None:
-            self._tree.watch.refuse(f"{access} node '{self._id}'")
+            self._tree.watch.settle_now()
 
     # Verdicts and scores
 
     def decide(self, score: float, status: Status, evidence: Evidence | None = None) -> None:
         """Write a verdict with the evidence for it."""
-        self._check_decided("'score' of")
-        self._note_change()
+        self._settle_leaf()
         self.take_verdict(score, status, evidence)
 
     def take_verdict(self, score: float, status: Status, evidence: Evidence | None = None) -> None:
@@ -540,7 +556,7 @@ class VerificationNode:
 
     def compute_score(self, mutate: bool = False) -> float:
         """Return the score by the rules of scoring.md; with ``mutate``, write scores and statuses back."""
-        self.check_settled("the score of")
+        self.settle()
         outcomes = aggregate(self)
         if mutate:
             for node in self.walk():
@@ -552,10 +568,63 @@ class VerificationNode:
     @property
     def aggregated_score(self) -> float:
         """Return the score written back once and remembered until something changes."""
-        self.check_settled("the score of")
+        self.settle()
         if self._remembered is not None and self._remembered[0] == self._tree.version:
             return self._remembered[1]
         return self.compute_score(mutate=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A node as plain data; ``above`` is the number of its parent's record, ``None`` for the first."""
+
+    above: int | None
+    fields: PlainFields
+    shown: Outcome
+    blocked_as: Status | None
+
+
+_RECORDED = ("id", "desc", "critical", "strategy", "evidence", "tags", "figure_weight")
+_DEFAULTS: PlainFields = {
+    "critical": False,
+    "score": 0.0,
+    "status": "initialized",
+    "strategy": AggregationStrategy.PARALLEL,
+    "children": [],
+    "evidence": None,
+}
+
+
+def _records(top: VerificationNode) -> list[_Record]:
+    top.settle()
+    records: list[_Record] = []
+    numbers: dict[int, int] = {}
+    for node in top.walk():
+        numbers[id(node)] = len(records)
+        above = None if node is top else numbers[id(node._parent)]
+        fields = {name: getattr(node, f"_{name}") for name in _RECORDED}
+        fields |= node._verdict._asdict()
+        records.append(_Record(above, fields, Outcome(node._score, node._status), node._blocked_as))
+    return records
+
+
+def _tree_of(records: Sequence[_Record]) -> VerificationNode:
+    nodes: list[VerificationNode] = []
+    for record in records:
+        node = VerificationNode(**record.fields)
+        if record.above is not None:
+            nodes[record.above].add_node(node)
+        node._score, node._status = record.shown
+        node._blocked_as = record.blocked_as
+        nodes.append(node)
+    return nodes[0]
+
+
+def _node_at(root: VerificationNode, path: Sequence[int]) -> VerificationNode:
+    node = root
+    for position in path:
+        node = node.children[position]
+    return node
 
 
 # Which leaves keep a verification from being asked (eval-scripts.md, "When a verification is skipped")
@@ -579,13 +648,13 @@ def possible_blocks(
     while node is not None and node.parent is not None:
         parent, own = node.parent, node.position
         pending = sorted(parent._pending_children - {own})
-        critical = [place for place in pending if parent.children[place].critical]
+        critical = [place for place in pending if parent._members[place].critical]
         for place in _up_to_first(parent._blocking_critical_children, critical, own):
-            yield from _possible_leaves(parent.children[place])
+            yield from _possible_leaves(parent._members[place])
         if parent.strategy == "sequential":
             for place in _up_to_first(parent._blocking_children, pending, own):
                 if place < own:
-                    yield from _possible_leaves(parent.children[place])
+                    yield from _possible_leaves(parent._members[place])
         node = parent
 
 
@@ -604,11 +673,11 @@ def _possible_leaves(
     while stack:
         node = stack.pop()
         if not node.children:
-            if node is not besides and (node.is_pending or node.has_blocking_leaf):
+            if node is not besides and (node.is_pending or node._blocks):
                 yield node
             continue
         wanted = node._pending_children.union(node._blocking_children[:most_blocking])
-        stack.extend(node.children[position] for position in sorted(wanted, reverse=True))
+        stack.extend(node._members[position] for position in sorted(wanted, reverse=True))
 
 
 def _set_member(positions: list[int], position: int, belongs: bool) -> None:

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from mind2web2 import __version__
 from mind2web2.capture.models import refused_downloads_reported
 from mind2web2.errors import (
-    AttemptRefusedError,
     EvalScriptError,
     JudgeUnusableError,
     JudgmentMissingError,
@@ -55,7 +54,7 @@ from mind2web2.runs.results import (
     write_file,
     write_result,
 )
-from mind2web2.scheduling import ExecutionOptions, execution_options
+from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scripts.inputs import (
     AsOf,
     InputRecorder,
@@ -417,14 +416,7 @@ async def evaluated(
         answer=text,
         model=run.judge.settings.model,
     )
-    try:
-        summary, ledger, inputs = await _script_result(job, run, call, cache, script_time, logger)
-    except AttemptRefusedError as refused:
-        logger.info("evaluated again in program order, with the replies stored by now: %s", refused)
-        cache.start_over()
-        in_order = replace(run, execution=replace(run.execution, sequential=True))
-        summary, ledger, inputs = await _script_result(job, in_order, call, cache, script_time, logger)
-
+    summary, ledger, inputs = await _script_result(job, run, call, cache, script_time, logger)
     script_faults = list(dict.fromkeys(ledger.script_faults))
     if run.strict and script_faults:
         raise EvalScriptError(f"the eval script makes mistakes (--strict): {'; '.join(script_faults)}")

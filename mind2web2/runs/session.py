@@ -37,7 +37,7 @@ from mind2web2.runs.capturing import capture_settings, network_of
 from mind2web2.runs.replay import replayed_judge
 from mind2web2.runs.run import Concurrency
 from mind2web2.runs.settings import RAY, RunSettings
-from mind2web2.scheduling import MOST_PENDING, ExecutionOptions
+from mind2web2.scheduling.options import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.run import LONGEST_BLOCK_S

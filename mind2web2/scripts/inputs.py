@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2.errors import AnswerError
 from mind2web2.judge.store import ServiceAnswer
-from mind2web2.scheduling import check_lasting_effect, current_deferral
+from mind2web2.scheduling.deferral import current_deferral, defer_no_more, guard_side_effect
 from mind2web2.utils.api_misuse import caller_of, is_installed, syntax_tree
 from mind2web2.utils.moments import parsed_moment
 from mind2web2.utils.private_attributes import check_private_attributes
@@ -217,10 +217,11 @@ _WRITING = os.O_WRONLY | os.O_RDWR
 _LASTING = frozenset(
     {
         *("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate"),
-        *("os.chdir", "os.putenv", "os.unsetenv", "sqlite3.connect"),
-        *("subprocess.Popen", "os.system", "os.posix_spawn", "os.fork"),
+        *("os.chdir", "os.putenv", "os.unsetenv", "sqlite3.connect", "os.system"),
     }
 )
+# Events of what a script starts, and what then runs beside it.
+_BESIDE = frozenset({"_thread.start_new_thread", "subprocess.Popen", "os.posix_spawn", "os.fork"})
 # Of a value that may be a secret: enough to see a change, too little to guess it from.
 _DIGEST_CHARS = 12
 
@@ -407,10 +408,16 @@ def _hook(event: str, arguments: tuple[Any, ...], is_ending: Callable[[], bool] 
         return
     if event in ("open", "sqlite3.connect"):
         _note(arguments[0], arguments[2] if event == "open" else os.O_RDONLY)
-    if event in _LASTING or (event == "open" and _changes_file(*arguments)):
-        is_script = current_deferral() is not None and caller_of(sys._getframe(1)) == "script"
-        if is_script and not _is_compiled_module(arguments):
-            check_lasting_effect(f"a change of files, variables or processes ({event})")
+    if event in _BESIDE and _is_by_script():
+        defer_no_more()
+        return
+    is_lasting = event in _LASTING or (event == "open" and _changes_file(*arguments))
+    if is_lasting and not _is_compiled_module(arguments) and _is_by_script():
+        guard_side_effect()
+
+
+def _is_by_script() -> bool:
+    return current_deferral() is not None and caller_of(sys._getframe(2)) == "script"
 
 
 def _changes_file(path: object, _mode: object, flags: object) -> bool:

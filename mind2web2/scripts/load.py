@@ -1,8 +1,7 @@
 """Eval scripts: read from disk, rewritten, compiled and imported under a name of their own.
 
-The rewriting lets verifications be deferred. Only ``async def`` functions are changed: a verification whose
-result is unused is called through ``scheduling.deferred``, and visible reads of results first wait for them.
-Reads that the syntax does not show refuse the attempt while the script runs (``scheduling``).
+The rewriting lets verifications be deferred: one whose result is unused is called through
+``scheduling.script.deferred``.
 """
 
 from __future__ import annotations
@@ -13,16 +12,16 @@ import itertools
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Set
 from functools import lru_cache
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from mind2web2 import scheduling
 from mind2web2.errors import EvalScriptError
-from mind2web2.scheduling import EvaluateAnswer
+from mind2web2.scheduling.script import deferred, deferring
+from mind2web2.scheduling.stopping import EvaluateAnswer
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, RubricFileError, parsed_rubric
 from mind2web2.scripts.rubric_script import script_of
 from mind2web2.utils.api_misuse import syntax_tree
@@ -30,46 +29,40 @@ from mind2web2.utils.files import read_regular_file
 
 VERIFYING = frozenset({"verify", "batch_verify", "simple_verify", "verify_by_url", "verify_by_urls"})
 
-# Attributes that show verdicts or pages; objects of other kinds may have them too.
-_VERDICTS = frozenset(
-    {"score", "status", "evidence", "verdict", "aggregated_score", "compute_score", "get_summary"}
-)
-_SHOWING = _VERDICTS | frozenset(
-    {
-        *("has_blocking_leaf", "blocked_as", "ledger", "__dict__", "digest", "clear", "save"),
-        *("model_dump", "model_dump_json", "dict", "json", "copy"),
-        *("has", "has_web", "has_pdf", "get_web", "get_pdf", "get_all_urls", "summary"),
-    }
-)
 # With one of these in a script, any name may be read.
 _NAME_READERS = frozenset({"locals", "vars", "globals", "eval", "exec", "dir", "inspect", "_getframe"})
-# Arguments of a script that another attempt receives as well.
-_RECEIVED = frozenset({"client", "cache", "semaphore"})
-_CONCURRENT = frozenset({"threading", "_thread", "concurrent", "multiprocessing"})
-# Functions of asyncio that start no task.
-_WITHOUT_TASKS = frozenset({"sleep", "Semaphore", "BoundedSemaphore", "Lock", "Event"})
-
-
-# Names in a script's module for functions of ``scheduling``; ending in underscores, they are not mangled in
+# The name of ``scheduling.script.deferred`` in a script's module; ending in underscores, it is not mangled in
 # classes.
-_HELPERS = {
-    "deferred": "__mind2web2_deferred__",
-    "read": "__mind2web2_read__",
-    "settled": "__mind2web2_settled__",
-    "sequentially": "__mind2web2_sequentially__",
-}
+_DEFERRED = "__mind2web2_deferred__"
 
 
 def defer_verifications(tree: ast.Module) -> None:
-    """Rewrite a script's syntax tree, unless the script has to run sequentially from its start."""
+    """Rewrite a script: a verification with an unused verdict is called through ``deferred``."""
     nodes = list(ast.walk(tree))
-    if must_be_sequential(nodes):
-        return
-    rewriter = _Rewriter(_names_never_read(nodes))
+    never_read = _names_never_read(nodes)
     for node in nodes:
-        if isinstance(node, ast.AsyncFunctionDef):
-            node.body = [rewriter.statement(statement) for statement in node.body]
-    ast.fix_missing_locations(tree)
+        value = _unused_value(node, never_read)
+        call = value.value if isinstance(value, ast.Await) else None
+        if isinstance(call, ast.Call) and _is_verifying(call.func):
+            call.args.insert(0, call.func)
+            call.func = ast.copy_location(ast.Name(id=_DEFERRED, ctx=ast.Load()), call.func)
+
+
+def _unused_value(node: ast.AST, never_read: Set[str]) -> ast.expr | None:
+    """Return the value of a statement by itself, or one that is assigned to names that are never read."""
+    if isinstance(node, ast.Expr):
+        return node.value
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    else:
+        return None
+    return node.value if all(_is_name(target, never_read) for target in targets) else None
+
+
+def _is_verifying(function: ast.expr) -> bool:
+    return isinstance(function, ast.Attribute) and function.attr in VERIFYING
 
 
 def _names_never_read(nodes: Iterable[ast.AST]) -> set[str]:
@@ -92,138 +85,6 @@ def _names_never_read(nodes: Iterable[ast.AST]) -> set[str]:
 
 def _is_name(node: ast.AST, names: Set[str]) -> bool:
     return isinstance(node, ast.Name) and node.id in names
-
-
-def _shows_verdicts(node: ast.AST) -> bool:
-    return any(isinstance(part, ast.Attribute) and part.attr in _VERDICTS for part in ast.walk(node))
-
-
-class _Rewriter(ast.NodeTransformer):
-    """Changes the statements of one ``async def``, without the functions and classes in it."""
-
-    def __init__(self, never_read: set[str]) -> None:
-        self._never_read = never_read
-
-    def statement(self, statement: ast.stmt) -> ast.stmt:
-        """Return a statement with its reads and verifications rewritten."""
-        changed: ast.stmt = self.visit(statement)
-        return changed
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        """Defer a verification that is a statement of its own."""
-        self.generic_visit(node)
-        self._defer(node.value)
-        return node
-
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        """Defer a verification whose verdict is assigned to a name that is never read."""
-        self.generic_visit(node)
-        if all(_is_name(target, self._never_read) for target in node.targets):
-            self._defer(node.value)
-        return node
-
-    def _defer(self, value: ast.expr) -> None:
-        call = value.value if isinstance(value, ast.Await) else None
-        if (
-            isinstance(call, ast.Call)
-            and isinstance(call.func, ast.Attribute)
-            and call.func.attr in VERIFYING
-        ):
-            call.args.insert(0, call.func)
-            call.func = self._helper("deferred", call.func)
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """Wait before a result is read or replaced, and before the script starts tasks."""
-        self.generic_visit(node)
-        if node.attr in _SHOWING:
-            node.value = self._awaited("read", node.value)
-        elif _is_name(node.value, {"asyncio"}) and node.attr not in _WITHOUT_TASKS:
-            node.value = self._awaited("settled", node.value)
-        return node
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        """Wait before the script starts tasks."""
-        starts = node.id == "gather" and isinstance(node.ctx, ast.Load)
-        return self._awaited("settled", node) if starts else node
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        """Wait before a function that reads results is made: usually it is called at once."""
-        return self._awaited("settled", node) if _shows_verdicts(node) else node
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
-        """Wait before its first source is evaluated, which happens outside of it."""
-        reads = _shows_verdicts(node)
-        source = self.visit(node.generators[0].iter)
-        node.generators[0].iter = self._awaited("settled", source) if reads else source
-        return node
-
-    def visit_AsyncWith(self, node: ast.AsyncWith) -> ast.AST:
-        """Defer nothing while the script holds a resource, which a verification may need."""
-        self.generic_visit(node)
-        first = node.items[0].context_expr
-        call = ast.Call(func=self._helper("sequentially", first), args=[], keywords=[])
-        node.items.insert(0, ast.withitem(context_expr=ast.copy_location(call, first)))
-        return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        """Leave the annotation unchanged: it may hold no ``await``."""
-        node.target = self.visit(node.target)
-        if node.value is not None:
-            node.value = self.visit(node.value)
-            if _is_name(node.target, self._never_read):
-                self._defer(node.value)
-        return node
-
-    def visit_match_case(self, node: ast.match_case) -> ast.AST:
-        """Leave the pattern unchanged, likewise."""
-        if node.guard is not None:
-            node.guard = self.visit(node.guard)
-        node.body = [self.statement(statement) for statement in node.body]
-        return node
-
-    def _unchanged(self, node: ast.AST) -> ast.AST:
-        return node
-
-    # Their bodies cannot wait; an inner ``async def`` is rewritten by itself.
-    visit_FunctionDef = visit_ClassDef = visit_AsyncFunctionDef = _unchanged  # noqa: N815
-
-    def _awaited(self, helper: str, value: ast.expr) -> ast.expr:
-        call = ast.Call(func=self._helper(helper, value), args=[value], keywords=[])
-        return ast.copy_location(ast.Await(value=ast.copy_location(call, value)), value)
-
-    def _helper(self, helper: str, place: ast.expr) -> ast.expr:
-        return ast.copy_location(ast.Name(id=_HELPERS[helper], ctx=ast.Load()), place)
-
-
-def must_be_sequential(nodes: Sequence[ast.AST]) -> bool:
-    """Tell whether a script may use threads, or changes modules or objects that outlive an attempt."""
-    modules: set[str] = set()
-    lasting = set(_RECEIVED)
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom):
-            modules.add((node.module or "").partition(".")[0])
-        if isinstance(node, ast.Import):
-            modules.update(alias.name.partition(".")[0] for alias in node.names)
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            lasting.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-    changed = (part for node in nodes for part in _changed_parts(node))
-    return bool(modules & _CONCURRENT) or any(_root_name(part) in lasting for part in changed)
-
-
-def _changed_parts(node: ast.AST) -> Iterator[ast.expr]:
-    if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        # None of those received has items: it is a mapping of the script's own.
-        if not (isinstance(node, ast.Subscript) and _is_name(node.value, _RECEIVED)):
-            yield node
-    elif isinstance(node, ast.Call) and _is_name(node.func, {"setattr", "delattr"}):
-        yield from node.args[:1]
-
-
-def _root_name(node: ast.expr) -> str | None:
-    """Return the name that a chain of attributes and items begins with."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else None
 
 
 REQUIRED_PARAMETERS = ("client", "answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
@@ -250,13 +111,12 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
     if not script_path.is_file():
         raise FileNotFoundError(f"no eval script {path}: check the task id and the eval scripts folder")
     code = _deferring_code(script_path.read_bytes(), script_path)
-    module, modules_before = _new_module(script_path), sys.modules.keys() | set()
+    module = _new_module(script_path)
     sys.modules[module.__name__] = module
-    for function, name in _HELPERS.items():
-        setattr(module, name, getattr(scheduling, function))
+    setattr(module, _DEFERRED, deferred)
     try:
         exec(code, module.__dict__)
-        return scheduling.deferring(_evaluate_answer_of(module, script_path), modules_before)
+        return deferring(_evaluate_answer_of(module, script_path))
     except BaseException as error:
         sys.modules.pop(module.__name__, None)  # the script may have removed itself
         if isinstance(error, SystemExit):

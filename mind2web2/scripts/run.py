@@ -22,7 +22,13 @@ from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.answer_client import AnswerClient
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.rubric.verdicts import is_score
-from mind2web2.scheduling import STOPPED, EvaluateAnswer, ScriptBlockedError, blocks_noted, stop_script
+from mind2web2.scheduling.stopping import (
+    STOPPED,
+    EvaluateAnswer,
+    ScriptBlockedError,
+    blocks_noted,
+    stop_script,
+)
 from mind2web2.scripts.load import MODULE_PREFIX, load_eval_script, unload_eval_script
 from mind2web2.utils.api_misuse import ScriptReports, is_installed, script_reports
 from mind2web2.utils.files import file_sha256

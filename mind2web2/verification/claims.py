@@ -16,7 +16,7 @@ from mind2web2.judge.protocol import QuestionContext
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import flags_of
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED, Evidence, PageCheck, Vote, outcome, trials_needed
-from mind2web2.scheduling import current_options
+from mind2web2.scheduling.options import current_options
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.context import EvaluationContext

@@ -15,16 +15,17 @@ from mind2web2.prompts import encodable
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.values import is_empty
 from mind2web2.rubric.verdicts import Evidence, check_trials
-from mind2web2.scheduling import (
-    NotedPrerequisites,
+from mind2web2.scheduling.deferral import (
     Request,
     current_deferral,
     decide,
+    decided,
     deferrable,
-    is_watching,
+    is_guarded,
     prerequisites_now,
-    verifying,
+    toolkit_at_work,
 )
+from mind2web2.scheduling.prerequisites import NotedPrerequisites
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.claims import BinaryEvalResult, ClaimJudging, Verification, evidence_of
@@ -63,12 +64,12 @@ class Verifier(ScriptAccess):
     def may_defer(self, sources: Sources) -> bool:
         """Tell whether client, log and page cache show a script the same as in sequential execution."""
         cache, capture, deferral = self._context.cache, self._context.capture, current_deferral()
-        if not is_watching(self._context.judge) or (deferral is not None and deferral.is_heard(self.logger)):
+        if not is_guarded(self._context.judge) or (deferral is not None and deferral.is_heard(self.logger)):
             return False
         if sources is None or cache is None:
             return True
         # Captured pages show in a cache, unless that keeps a view of its own for the script.
-        return is_watching(cache) and (capture is None or hasattr(cache, "note_captured"))
+        return is_guarded(cache) and (capture is None or hasattr(cache, "note_captured"))
 
     async def simple_verify(self, claim: str, node: VerificationNode | None = None, **kwargs: Any) -> bool:
         """Judge a claim from the answer alone."""
@@ -113,8 +114,10 @@ class Verifier(ScriptAccess):
             "use_screenshot": use_screenshot,
             "required": required,
         }
-        async with verifying([node]):
-            return await self.noted(claim, node, sources, **options)
+        await decided([node])
+        noted = self.noted(claim, node, sources, **options)
+        with toolkit_at_work():
+            return await noted
 
     def noted(
         self,

@@ -9,7 +9,7 @@ from faults.example import Manner
 from servers.faulty_replies import DECLINES, FINAL, Fault
 from servers.recorded_replies import Question
 
-from mind2web2.scheduling import ExecutionOptions
+from mind2web2.scheduling.options import ExecutionOptions
 
 _ORDINARY = [fault for fault in Fault if fault not in FINAL]
 _OUTAGES = (Fault.UNAVAILABLE, Fault.SERVER_ERROR, Fault.TOO_FAST, Fault.DROP_BEFORE, Fault.RESET_BEFORE)

@@ -499,3 +499,19 @@ def test_a_score_is_computed_once():
     leaf.score = 0.5
     assert root.aggregated_score == 0.5
     assert len(walks) == 2 * first
+
+
+def test_nodes_can_be_copied_and_pickled_as_pydantic_models_can():
+    """Two nodes of one tree are so afterwards as well; no depth is too much."""
+    leaf = VerificationNode(id="leaf", desc="d", critical=True)
+    root = VerificationNode(id="root", desc="d", children=[leaf])
+    leaf.decide(1.0, "passed")
+    loaded_root, loaded_leaf = pickle.loads(pickle.dumps((root, leaf)))
+    assert (loaded_root.find("leaf"), loaded_root.compute_score()) == (loaded_leaf, 1.0)
+    twin = leaf.model_copy(update={"critical": False, "status": "failed"})
+    assert (twin.critical, twin.status, leaf.critical, leaf.status) == (False, "failed", True, "passed")
+    assert leaf.model_fields_set == {"id", "desc", "critical", "score", "status"}
+    deep = VerificationNode(id="end", desc="d")
+    for level in range(1000):
+        deep = VerificationNode(id=f"n{level}", desc="d", children=[deep])
+    assert pickle.loads(pickle.dumps(deep)).find("end").parent.id == "n0"

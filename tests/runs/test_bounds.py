@@ -9,7 +9,7 @@ from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote, skip_reason
 from mind2web2.rubric.written_tree import tree_as_dict
 from mind2web2.runs.result_file import ResultFile
-from mind2web2.scheduling import noted_prerequisites
+from mind2web2.scheduling.prerequisites import noted_prerequisites
 
 SEQUENTIAL, PARALLEL = "sequential", "parallel"
 

@@ -8,12 +8,11 @@ from generated_scripts import SEQUENTIAL, RandomJudge, without_times
 from projects import ClaimJudge, Project, evaluate, read_json
 
 from mind2web2 import CacheFileSys
-from mind2web2.errors import AttemptRefusedError
 from mind2web2.evaluator import Evaluator
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.scheduling import ExecutionOptions, execution_options
+from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.scripts.load import load_eval_script
 
 VERIFY = f"await evaluator.verify('first', evaluator.add_leaf('l', 'd'), '{PAGE}')\n"
@@ -116,8 +115,5 @@ async def test_a_script_may_look_at_a_plain_cache(tmp_path):
     )
     judge, cache = RandomJudge(0, 0), CacheFileSys(tmp_path / "cache")
     names = ("answer", "agent_name", "answer_name", "semaphore", "logger")
-    with pytest.raises(AttemptRefusedError, match="a look at the page cache"):
-        await load_eval_script(path)(client=judge, cache=cache, **dict.fromkeys(names))
-    with execution_options(SEQUENTIAL):
-        summary = await load_eval_script(path)(client=judge, cache=cache, **dict.fromkeys(names))
+    summary = await load_eval_script(path)(client=judge, cache=cache, **dict.fromkeys(names))
     assert summary["eval_breakdown"][0]["info"] == [{"custom": {"urls": []}}]

@@ -9,7 +9,7 @@ from rubrics import EDITS, Shadow, apply_edit, blocking_leaf
 
 from mind2web2.errors import JudgeError
 from mind2web2.rubric.node import VerificationNode, possible_blocks
-from mind2web2.scheduling import NotedPrerequisites, PendingVerdict, noted_prerequisites
+from mind2web2.scheduling.prerequisites import NotedPrerequisites, PendingVerdict, noted_prerequisites
 
 FINAL = ((1.0, "passed"), (0.0, "failed"), (0.0, "skipped"), (0.0, "initialized"))
 

@@ -7,11 +7,16 @@ from contextlib import contextmanager
 
 import pytest
 from projects import AGENT, KEY_VARIABLES, REPOSITORY, Project, block_in, call, messages_text, read_json
+from script_checks import plausible
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main
 
 FIXTURES = REPOSITORY / "tests" / "fixtures" / "scheduler"
+# Scripts that read, delay, copy or combine verdicts in their own ways, and those with tasks of their own.
+OTHERS = [
+    path for folder in ("idioms", "own_tasks") for path in sorted((FIXTURES.parent / folder).glob("*.py"))
+]
 # Scores of the scripts there; ``None`` for one that has no result, with its reason below.
 FIXTURE_SCORES = {
     "bare_except": 1.0,
@@ -29,7 +34,9 @@ FIXTURE_SCORES = {
 REASONS = {
     "blocking_leaf": "imports mind2web2.preconditions in line 1, which the toolkit does not have",
     "kw_method": "with arguments that it does not take: unknown keyword 'method'",
-    "helper_timeout": "the script stopped waiting for the judge on 'last' (a time limit of its own",
+    # They read what the judge's ledger does not have.
+    "client_ledger": "'JudgeLedger' object has no attribute 'judgments'",
+    "client_ledger_fn": "'JudgeLedger' object has no attribute 'judgments'",
 }
 
 HEADER = """\
@@ -106,7 +113,12 @@ CASES = {
         + GOOD.format("len(lines) >= 4"),
         1.0,
     ),
-    # Changes that another attempt would find, while verdicts are pending.
+    "deep_tree": (
+        "    for i in range(1000):\n        root = ev.add_sequential(f'd{i}', 'd', root)\n"
+        '    await ev.verify("At the end ALWAYSTRUE", ev.add_leaf("leaf", "leaf", root))\n',
+        1.0,
+    ),
+    # Changes outside, while verdicts are pending.
     "file_later": (
         f'{TRUE}    is_new = not seen.exists()\n    seen.write_text("x")\n    statuses()\n'
         + GOOD.format("is_new")
@@ -136,18 +148,19 @@ CASES = {
         1.0,
     ),
 }
-# In the run's process, the scripts whose first attempt may leave something there.
-IN_RUN = ["helper_state", "log_count", "file_later", "thread_later", "variable_later", "module_attribute"]
+OTHER_NAMES = [path.stem for path in OTHERS]
 WAYS = {
-    "default": ([], [*FIXTURE_SCORES, *CASES]),
-    "sequential": (["--sequential"], [*FIXTURE_SCORES, *CASES]),
-    "in the run": (["--no_isolate"], IN_RUN),
+    "default": ([], [*FIXTURE_SCORES, *CASES, *OTHER_NAMES]),
+    "sequential": (["--sequential"], [*FIXTURE_SCORES, *CASES, *OTHER_NAMES]),
 }
 
 
 def verdict(body):
     """Return a verdict that any two runs have alike: a hash of the claim, unless that names it."""
-    claim = block_in(messages_text(body["messages"]), "claim") or ""
+    claim = block_in(messages_text(body["messages"]), "claim")
+    if claim is None:
+        schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
+        return "a reply" if schema is None else plausible(schema)
     is_odd = hashlib.sha256(claim.encode()).digest()[0] % 2
     supported = "ALWAYSTRUE" in claim or ("ALWAYSFALSE" not in claim and is_odd)
     return {"reasoning": "as the claim says", "result": bool(supported), "quote": ""}
@@ -167,7 +180,8 @@ def project_with(folder, bodies):
 
 @contextmanager
 def environment(folder):
-    """Stand in the project's folder with a key that no provider knows."""
+    """Stand in the project's folder with a key that no provider knows, and a folder for scripts' files."""
+    (folder / "hand").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         for name in KEY_VARIABLES:
             patch.delenv(name, raising=False)
@@ -187,6 +201,7 @@ def ways(tmp_path_factory):
     """Return each script's result, ``None`` without one, and the output, by the way in which it was run."""
     scripts = {path.stem: path.read_text() for path in FIXTURES.glob("*.py")}
     scripts |= {name: HEADER + body + END for name, (body, _) in CASES.items()}
+    scripts |= {path.stem: path.read_text() for path in OTHERS}
     found = {}
     for way, (options, names) in WAYS.items():
         folder = tmp_path_factory.mktemp("project")
@@ -211,10 +226,12 @@ def test_all_ways_give_the_same_tree_or_the_reason_why_there_is_none(ways, name,
     if result is None:
         assert REASONS[name] in next(line for line in printed.splitlines() if f"{name}/answer_1.md" in line)
         return
-    assert result["final_score"] == (FIXTURE_SCORES[name] if name in FIXTURE_SCORES else CASES[name][1])
+    if name not in OTHER_NAMES:
+        assert result["final_score"] == (FIXTURE_SCORES[name] if name in FIXTURE_SCORES else CASES[name][1])
     if expected is not None:
-        assert result["eval_breakdown"] == expected["eval_breakdown"]
-        assert result.get("second") == expected.get("second")
+        for part in ("final_score", "eval_breakdown", "extractions", "second"):
+            assert result.get(part) == expected.get(part)
+        assert result["judge_usage"]["judgments"] == expected["judge_usage"]["judgments"]
 
 
 LIMITED = (
@@ -227,10 +244,15 @@ LIMITED = (
 
 
 @pytest.mark.parametrize(
-    ("slow", "options"), [("First", []), ("Last", []), ("Last", ["--sequential"]), ("Last", ["--no_isolate"])]
+    ("slow", "options", "is_cut_off"),
+    [
+        ("First", [], False),
+        ("Last", [], True),
+        ("Last", ["--sequential"], True),
+    ],
 )
-def test_a_time_limit_of_the_scripts_own_that_runs_out_is_no_result(tmp_path, options, slow):
-    """Whatever the script makes of it; also while it waits for an earlier verdict that is deferred."""
+def test_a_time_limit_of_the_scripts_own_that_runs_out_is_no_result(tmp_path, options, slow, is_cut_off):
+    """Whatever the script makes of it; the time for earlier verdicts does not count."""
     project = project_with(tmp_path, {"limited": HEADER + LIMITED})
     is_over = threading.Event()
 
@@ -245,8 +267,8 @@ def test_a_time_limit_of_the_scripts_own_that_runs_out_is_no_result(tmp_path, op
             printed = run(server, *options).stdout
         finally:
             is_over.set()
-    assert "the script stopped waiting for the judge on 'last' (a time limit of its own" in printed
-    assert project.result_paths(task="limited") == []
+    assert ("the script stopped waiting for the judge on 'last' (a time limit" in printed) is is_cut_off
+    assert bool(project.result_paths(task="limited")) is not is_cut_off
 
 
 ENDLESS = {
@@ -264,7 +286,7 @@ ENDLESS = {
 
 def test_a_script_that_loops_for_ever_ends(tmp_path, monkeypatch):
     """By bounds that no rubric comes near (lower ones here), each with a reason."""
-    monkeypatch.setattr("mind2web2.scheduling.MOST_VERIFICATIONS", 300)
+    monkeypatch.setattr("mind2web2.scheduling.deferral.MOST_VERIFICATIONS", 300)
     project = project_with(tmp_path, {name: HEADER + body for name, (body, _) in ENDLESS.items()})
     with environment(tmp_path), JudgeServer(reply=verdict) as server:
         printed = run(server, "--no_isolate").stdout

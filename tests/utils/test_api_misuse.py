@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from projects import ClaimJudge, Project, evaluate
 
-from mind2web2.scheduling import ExecutionOptions
+from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.api_misuse import syntax_tree
 

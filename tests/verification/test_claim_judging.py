@@ -19,7 +19,7 @@ from mind2web2.judge.store import JudgmentStore
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.scheduling import ExecutionOptions, execution_options
+from mind2web2.scheduling.options import ExecutionOptions, execution_options
 
 SEQUENTIAL, USUAL = ExecutionOptions(sequential=True), ExecutionOptions()
 OPTIONS = [SEQUENTIAL, USUAL]

@@ -47,7 +47,7 @@ from mind2web2.pages.captures import PageRequest
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.pages.stored_files import fetch_files, names_in_store
 from mind2web2.prompts import HashedText
-from mind2web2.scheduling import ExecutionOptions
+from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.scripts.inputs import ScriptInputs
 from mind2web2.scripts.isolation.processes import (
     MAX_FILE_BYTES,
@@ -61,6 +61,7 @@ from mind2web2.scripts.isolation.rpc import MAX_REASON_CHARS, Done, Message, Rpc
 from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob, TemplateName
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
 from mind2web2.storage.publication import is_in_object_store
+from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.verification.claims import BinaryEvalResult
 
 # For a script's own template, which only its process has.
@@ -129,6 +130,7 @@ async def isolated_result(
         JudgeError: the judge failed for good, even if the script caught that.
         MachineError: no process can be started.
     """
+    allow_deep_trees()
     job = ScriptJob(
         call=call,
         task_id=task_id,

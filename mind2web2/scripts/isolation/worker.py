@@ -41,12 +41,15 @@ from mind2web2.pages.captures import PageCache, PageCapture, PageRequest, Shared
 from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import address_flags
-from mind2web2.scheduling import ExecutionOptions, execution_options
+from mind2web2.scheduling.deferral import guard_access
+from mind2web2.scheduling.listeners import guard_listeners
+from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scripts.inputs import InputRecorder, ScriptClock, inputs_recorded
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
 from mind2web2.scripts.isolation.rpc import Done, Message, PageText, RpcClient
 from mind2web2.scripts.run import LoopGuard, ScriptCall, log_unseen_errors, script_result
 from mind2web2.storage.mirror import Mirror, use_mirror
+from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
 from mind2web2.verification.claims import BinaryEvalResult
 
@@ -145,6 +148,8 @@ def run(connection_fd: int) -> None:
     sys.path[:] = job.import_paths
     clock = ScriptClock(job.as_of, job.zone)
     clock.install()
+    guard_listeners(guard_access)
+    allow_deep_trees()
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     evaluation = loop.create_task(_evaluate(job, client, clock))

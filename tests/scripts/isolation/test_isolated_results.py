@@ -27,7 +27,7 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
-from mind2web2.scheduling import ExecutionOptions
+from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.scripts.isolation.run import Isolation
 
 LAKE, OTHER, GONE = "https://lake.example/depth", "https://lake.example/other", "https://lake.example/gone"

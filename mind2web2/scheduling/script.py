@@ -1,0 +1,62 @@
+"""A whole script: its function runs with a scheduler, and nothing is pending when it returns."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from mind2web2.scheduling.deferral import Deferral, current_deferral, deferral_of_script, work_of_script
+from mind2web2.scheduling.options import current_options
+from mind2web2.scheduling.own_work import report_work
+from mind2web2.scheduling.stopping import EvaluateAnswer
+from mind2web2.scheduling.waiting import hosted
+
+
+def deferring(function: EvaluateAnswer) -> EvaluateAnswer:
+    """Return a script's function such that nothing is pending when it returns."""
+
+    @functools.wraps(function)
+    async def evaluate_answer(*arguments: Any, **keywords: Any) -> Any:
+        if current_deferral() is not None:
+            # One script evaluates another: the outer one has the scheduler.
+            return await function(*arguments, **keywords)
+        report_work(asyncio.get_running_loop(), work_of_script)
+        deferral = Deferral(current_options(), keywords.get("logger"))
+        with deferral_of_script(deferral):
+            return await _evaluated(deferral, function(*arguments, **keywords))
+
+    return evaluate_answer
+
+
+async def _evaluated(deferral: Deferral, evaluation: Awaitable[Any]) -> Any:
+    try:
+        result = await hosted(_awaited(evaluation), deferral.note_error)
+        await deferral.settle()
+    except Exception as error:
+        # Pending requests are paid for: the store keeps their replies.
+        await deferral.drain()
+        if deferral.failure in (None, error):
+            raise
+        # In program order the judge's failure would have come first.
+        raise deferral.failure from error
+    else:
+        return result
+    finally:
+        await deferral.stop()
+
+
+async def _awaited(evaluation: Awaitable[Any]) -> Any:
+    return await evaluation
+
+
+def deferred(method: Callable[..., Awaitable[Any]], /, *arguments: Any, **keywords: Any) -> Awaitable[None]:
+    """Call a method whose result is not used: deferred where possible, else awaited.
+
+    A plain function: scripts may look for coroutine functions among their names.
+    """
+    deferral = current_deferral()
+    if deferral is None:
+        return method(*arguments, **keywords)
+    return deferral.run(method, *arguments, **keywords)

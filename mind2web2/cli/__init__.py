@@ -35,6 +35,7 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 view                      look at all results in the browser
   mind2web2 report AGENT -o FILE      write them into one HTML file
   mind2web2 metrics AGENT             average the agent's scores
+  mind2web2 leaves                    show which leaves of a rubric tell something
   mind2web2 compare AGENT AGENT       test whether agents differ by more than chance
   mind2web2 rejudge AGENT             judge again, to see how far the judge varies
   mind2web2 verify-results AGENT      check that every score is correct and up to date
@@ -54,6 +55,7 @@ def command_modules() -> tuple[ModuleType, ...]:
     from mind2web2.cli.results import (
         audit,
         check_judge,
+        leaves,
         metrics,
         rejudge,
         show,
@@ -63,7 +65,7 @@ def command_modules() -> tuple[ModuleType, ...]:
     )
 
     writing = (new, rubric, lint, rehearse)
-    looking = (show, view, audit, metrics, rejudge, verify_results, transfer)
+    looking = (show, view, audit, metrics, leaves, rejudge, verify_results, transfer)
     return (example, benchmark, *writing, pages, check_judge, evaluate, serve, *looking)
 
 

@@ -1,0 +1,148 @@
+"""``mind2web2 leaves``: what each leaf of the rubrics did in all stored results."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option
+from mind2web2.cli.settings_file import paths_of, settings_of
+from mind2web2.errors import UsageError
+from mind2web2.utils.names import check_name
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mind2web2.runs.leaf_report import LeafReport, LeafRow, Share, TaskReport
+
+DESCRIPTION = """\
+Show what each leaf of the rubrics did in all stored results: how often it passed, failed and was skipped, and
+which leaves tell nothing about the answers.
+
+  mind2web2 leaves                              all agents that have results
+  mind2web2 leaves my_agent other_agent --task_id lake
+
+always true, always false   the same verdict wherever it was judged
+never reached               always skipped: what stands before it never passes
+dead                        another verdict would have changed no score
+twins                       the same verdict in every result: two leaves for one fact?
+r                           correlation with the share of the other leaves that passed; low or negative: it
+                            measures something else than the rest
+"""
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``leaves`` to ``mind2web2``."""
+    parser = commands.add_parser(
+        "leaves", help="show which leaves of a rubric tell something", description=DESCRIPTION
+    )
+    parser.add_argument(
+        "agents", metavar="AGENT", nargs="*", help="the agents (default: all that have results)"
+    )
+    add_task_option(parser, "all that have results")
+    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    add_folder_options(parser, "eval_results_root")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the report and return the exit status."""
+    from mind2web2.cli.console import plain_console, warnings_on
+    from mind2web2.runs.leaf_report import leaf_report, stored_results
+
+    settings = settings_of(options)
+    names = [check_name("agent", name) for name in options.agents]
+    root = paths_of(settings, *names).eval_results_root
+    known = sorted({path.parts[-5] for path in root.glob("*/*/*/results/*.md.json")})
+    missing = [name for name in names if name not in known]
+    if missing or not known:
+        there = f"; there are results of {', '.join(known)}" if known else ""
+        wanted = f"no results of agent {missing[0]}" if missing else "no results"
+        raise UsageError(f"{wanted} under {root}: run mind2web2 evaluate first{there}")
+    console = plain_console()
+    with warnings_on(console):
+        results = stored_results(root, names or known, list(settings.task_ids) or None)
+    if not results:
+        raise UsageError(f"no results of task {', '.join(settings.task_ids)} under {root}: check --task_id")
+    report = leaf_report(results)
+    if options.json:
+        console.print_json(json.dumps(asdict(report)))
+    else:
+        _print(console, report)
+    return 0
+
+
+def _print(console: Console, report: LeafReport) -> None:
+    for task in report.tasks:
+        _print_task(console, task)
+    _print_shares(console, "passed, by pages cited", report.by_pages)
+    _print_shares(console, "passed, by place in the rubric", report.by_position)
+
+
+def _print_task(console: Console, task: TaskReport) -> None:
+    from rich.table import Table
+
+    from mind2web2.cli.console import counted, line
+    from mind2web2.statistics.items import ENOUGH_RESULTS
+
+    line(console, f"{task.task_id}: {counted(task.results, 'result')} of {', '.join(task.agents)}")
+    table = Table()
+    for head in ("leaf", "passed", "failed", "skipped", "r", "page", "votes", "notes"):
+        is_text = head in ("leaf", "notes")
+        table.add_column(head, justify="left" if is_text else "right", overflow="fold")
+    for row in task.leaves:
+        table.add_row(*_cells(row))
+    console.print(table)
+    for group in task.twins:
+        line(console, f"twins, the same verdict everywhere: {', '.join(group)}")
+    for text in _figures(task):
+        line(console, text)
+    if task.too_few:
+        line(
+            console,
+            f"Too few results to judge leaves: {ENOUGH_RESULTS} are needed, there are {task.results}.",
+        )
+    line(console, "")
+
+
+def _cells(row: LeafRow) -> Sequence[str]:
+    counts = row.counts
+    notes: list[str] = [*row.labels]
+    if counts.undecided:
+        notes.append(f"never judged in {counts.undecided}")
+    if row.split:
+        notes.append(f"votes differ in {row.split}")
+    if row.quotes_missing:
+        notes.append(f"quotation not found in {row.quotes_missing}")
+    return (
+        f"{row.name} (gate)" if row.critical else row.name,
+        str(counts.passed),
+        str(counts.failed),
+        str(counts.skipped),
+        "-" if row.correlation is None else f"{row.correlation:.2f}",
+        f"{row.with_page}/{row.judged}" if row.judged else "-",
+        str(row.judgments),
+        ", ".join(notes),
+    )
+
+
+def _figures(task: TaskReport) -> Sequence[str]:
+    figures, texts = task.figures, []
+    if figures.saturated:
+        texts.append("saturated: every score is 0, or every one is 1, so that the task separates no agents")
+    if figures.discrimination is not None:
+        between = "" if figures.between_agents is None else f", {figures.between_agents:.0%} of the variance"
+        part = "" if figures.variance_share is None else f"; {figures.variance_share:.0%} of all tasks' part"
+        texts.append(f"between agents: {figures.discrimination:.4g} from worst to best{between}{part}")
+    return texts
+
+
+def _print_shares(console: Console, title: str, shares: Mapping[str, Share]) -> None:
+    from mind2web2.cli.console import line
+
+    if shares:
+        parts = ", ".join(f"{name} {each.passed / each.of:.0%} of {each.of}" for name, each in shares.items())
+        line(console, f"Judged leaves that {title}: {parts}")

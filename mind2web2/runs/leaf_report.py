@@ -1,0 +1,279 @@
+"""The leaf report: what each leaf of a rubric did in all stored results."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mind2web2.rubric.verdicts import Outcome, aggregate
+from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.runs.claim_facts import claim_facts, is_claim, vote_groups
+from mind2web2.runs.result_file import ResultFile
+from mind2web2.runs.results import latest_results
+from mind2web2.statistics.items import (
+    ENOUGH_RESULTS,
+    ItemCounts,
+    Label,
+    TaskFigures,
+    Verdict,
+    counts_of,
+    labels_of,
+    rest_correlation,
+    task_figures,
+    twins,
+)
+
+_STATUSES: dict[str, Verdict] = {"passed": "passed", "failed": "failed", "skipped": "skipped"}
+_THIRDS = ("first third", "second third", "last third")
+_MOST_PAGES = 4
+
+
+@dataclass(frozen=True)
+class JudgedResult:
+    """One result of a task."""
+
+    agent: str
+    answer_name: str
+    result: ResultFile
+
+
+@dataclass(frozen=True)
+class LeafRow:
+    """One leaf of a task's rubric over all results.
+
+    Args:
+        leaf: its id, behind those of the parts that it is in.
+        correlation: of its verdict with the other leaves'; see ``statistics.items.rest_correlation``.
+        judged: results in which a judge decided it.
+        with_page: of these, how many on a page.
+        split: how many with votes that differ.
+        quotes_missing: how many with a quotation that was not found.
+        judgments: the judge's replies for it.
+        cost_usd: their part of the answers' costs; ``None`` where a price is unknown.
+    """
+
+    leaf: str
+    desc: str
+    critical: bool
+    counts: ItemCounts
+    labels: tuple[Label, ...]
+    correlation: float | None
+    judged: int
+    with_page: int
+    split: int
+    quotes_missing: int
+    judgments: int
+    cost_usd: float | None
+
+    @property
+    def name(self) -> str:
+        """Return its own id, as most rubrics have each id once."""
+        return self.leaf.rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """The leaves of one task.
+
+    Args:
+        too_few: there are fewer results than it takes to speak of leaves.
+        twins: leaves with the same verdict in every result.
+    """
+
+    task_id: str
+    results: int
+    agents: tuple[str, ...]
+    too_few: bool
+    leaves: tuple[LeafRow, ...]
+    twins: tuple[tuple[str, ...], ...]
+    figures: TaskFigures
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many of some judged leaves passed."""
+
+    passed: int
+    of: int
+
+
+@dataclass(frozen=True)
+class LeafReport:
+    """All tasks, and what the verdicts have to do with pages and places.
+
+    Args:
+        by_pages: judged leaves by the number of pages that they cite.
+        by_position: judged leaves by the third of the rubric that they stand in.
+    """
+
+    tasks: tuple[TaskReport, ...]
+    by_pages: Mapping[str, Share]
+    by_position: Mapping[str, Share]
+
+
+def stored_results(
+    root: Path, agents: Iterable[str], task_ids: Sequence[str] | None
+) -> dict[str, list[JudgedResult]]:
+    """Return the newest results of agents by task."""
+    found: dict[str, list[JudgedResult]] = defaultdict(list)
+    for agent in agents:
+        for task_id, answer_name, loaded in latest_results(root, agent):
+            if task_ids is None or task_id in task_ids:
+                found[task_id].append(JudgedResult(agent, answer_name, loaded.content))
+    return dict(found)
+
+
+def leaf_report(results: Mapping[str, Sequence[JudgedResult]]) -> LeafReport:
+    """Return the report on results by task."""
+    scores = {task_id: _scores(found) for task_id, found in results.items()}
+    figures = task_figures({task_id: agents for task_id, agents in scores.items() if agents})
+    tasks = [
+        _task_report(task_id, found, figures.get(task_id, TaskFigures(False, None, None)))
+        for task_id, found in results.items()
+    ]
+    pages: dict[str, list[bool]] = defaultdict(list)
+    positions: dict[str, list[bool]] = {third: [] for third in _THIRDS}
+    for found in results.values():
+        for each in found:
+            leaves = list(each.result.leaves())
+            for number, leaf in enumerate(leaves):
+                if not is_claim(leaf) or leaf.evidence is None:
+                    continue
+                passed = leaf.verdict.status == "passed"
+                pages[_page_group(len(leaf.evidence.pages))].append(passed)
+                positions[_THIRDS[3 * number // len(leaves)]].append(passed)
+    return LeafReport(
+        tuple(tasks),
+        {group: Share(sum(each), len(each)) for group, each in sorted(pages.items())},
+        {group: Share(sum(each), len(each)) for group, each in positions.items() if each},
+    )
+
+
+def _scores(found: Sequence[JudgedResult]) -> dict[str, list[float]]:
+    by_agent: dict[str, list[float]] = defaultdict(list)
+    for each in found:
+        if each.result.final_score is not None:
+            by_agent[each.agent].append(each.result.final_score)
+    return dict(by_agent)
+
+
+def _page_group(pages: int) -> str:
+    if pages >= _MOST_PAGES:
+        return f"{_MOST_PAGES} pages or more"
+    return "no page" if not pages else "1 page" if pages == 1 else f"{pages} pages"
+
+
+def _task_report(task_id: str, found: Sequence[JudgedResult], figures: TaskFigures) -> TaskReport:
+    trees = [dict(_paths(each.result)) for each in found]
+    matter = [_matter(each.result) for each in found]
+    names = list(dict.fromkeys(path for tree in trees for path in tree))
+    table: dict[str, list[Verdict]] = {path: [_verdict(tree.get(path)) for tree in trees] for path in names}
+    rows = []
+    for path in names:
+        leaves = [tree.get(path) for tree in trees]
+        counted = [
+            id(leaf) in moving
+            for leaf, moving, verdict in zip(leaves, matter, table[path], strict=True)
+            if verdict in ("passed", "failed")
+        ]
+        rows.append(_row(path, leaves, table, counted, found))
+    return TaskReport(
+        task_id=task_id,
+        results=len(found),
+        agents=tuple(dict.fromkeys(each.agent for each in found)),
+        too_few=len(found) < ENOUGH_RESULTS,
+        leaves=tuple(rows),
+        twins=tuple(twins(table)),
+        figures=figures,
+    )
+
+
+def _row(
+    path: str,
+    leaves: Sequence[WrittenNode | None],
+    table: Mapping[str, Sequence[Verdict]],
+    matters: Sequence[bool],
+    found: Sequence[JudgedResult],
+) -> LeafRow:
+    counts = counts_of(table[path])
+    there = [(leaf, each.result) for leaf, each in zip(leaves, found, strict=True) if leaf is not None]
+    judged = [leaf for leaf, _ in there if leaf.evidence is not None and leaf.evidence.decided_by == "judge"]
+    facts = [claim_facts(leaf) for leaf in judged]
+    first = there[0][0]
+    costs = [_cost(leaf, result) for leaf, result in there]
+    return LeafRow(
+        leaf=path,
+        desc=first.desc,
+        critical=first.critical,
+        counts=counts,
+        labels=tuple(labels_of(counts, matters)),
+        correlation=rest_correlation(_passed(table[path]), _rest(path, table)),
+        judged=len(judged),
+        with_page=sum(bool(leaf.evidence and leaf.evidence.pages) for leaf in judged),
+        split=sum(fact.is_split for fact in facts),
+        quotes_missing=sum("not_found" in fact.quotes for fact in facts),
+        judgments=sum(map(_votes, judged)),
+        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+    )
+
+
+def _paths(result: ResultFile) -> Iterator[tuple[str, WrittenNode]]:
+    """Yield the leaves with the ids from below the root to them; a path that occurs again gets a number."""
+    seen: dict[str, int] = defaultdict(int)
+    for tree in result.trees:
+        stack = [(child, child.id) for child in reversed(tree.children)] or [(tree, tree.id)]
+        while stack:
+            node, path = stack.pop()
+            if not node.children:
+                seen[path] += 1
+                yield path if seen[path] == 1 else f"{path} ({seen[path]})", node
+            stack += [(child, f"{path}/{child.id}") for child in reversed(node.children)]
+
+
+def _verdict(leaf: WrittenNode | None) -> Verdict:
+    return "absent" if leaf is None else _STATUSES.get(leaf.verdict.status, "undecided")
+
+
+def _matter(result: ResultFile) -> set[int]:
+    """Return the leaves, by ``id``, whose other verdict would have changed the score."""
+    tree = result.sound_tree
+    if tree is None:
+        return set()
+    score = aggregate(tree)[id(tree)].score
+    found = set()
+    for leaf in tree.leaves():
+        if leaf.verdict.status in ("passed", "failed"):
+            other = Outcome(0.0, "failed") if leaf.verdict.status == "passed" else Outcome(1.0, "passed")
+            if aggregate(tree, {id(leaf): other})[id(tree)].score != score:
+                found.add(id(leaf))
+    return found
+
+
+def _passed(verdicts: Sequence[Verdict]) -> list[bool | None]:
+    return [verdict == "passed" if verdict in ("passed", "failed") else None for verdict in verdicts]
+
+
+def _rest(path: str, table: Mapping[str, Sequence[Verdict]]) -> list[float]:
+    """Return, for each result, the share of the other leaves that passed."""
+    others = [verdicts for name, verdicts in table.items() if name != path]
+    shares = []
+    for column in zip(*others, strict=True) if others else ():
+        there = [verdict for verdict in column if verdict != "absent"]
+        shares.append(there.count("passed") / len(there) if there else 0.0)
+    return shares or [0.0] * len(table[path])
+
+
+def _votes(leaf: WrittenNode) -> int:
+    return 0 if leaf.evidence is None else sum(len(votes) for votes in vote_groups(leaf.evidence))
+
+
+def _cost(leaf: WrittenNode, result: ResultFile) -> float | None:
+    """Return a leaf's part of an answer's cost, by judgments."""
+    votes, usage = _votes(leaf), result.judge_usage
+    if not votes:
+        return 0.0
+    if usage is None or usage.cost_usd is None or not usage.judgments:
+        return None
+    return usage.cost_usd * votes / usage.judgments

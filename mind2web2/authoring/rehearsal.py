@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from mind2web2.authoring.cases import (
 from mind2web2.authoring.structure import Finding, Structure, structure_of
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.scheduling.stopping import EvaluateAnswer
+from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.load import unload_eval_script
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, read_rubric
 from mind2web2.scripts.run import load_script
@@ -35,6 +36,7 @@ class RehearsalPlan:
     Args:
         cases: the folder of the author's cases; it may be missing.
         model: the judge whose prices count.
+        aliases: of packages that scripts import, beside those that are built in.
         writes_cases: write variants of the perfect case first.
         writes_golden: keep the cases' trees, to be compared from now on.
     """
@@ -44,6 +46,7 @@ class RehearsalPlan:
     question: str
     cases: Path
     model: str
+    aliases: Mapping[str, str] = field(default_factory=dict)
     writes_cases: bool = False
     writes_golden: bool = False
 
@@ -94,6 +97,7 @@ class TaskRehearsal:
 
 def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
     """Rehearse a task; to be called in a process whose event loop is free."""
+    set_script_aliases(plan.aliases)
     try:
         return asyncio.run(_rehearsal(plan))
     except (Mind2Web2Error, OSError) as error:

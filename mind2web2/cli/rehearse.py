@@ -94,6 +94,7 @@ def run(options: argparse.Namespace) -> int:
 def _plans(options: argparse.Namespace, settings: RunSettings) -> list[RehearsalPlan]:
     from mind2web2.authoring.rehearsal import RehearsalPlan
     from mind2web2.benchmark.tasks import find_tasks, select_tasks
+    from mind2web2.scripts.aliases import own_script_aliases
 
     paths = paths_of(settings)
     tasks = [task for task in find_tasks(paths, Path("tasks")) if task.script_version is not None]
@@ -108,6 +109,7 @@ def _plans(options: argparse.Namespace, settings: RunSettings) -> list[Rehearsal
                 question,
                 (options.cases / task.task_id).absolute(),
                 settings.model,
+                aliases=own_script_aliases(),
                 writes_cases=options.write_cases,
                 writes_golden=options.write_golden,
             )

@@ -59,7 +59,8 @@ def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: boo
         UsageError: the file cannot be read, or has an unknown key or an unsuitable value.
     """
     if os.path.lexists(FILE_NAME):
-        content, prices = _read(Path(FILE_NAME))
+        content, prices, aliases = _read(Path(FILE_NAME))
+        _set_aliases(aliases)
         applied = _applicable(content, settings, takes)
         settings = replace(settings, **applied, prices=prices, from_file=frozenset(applied))
         if is_announced:
@@ -96,7 +97,13 @@ def _applicable(content: Mapping[str, Any], settings: RunSettings, takes: frozen
     return {name: value for name, value in content.items() if name in takes and name not in closed}
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, OwnPrice]]:
+def _set_aliases(aliases: Mapping[str, str]) -> None:
+    from mind2web2.scripts.aliases import set_script_aliases
+
+    set_script_aliases(aliases)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, OwnPrice], dict[str, str]]:
     import tomllib
 
     try:
@@ -104,9 +111,11 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, OwnPrice]]:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"cannot read {FILE_NAME}: {reason}") from error
-    _check_keys(content, [*FILE_SETTINGS, "prices"], FILE_NAME)
+    _check_keys(content, [*FILE_SETTINGS, "prices", "scripts"], FILE_NAME)
     prices = _prices_in(content.pop("prices", {}))
-    return {name: _checked(FILE_SETTINGS[name], value) for name, value in content.items()}, prices
+    aliases = _aliases_in(content.pop("scripts", {}))
+    settings = {name: _checked(FILE_SETTINGS[name], value) for name, value in content.items()}
+    return settings, prices, aliases
 
 
 def _checked(setting: Setting, value: object) -> Any:
@@ -143,6 +152,21 @@ def _prices_in(prices: object) -> dict[str, OwnPrice]:
             raise UsageError(f"{where}: write {_EXAMPLE}")
         own[model] = OwnPrice(**{_PRICES[kind]: float(amount) for kind, amount in price.items()})
     return own
+
+
+def _aliases_in(scripts: object) -> dict[str, str]:
+    example = 'write [scripts] with aliases = {their_name = "mind2web2"}'
+    if not isinstance(scripts, dict):
+        raise UsageError(f"{FILE_NAME}: scripts: {example}")
+    _check_keys(scripts, ["aliases"], f"{FILE_NAME}: scripts")
+    aliases: dict[str, str] = scripts.get("aliases", {})
+    is_sound = isinstance(aliases, dict) and all(
+        name.isidentifier() and isinstance(target, str) and target.isidentifier()
+        for name, target in aliases.items()
+    )
+    if not is_sound:
+        raise UsageError(f"{FILE_NAME}: scripts: {example}")
+    return aliases
 
 
 def _dotted(name: str, table: Mapping[str, Any]) -> str:

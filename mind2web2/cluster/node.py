@@ -54,6 +54,7 @@ from mind2web2.runs.paths import paths_of
 from mind2web2.runs.results import newest_result_name
 from mind2web2.runs.session import OwnParts, open_run
 from mind2web2.runs.settings import FOLDER_NAMES, SETTINGS, RunSettings
+from mind2web2.scripts.aliases import own_script_aliases, set_script_aliases
 from mind2web2.storage.mirror import push_all
 from mind2web2.storage.publication import bring_here_in_thread, is_in_object_store
 from mind2web2.urls.parts import normalize_url_for_browser
@@ -285,7 +286,7 @@ class NodeSetup:
         roots: the command's folders, which may have other places on a node.
         variables: of the command's environment, such as API keys. They travel in a call: Ray would log them
             as the environment of an actor.
-        prices: of models, from the settings file.
+        prices: of models, from the settings file, like ``aliases`` of packages.
     """
 
     settings: RunSettings
@@ -295,6 +296,7 @@ class NodeSetup:
     roots: Sequence[Path]
     variables: Mapping[str, str] = field(repr=False)
     prices: Mapping[str, OwnPrice]
+    aliases: Mapping[str, str]
     version: str = __version__
 
     @classmethod
@@ -312,6 +314,7 @@ class NodeSetup:
             roots=roots,
             variables=_variables(settings),
             prices=own_prices(),
+            aliases=own_script_aliases(),
         )
 
 
@@ -427,6 +430,7 @@ class NodeActor:
         self._setup = setup
         os.environ.update(setup.variables)
         set_own_prices(setup.prices)
+        set_script_aliases(setup.aliases)
         package = logging.getLogger("mind2web2")
         package.setLevel(logging.INFO)
         package.addHandler(self._log)

@@ -22,6 +22,7 @@ from types import CodeType, ModuleType
 from mind2web2.errors import EvalScriptError
 from mind2web2.scheduling.script import deferred, deferring
 from mind2web2.scheduling.stopping import EvaluateAnswer
+from mind2web2.scripts.aliases import own_script_aliases, rename_imports
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, RubricFileError, parsed_rubric
 from mind2web2.scripts.rubric_script import script_of
 from mind2web2.utils.api_misuse import syntax_tree
@@ -110,7 +111,8 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
     script_path = Path(path)
     if not script_path.is_file():
         raise FileNotFoundError(f"no eval script {path}: check the task id and the eval scripts folder")
-    code = _deferring_code(script_path.read_bytes(), script_path)
+    aliases = tuple(sorted(own_script_aliases().items()))
+    code = _deferring_code(script_path.read_bytes(), script_path, aliases)
     module = _new_module(script_path)
     sys.modules[module.__name__] = module
     setattr(module, _DEFERRED, deferred)
@@ -128,17 +130,23 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
 
 
 @lru_cache(maxsize=64)
-def _deferring_code(source: bytes, path: Path) -> CodeType:
-    """Return a script's code with verifications deferred; tracebacks show the script's path."""
+def _deferring_code(source: bytes, path: Path, _aliases: tuple[tuple[str, str], ...]) -> CodeType:
+    """Return a script's code with verifications deferred; tracebacks show the script's path.
+
+    Args:
+        _aliases: that were set; the code depends on them.
+    """
     with warnings.catch_warnings():
         # Published scripts stay as they are: an odd escape in one is not the user's to mend.
         warnings.simplefilter("ignore")
         tree = parsed_script(source, path)
+        rename_imports(tree)
         try:
             defer_verifications(tree)
         except RecursionError:
             # A script with expressions nested so deeply runs as it is.
             tree = parsed_script(source, path)
+            rename_imports(tree)
         # The script's own __future__ imports count, not this module's.
         return compile(tree, str(path), "exec", dont_inherit=True)
 

@@ -48,6 +48,7 @@ from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.pages.stored_files import fetch_files, names_in_store
 from mind2web2.prompts import HashedText
 from mind2web2.scheduling.options import ExecutionOptions
+from mind2web2.scripts.aliases import own_script_aliases
 from mind2web2.scripts.inputs import ScriptInputs
 from mind2web2.scripts.isolation.processes import (
     MAX_FILE_BYTES,
@@ -148,6 +149,7 @@ async def isolated_result(
         with_captures=cache.captures is not None,
         stored_at_first=cache.page_library.stored_at_first(cache),
         prices=own_prices(),
+        aliases=own_script_aliases(),
         network=isolation.network,
         as_of=run.as_of,
         zone=run.zone,

@@ -44,6 +44,7 @@ from mind2web2.prompts import address_flags
 from mind2web2.scheduling.deferral import guard_access
 from mind2web2.scheduling.listeners import guard_listeners
 from mind2web2.scheduling.options import ExecutionOptions, execution_options
+from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.inputs import InputRecorder, ScriptClock, inputs_recorded
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
 from mind2web2.scripts.isolation.rpc import Done, Message, PageText, RpcClient
@@ -86,6 +87,7 @@ class ScriptJob:
         as_of: where the script's clock stands still; ``None`` for the real time.
         zone: of the script's local time; ``None`` for that of the process.
         prices: the user's own, by model.
+        aliases: of packages that scripts import, beside those that are built in.
     """
 
     call: ScriptCall
@@ -104,6 +106,7 @@ class ScriptJob:
     with_captures: bool
     stored_at_first: frozenset[str] | None
     prices: dict[str, OwnPrice]
+    aliases: dict[str, str]
     network: NetworkSettings
     as_of: datetime | None = None
     zone: str | None = None
@@ -141,6 +144,7 @@ def run(connection_fd: int) -> None:
     job: ScriptJob = client.receive().content
     job.limits.apply_to_this_process()
     set_own_prices(job.prices)
+    set_script_aliases(job.aliases)
     # The lines that a script printed before a crash are kept.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # typeshed: any TextIO
     os.environ.update(job.variables)

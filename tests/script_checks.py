@@ -128,5 +128,5 @@ async def _outcome(script, root, verdict, order):
 def _seen(outcome):
     if outcome.result is None:
         return outcome.reason
-    breakdown = outcome.result.get("eval_breakdown") or [{}]
+    breakdown = outcome.result.document.get("eval_breakdown") or [{}]
     return outcome.score, breakdown[0].get("verification_tree")

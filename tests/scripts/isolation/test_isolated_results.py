@@ -149,7 +149,7 @@ def told(outcome):
     """Return a result without times, or the reason why there is none."""
     if outcome.result is None:
         return outcome.reason
-    result = {name: value for name, value in outcome.result.items() if name not in ("run", "seal")}
+    result = {name: value for name, value in outcome.result.document.items() if name not in ("run", "seal")}
     # To the last digit, a sum depends on the order of what is added.
     result["judge_usage"] = {
         **result["judge_usage"],

@@ -21,6 +21,7 @@ from mind2web2.judge.usage import tokens_of, usage_of
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.llm_client.image_limits import ImageLimit
+from mind2web2.llm_client.prices import OwnPrice
 from mind2web2.scheduling.deferral import guarded
 from mind2web2.utils.api_misuse import script_api
 
@@ -35,6 +36,10 @@ class RunJudging(Protocol):
     @property
     def endpoint(self) -> str:
         """Return the name of the judge's server."""
+
+    @property
+    def price(self) -> OwnPrice | None:
+        """Return the price of the model, where the run has one of its own."""
 
     async def judgment(
         self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limits: AnswerLimits
@@ -120,7 +125,7 @@ class AnswerClient(JudgeSession, AsyncCalls):
             ledger.usage += Usage(requests=judgment.attempts)
             self.image_limit = self.image_limit.merged(ImageLimit.model_validate_json(judgment.text))
             raise self.image_limit.refusal(f"judge {judgment.model} takes {self.image_limit.in_words()}")
-        ledger.usage += usage_of(judgment)
+        ledger.usage += usage_of(judgment, self._run.price)
         ledger.served[reply.served_model, reply.system_fingerprint] += 1
         ledger.note_created(judgment.created)
         self._note_rejection(reply, subject)

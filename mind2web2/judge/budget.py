@@ -17,7 +17,7 @@ from mind2web2.errors import BudgetReachedError, UsageError
 from mind2web2.judge.tokens import request_tokens
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.prices import price_usd
+from mind2web2.llm_client.prices import OwnPrice, price_usd
 from mind2web2.utils.dollars import dollars, dollars_as_given
 
 log = logging.getLogger(__name__)
@@ -39,13 +39,19 @@ class Budget:
         model: the judge.
         price_share: of the list price, less than 1 where the provider gives a discount.
         caution: the factor by which estimates may be wrong until the first replies.
+        price: of the model, in place of the known ones.
 
     Raises:
         UsageError: the model's price is not known.
     """
 
     def __init__(
-        self, max_usd: float, model: str, price_share: float = 1.0, caution: float = _CAUTION
+        self,
+        max_usd: float,
+        model: str,
+        price_share: float = 1.0,
+        caution: float = _CAUTION,
+        price: OwnPrice | None = None,
     ) -> None:
         self.max_usd = max_usd
         self.spent_usd = 0.0
@@ -53,6 +59,7 @@ class Budget:
         self._allowed_usd = max_usd
         self._model = model
         self._price_share = price_share
+        self._own_price = price
         self._caution = caution
         self._expectation = _Expectation()
         self._in_flight = 0
@@ -61,7 +68,7 @@ class Budget:
         self._unread: set[Reservation] = set()
         self._refusal: str | None = None
         self._changed = asyncio.Event()
-        if price_usd(Usage(input_tokens=1), model) is None:
+        if price_usd(Usage(input_tokens=1), model, price) is None:
             raise UsageError(
                 f"max_cost cannot be kept: no price is known for model {model}; write the price into "
                 "mind2web2.toml (in Python: Judge(price=...)), choose another model, or leave max_cost out"
@@ -147,7 +154,7 @@ class Budget:
 
     def price(self, usage: Usage) -> float:
         """Return the price of these tokens."""
-        price = price_usd(usage, self._model)
+        price = price_usd(usage, self._model, self._own_price)
         return 0.0 if price is None else price * self._price_share
 
     def _expected_usd(self, prompt_tokens: int) -> float:

@@ -33,7 +33,7 @@ from mind2web2.judge.store import JudgeIdentity, Judgment, JudgmentStore, gate_k
 from mind2web2.judge.usage import RunUsage, usage_of
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Usage
 from mind2web2.llm_client.image_limits import ImageLimit
-from mind2web2.llm_client.prices import price_usd, total_price_usd
+from mind2web2.llm_client.prices import OwnPrice, price_usd, total_price_usd
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retries import Retries
 from mind2web2.llm_client.sent_requests import SentRequests, counted_requests
@@ -49,6 +49,7 @@ class CachingJudge:
     Args:
         provider: sends requests; ``None`` answers from the store alone (replay).
         overwrite: reuse only judgments that this run has requested itself.
+        price: of the model, in place of the known ones.
     """
 
     def __init__(
@@ -59,14 +60,16 @@ class CachingJudge:
         *,
         overwrite: bool = False,
         budget: Budget | None = None,
+        price: OwnPrice | None = None,
     ) -> None:
         if provider is None:
             limits = store.image_limits(settings.replayed_endpoint, settings.model)
             settings = replace(settings, image_limits=tuple(limits))
         else:
             # Loading the price list takes a third of a second: now, rather than with the first reply.
-            price_usd(Usage(), settings.model)
+            price_usd(Usage(), settings.model, price)
         self.settings = settings
+        self.price = price
         self._keyed_body = settings.keyed_body
         self._extra = json.loads(settings.extra_body or "{}")
         self._keyed_extra = json.loads(self._keyed_body or "{}")
@@ -157,7 +160,7 @@ class CachingJudge:
 
     def _reused(self, judgment: Judgment, source: tuple[str, str]) -> Judgment:
         if judgment.outcome != "fewer_images":
-            self.usage.of(source[0]).reused += usage_of(judgment)
+            self.usage.of(source[0]).reused += usage_of(judgment, self.price)
         return judgment
 
     def raise_if_unusable(self) -> None:
@@ -316,7 +319,8 @@ class CachingJudge:
         """Add the usage of a question to the task's, and return its price."""
         # A foreign client reports only the sum.
         usages = sent.replies or [reply.usage]
-        cost_usd = total_price_usd(usages, self.settings.model, in_batch=self.settings.batch)
+        settings = self.settings
+        cost_usd = total_price_usd(usages, settings.model, in_batch=settings.batch, own=self.price)
         self.usage.of(task_id).asked += replace(
             reply.usage,
             judgments=judgments,

@@ -7,7 +7,7 @@ from typing import Any
 
 from mind2web2.judge.store import Judgment
 from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.prices import total_price_usd
+from mind2web2.llm_client.prices import OwnPrice, total_price_usd
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retries import Retries
 
@@ -72,10 +72,14 @@ def tokens_of(judgment: Judgment) -> Usage:
     )
 
 
-def usage_of(judgment: Judgment) -> Usage:
-    """Return the usage of a stored judgment at the time of its request, with dollars where known."""
+def usage_of(judgment: Judgment, price: OwnPrice | None = None) -> Usage:
+    """Return the usage of a stored judgment at the time of its request, with dollars where known.
+
+    Args:
+        price: of the judge's model, for a judgment without dollars.
+    """
     tokens = tokens_of(judgment)
     cost_usd = judgment.cost_usd
     if cost_usd is None:
-        cost_usd = total_price_usd([tokens], judgment.model, in_batch=bool(judgment.batch))
+        cost_usd = total_price_usd([tokens], judgment.model, in_batch=bool(judgment.batch), own=price)
     return replace(tokens, judgments=1, requests=judgment.attempts, cost_usd=cost_usd)

@@ -41,7 +41,8 @@ class OwnPrice(NamedTuple):
     cached_usd: float | None = None
 
 
-# Of the process, as ``calculate_api_cost`` takes nothing but a model's name.
+# Of the process: those of ``mind2web2.toml``. ``calculate_api_cost`` takes nothing but a name of a model. A
+# price of a run's own judge is an argument instead: one process may have several runs.
 _own_prices: dict[str, OwnPrice] = {}
 
 
@@ -72,12 +73,17 @@ def calculate_api_cost(input_tokens: int, output_tokens: int, model_name: str) -
     return float((input_price * input_tokens + output_price * output_tokens) / _SAMPLE_TOKENS)
 
 
-def price_usd(usage: Usage, model_name: str) -> float | None:
+def price_usd(usage: Usage, model_name: str, own: OwnPrice | None = None) -> float | None:
     """Return dollars for one request, cached tokens at their price, or ``None`` for an unknown model.
+
+    Args:
+        own: the price of this model, in place of the known ones.
 
     Some models charge more for all tokens of a very long prompt: for several requests add up dollars,
     not tokens.
     """
+    if own is not None:
+        return float(_by_own_price(usage, own))
     if usage.input_tokens >= _SHORT_PROMPT_TOKENS and model_name not in _own_prices:
         price = _price(usage, model_name)
         return None if price is None else float(price)
@@ -85,9 +91,11 @@ def price_usd(usage: Usage, model_name: str) -> float | None:
     return None if rates is None else float(rates.price(usage))
 
 
-def total_price_usd(usages: Iterable[Usage], model_name: str, *, in_batch: bool = False) -> float | None:
-    """Return dollars for several requests, each at its own price, or ``None`` for an unknown model."""
-    prices = [price_usd(usage, model_name) for usage in usages]
+def total_price_usd(
+    usages: Iterable[Usage], model_name: str, *, in_batch: bool = False, own: OwnPrice | None = None
+) -> float | None:
+    """Return dollars for several requests, each at its price, or ``None`` for an unknown model."""
+    prices = [price_usd(usage, model_name, own) for usage in usages]
     known = [price for price in prices if price is not None]
     share = BATCH_PRICE_SHARE if in_batch else 1.0
     return sum(known) * share if len(known) == len(prices) else None
@@ -137,15 +145,9 @@ def _cached_and_written(usage: Usage) -> tuple[int, int]:
 
 
 def _price(usage: Usage, model_name: str) -> Decimal | None:
-    cached, written = _cached_and_written(usage)
     if own := _own_prices.get(model_name):
-        cached_usd = own.input_usd if own.cached_usd is None else own.cached_usd
-        parts = (
-            (usage.input_tokens - cached, own.input_usd),
-            (cached, cached_usd),
-            (usage.output_tokens, own.output_usd),
-        )
-        return sum((count * Decimal(str(usd)) for count, usd in parts), Decimal()) / 1_000_000
+        return _by_own_price(usage, own)
+    cached, written = _cached_and_written(usage)
 
     from genai_prices import Usage as PricedUsage
     from genai_prices import calc_price  # a third of a second
@@ -162,6 +164,17 @@ def _price(usage: Usage, model_name: str) -> Decimal | None:
         except LookupError:
             continue
     return None
+
+
+def _by_own_price(usage: Usage, own: OwnPrice) -> Decimal:
+    cached, _ = _cached_and_written(usage)
+    cached_usd = own.input_usd if own.cached_usd is None else own.cached_usd
+    parts = (
+        (usage.input_tokens - cached, own.input_usd),
+        (cached, cached_usd),
+        (usage.output_tokens, own.output_usd),
+    )
+    return sum((count * Decimal(str(usd)) for count, usd in parts), Decimal()) / 1_000_000
 
 
 def _listed_as(model_name: str) -> Iterator[tuple[str, str | None]]:

@@ -25,7 +25,7 @@ from mind2web2.judge.store import CheckRecord, JudgmentStore, last_check
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.chat import ChatProvider
-from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
+from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, OwnPrice
 from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.llm_client.settings import PoolSource
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
@@ -67,6 +67,7 @@ class OwnParts:
         captures: makes the captures of a run from what opens its browser.
         limits: of captures and judge requests.
         judge_check: the judge's last check.
+        price: of the judge's model.
     """
 
     provider: ChatProvider | None = None
@@ -77,6 +78,7 @@ class OwnParts:
     captures: Callable[[OpenBrowser], SharedCaptures] | None = None
     limits: DualSemaphore | None = None
     judge_check: CheckRecord | None = None
+    price: OwnPrice | None = None
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ async def open_run(
         if settings.is_replay and judgments is not None:
             named = replayed_judge(settings, store, replayed_file(settings, judgments))
         batches = _batch_jobs(settings, judgments, named.model, store) if settings.batch else None
+        price = own.price or settings.prices.get(settings.model)
         with gc_paused():
             client = None if own.provider is not None else judge_client(settings, batches, own)
             judge = CachingJudge(
@@ -141,7 +144,8 @@ async def open_run(
                 own.provider or client,
                 store,
                 overwrite=settings.overwrite,
-                budget=own.budget or budget_of(settings),
+                budget=own.budget or budget_of(settings, price),
+                price=price,
             )
         checks = (last_check(root, judge.identity) for root in check_roots)
         check = own.judge_check or next((found for found in checks if found is not None), None)
@@ -242,12 +246,13 @@ def _batch_jobs(settings: RunSettings, judgments: Path | None, model: str, store
     return BatchJobs(endpoints, folder, model, pace, overwrite=settings.overwrite, is_stored=is_stored)
 
 
-def budget_of(settings: RunSettings) -> Budget | None:
+def budget_of(settings: RunSettings, price: OwnPrice | None = None) -> Budget | None:
     """Return the budget of ``--max_cost``, ``None`` without it."""
     if settings.max_cost is None or settings.is_replay:
         return None
-    in_batch = (BATCH_PRICE_SHARE, BATCH_CAUTION) if settings.batch else ()
-    return Budget(settings.max_cost, settings.model, *in_batch)
+    if settings.batch:
+        return Budget(settings.max_cost, settings.model, BATCH_PRICE_SHARE, BATCH_CAUTION, price=price)
+    return Budget(settings.max_cost, settings.model, price=price)
 
 
 def run_parts(

@@ -36,7 +36,7 @@ from mind2web2.judge.client_judge import ScriptedClient, as_provider
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.base_client import PROVIDERS
 from mind2web2.llm_client.chat import Limit
-from mind2web2.llm_client.prices import OwnPrice, own_prices, set_own_prices
+from mind2web2.llm_client.prices import OwnPrice
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, OWN_PARAMETERS, PoolSource
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import OpenBrowser, PageCache, SharedCaptures
@@ -89,7 +89,7 @@ class Judge:
         client: an object of your own with ``async_response`` instead of a server (eval-scripts.md); it is
             called in the scorer's thread.
         price: dollars per million tokens of input, of output, and (if it differs) of cached input, for a
-            model whose price is not known; it holds for the whole process.
+            model whose price is not known; it holds for this scorer.
     """
 
     model: str = DEFAULT_JUDGE_MODEL
@@ -449,12 +449,11 @@ class Scorer:
     async def _opened(self) -> _Parts:
         async with AsyncExitStack() as exits:
             given = self._judge
-            if given.price is not None:
-                set_own_prices({**own_prices(), given.model: _own_price(given.price)})
             own = OwnParts(
                 provider=None if given.client is None else as_provider(given.client),
                 server=_server(given),
                 api_key=given.api_key,
+                price=None if given.price is None else _own_price(given.price),
                 captures=_stored_pages_only if self._missing_pages == "no_score" else None,
             )
             session = await exits.enter_async_context(open_run(self._settings, self._judgments, own=own))

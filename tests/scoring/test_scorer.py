@@ -16,7 +16,6 @@ from servers.recorded_replies import RecordedReplies
 from mind2web2 import Judge, NoScore, Score, Scorer
 from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.errors import AnswerError, UsageError
-from mind2web2.llm_client.prices import set_own_prices
 from mind2web2.llm_client.settings import PoolSource
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answers import read_answer
@@ -279,11 +278,26 @@ def test_a_cost_limit_needs_a_price(project):
         assert "--" not in str(caught.value)
         with pytest.raises(UsageError, match="in dollars per million tokens"):
             score_once(project, replace(judge, price=(1.0,)))
-        try:
-            outcome = score_once(project, replace(judge, price=(2.0, 4.0)), max_cost=5)
-        finally:
-            set_own_prices({})
+        outcome = score_once(project, replace(judge, price=(2.0, 4.0)), max_cost=5)
     assert outcome.cost_usd == pytest.approx(len(server.requests) * (1000 * 2 + 500 * 4) / 1e6)
+
+
+@pytest.mark.parametrize("isolate", [True, False])
+def test_each_scorer_has_its_own_price(project, isolate):
+    """Also if another one of the same model is opened later."""
+    with JudgeServer(VERDICT, input_tokens=1000, output_tokens=500) as server:
+        cheap = Judge("local-judge", server.base_url, api_key="none", price=(2.0, 4.0))
+        dear = replace(cheap, price=(20.0, 40.0))
+        with scorer_of(project, cheap, isolate=isolate, max_cost=5) as first:
+            dear_outcome = score_once(project, dear, isolate=isolate, max_cost=5)
+            assert isinstance(dear_outcome, Score)
+            requests = len(server.requests)
+            outcome = first.score_sync("lake", DEEP)
+    assert isinstance(outcome, Score)
+    one_usd = (1000 * 2 + 500 * 4) / 1e6
+    assert dear_outcome.cost_usd == pytest.approx(requests * one_usd * 10)
+    assert outcome.cost_usd == pytest.approx((len(server.requests) - requests) * one_usd)
+    assert outcome.result["judge_usage"]["cost_usd"] == pytest.approx(outcome.cost_usd)
 
 
 @pytest.mark.parametrize(

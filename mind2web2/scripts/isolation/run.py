@@ -132,6 +132,7 @@ async def isolated_result(
         MachineError: no process can be started.
     """
     allow_deep_trees()
+    price = run.judge.price
     job = ScriptJob(
         call=call,
         task_id=task_id,
@@ -148,7 +149,7 @@ async def isolated_result(
         package_level=logging.getLogger(PACKAGE).getEffectiveLevel(),
         with_captures=cache.captures is not None,
         stored_at_first=cache.page_library.stored_at_first(cache),
-        prices=own_prices(),
+        prices=own_prices() | ({} if price is None else {run.judge.settings.model: price}),
         aliases=own_script_aliases(),
         network=isolation.network,
         as_of=run.as_of,

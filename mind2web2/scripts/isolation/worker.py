@@ -358,6 +358,8 @@ class RunJudge:
     def __init__(self, client: RpcClient, settings: JudgeSettings, endpoint: str) -> None:
         self.settings = settings
         self.endpoint = endpoint
+        # Set for this whole process.
+        self.price = None
         self._client = client
         self._templates: list[type[BaseModel]] = []
         self._names: list[TemplateName] = []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -228,6 +230,8 @@ class Evaluator(Rubric):
         self._judge_models = ("", "")
         # Scripts read the last of these.
         self._extraction_results: list[dict[str, Any]] = []
+        self._extraction_numbers: list[int] = []  # of each of them, the number of its call
+        self._extraction_calls = itertools.count()
         self._ground_truth: list[dict[str, Any]] = []
         self._custom_info: list[dict[str, Any]] = []
 
@@ -271,6 +275,7 @@ class Evaluator(Rubric):
         self.answer_name = answer_name or "unknown_answer"
         self._judge = as_judge(client) if client is not None else None
         self._extraction_results, self._ground_truth, self._custom_info = [], [], []
+        self._extraction_numbers = []
         self._last_suffix = {}
         self.root = VerificationNode(id="root", desc=description, strategy=strategy)
         models = (verify_model or default_model, extract_model or default_model)
@@ -318,6 +323,7 @@ class Evaluator(Rubric):
             raise ValueError("extract needs a client: call initialize(..., client=...) first")
         if source is not None and not isinstance(source, str):
             raise ValueError(f"extract takes one URL as source, not {source!r}")
+        number = next(self._extraction_calls)
         instruction = additional_instruction or NO_INSTRUCTION
         if source is None:
             value = await self.extractor.simple_extract(
@@ -333,7 +339,9 @@ class Evaluator(Rubric):
                 extraction_name=extraction_name,
             )
         result = plain_info(value.model_dump(mode="json", warnings=False))
-        self._extraction_results.append({"type": extraction_name, "result": result})
+        place = bisect_left(self._extraction_numbers, number)
+        self._extraction_numbers.insert(place, number)
+        self._extraction_results.insert(place, {"type": extraction_name, "result": result})
         return value
 
     async def verify(

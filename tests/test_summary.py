@@ -1,5 +1,6 @@
 """The summary: a rubric tree as plain data, its statistics, and what is kept beside it."""
 
+import asyncio
 import json
 import math
 from datetime import date
@@ -143,6 +144,21 @@ async def test_what_is_kept_beside_the_tree_has_the_published_shape():
         {"names": {"c": 3}},
     ]
     assert evaluator._extraction_results == [{"type": "town", "result": {"name": "Aa", "people": None}}]
+
+
+async def test_extractions_are_listed_in_the_order_of_their_calls():
+    """Whichever is there first: two runs list the same."""
+
+    class SlowFirst:
+        async def async_response(self, **keywords):
+            for _ in range(20 if "first?" in str(keywords["messages"]) else 0):
+                await asyncio.sleep(0)
+            return Town(name="Aa")
+
+    evaluator = started(SlowFirst())
+    await asyncio.gather(*(evaluator.extract(f"{name}?", Town, name) for name in ("first", "second")))
+    info = evaluator.get_summary()["eval_breakdown"][0]["info"]
+    assert [name for each in info for name in each] == ["first", "second"]
 
 
 def test_what_scripts_keep_becomes_plain_data():

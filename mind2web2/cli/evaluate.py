@@ -9,6 +9,7 @@ from mind2web2.cli.options import Subcommands, add_settings, given_settings
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RAY, SETTINGS, RunSettings
+from mind2web2.utils.own_memory import hide_memory
 
 # All settings but those of commands that count.
 EVALUATION = tuple(name for name in SETTINGS if name != "task_list")
@@ -95,6 +96,7 @@ def prepared(settings: RunSettings) -> RunSettings:
     """
     settings.check()
     settings = replace(settings, isolate=_is_isolated(settings))
+    hide_memory()
     if settings.isolate and not settings.estimate and settings.engine != RAY:
         # It loads what scripts need while this process loads what judges need.
         from mind2web2.scripts.isolation.processes import fork_server
@@ -110,11 +112,9 @@ def _is_isolated(settings: RunSettings) -> bool:
 
     if settings.isolate and not IS_POSSIBLE:
         raise UsageError("--isolate needs a system that can fork processes: evaluate without it")
-    # benchmarks/isolation.py: 20 ms and 15 MB an answer, too much only if hundreds wait for a batch.
-    is_isolated = settings.isolate or (IS_POSSIBLE and not settings.batch)
-    if settings.as_of is not None and not is_isolated:
+    if settings.as_of is not None and not IS_POSSIBLE:
         raise UsageError("--as_of needs isolated scripts, which this system cannot run: leave it out")
-    return is_isolated
+    return IS_POSSIBLE
 
 
 def _agent_name(*given: str | None) -> str:

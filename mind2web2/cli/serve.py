@@ -13,6 +13,7 @@ from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, RunSettings
 from mind2web2.utils import values
+from mind2web2.utils.own_memory import hide_memory
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -147,6 +148,7 @@ def scorer_of(
     from mind2web2.scoring.scorer import Judge, Scorer
     from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 
+    hide_memory()
     return Scorer(
         judge=Judge(
             model=settings.model,

@@ -545,8 +545,7 @@ class RunSettings:
                 "--isolate": Flag(
                     True,
                     "run the script of each answer in a process of its own, with limits and without keys, so "
-                    "that its failure costs only its own answer (default, except with --batch, where all "
-                    "answers run at once and each process takes 15 MB, and on Windows, which cannot fork)",
+                    "that its failure costs only its own answer (default, except on Windows)",
                 ),
                 "--no_isolate": Flag(
                     False,
@@ -858,14 +857,9 @@ def _capture_conflicts(settings: RunSettings) -> Iterator[str]:
 
 
 def _script_conflicts(settings: RunSettings) -> Iterator[str]:
-    if isolated := _given(settings, "script_memory", "script_env", "as_of"):
-        if settings.isolate is False:
-            yield f"--no_isolate runs scripts in the process of the run: leave {isolated} out"
-        if settings.isolate is None and settings.batch:
-            yield (
-                "with --batch, scripts run in the process of the run: give --isolate, or leave "
-                f"{isolated} out"
-            )
+    isolated = _given(settings, "script_memory", "script_env", "as_of")
+    if isolated and settings.isolate is False:
+        yield f"--no_isolate runs scripts in the process of the run: leave {isolated} out"
     for name in settings.script_env:
         if name not in os.environ:
             yield (

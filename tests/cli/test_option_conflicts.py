@@ -36,7 +36,6 @@ def _project(tmp_path, monkeypatch):
             ["--no_isolate", "--script_memory", "2G", "--script_env", "X"],
             "leave --script_memory and --script_env out",
         ),
-        (["--batch", "--script_env", "X"], "give --isolate, or leave --script_env out"),
         (
             ["--script_env", "SET", "--script_env", "UNSET"],
             "that is set, not 'UNSET': set it, or leave --script_env out",
@@ -62,7 +61,7 @@ def test_an_option_without_effect_is_refused(given, message, more):
     "given",
     [
         [*REPLAY, "--max_cost", "5", "--max_llm_requests", "9", "--no_capture"],
-        ["--batch", "--batch_poll", "3", "--isolate", "--script_memory", "2G", "--max_concurrent_tasks", "9"],
+        ["--batch", "--batch_poll", "3", "--script_memory", "2G", "--max_concurrent_tasks", "9"],
         ["--script_env", "SET", "--isolate"],
         ["--no_capture", "--allow_private_network", "--sequential", "--max_llm_requests", "9"],
     ],

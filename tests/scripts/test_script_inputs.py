@@ -261,7 +261,6 @@ class TestAsOf:
         [
             (["--as_of", "spring"], "neither a date such as 2025-03-14 nor 'answer'"),
             (["--as_of", "2025-03-14", "--no_isolate"], "leave --as_of out"),
-            (["--as_of", "2025-03-14", "--batch"], "give --isolate, or leave --as_of out"),
         ],
     )
     def test_what_cannot_be_done_is_refused(self, project, options, says):

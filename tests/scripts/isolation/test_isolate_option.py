@@ -1,6 +1,8 @@
 """``--isolate``, ``--no_isolate``, ``--script_memory`` and ``--script_env``."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 from projects import call, entered, read_json
@@ -65,12 +67,18 @@ def test_variables_are_handed_on_by_name(project, monkeypatch):
         assert seen_by(project, server, "--script_env", "LAKE_REGION")["region"] == "north"
 
 
-@pytest.mark.parametrize(("option", "is_isolated"), [((), False), (("--isolate",), True)])
-def test_scripts_that_wait_for_batches_are_isolated_on_request(project, own_pid, option, is_isolated):
-    """Since all answers of the run wait at the same time."""
+def test_scripts_that_wait_for_batches_are_isolated_too(project, own_pid):
+    """Answers do not change each other's modules."""
     with BatchServer(lambda _body: VERDICT) as server:
-        seen = seen_by(project, server, "--batch", "--batch_poll", "0.05", *option)
-    assert (seen["pid"] != own_pid) is is_isolated
+        seen = seen_by(project, server, "--batch", "--batch_poll", "0.05")
+    assert seen["pid"] != own_pid
+
+
+def test_a_run_hides_its_keys_from_other_processes_of_its_user():
+    """Such as those of scripts, which may look for them under /proc."""
+    code = "import ctypes; from mind2web2.utils.own_memory import hide_memory; hide_memory(); "
+    code += "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "0\n"
 
 
 def test_a_system_that_cannot_fork_does_without(project, own_pid, monkeypatch):

@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from mind2web2.api_tools.tool_arxiv import id_from_pdf_link
-from mind2web2.capture.models import (
-    NetworkSettings,
-    RenderedPdf,
-    network_of_downloads,
-    report_refused_download,
-)
+from mind2web2.capture.models import Downloads, RenderedPdf, downloads
 from mind2web2.capture.network.proxy import FilteringProxy
 from mind2web2.capture.pdf import HEADER_BYTES, looks_like_pdf, render_pdf
 from mind2web2.errors import CaptureError, DocumentError
@@ -183,17 +178,17 @@ async def _download_with_retries(url: str, first_bytes: int | None, max_bytes: i
 async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> bytes:
     # Headers, redirects and TLS come on top of the content, which is measured for itself.
     max_wire_bytes = max_bytes + max_bytes // 4 + 2 * 1024**2
+    allowed = downloads.get() or Downloads()
     async with (
-        FilteringProxy(network_of_downloads.get() or NetworkSettings()) as proxy,
+        FilteringProxy(allowed.network) as proxy,
         proxy.session(max_wire_bytes, is_optimistic=True) as session,
     ):
         try:
             return await _get(url, first_bytes, max_bytes, session)
         except _PassingError as failure:
-            if any(refused.is_private for refused in session.refused) and (
-                report := report_refused_download.get()
-            ):
-                report(url)
+            is_refused = any(refused.is_private for refused in session.refused)
+            if is_refused and allowed.report_refused is not None:
+                allowed.report_refused(url)
             if reason := _lasting_reason(session):
                 raise CaptureError(f"cannot download {url}: {reason}") from failure
             if reason := _passing_reason(session):

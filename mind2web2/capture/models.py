@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -37,32 +37,41 @@ class NetworkSettings:
     proxies: Mapping[str, str] = field(default_factory=environment_proxies, repr=False)
 
 
-# Of files that eval scripts download. Unset, only the public internet can be reached.
-network_of_downloads: ContextVar[NetworkSettings | None] = ContextVar("network of downloads", default=None)
-# Called with each URL that may not be downloaded because its address is private.
-report_refused_download: ContextVar[Callable[[str], None] | None] = ContextVar(
-    "report of refused downloads", default=None
-)
+@dataclass(frozen=True, slots=True)
+class Downloads:
+    """What applies to the files that an eval script downloads.
+
+    Args:
+        network: by default only the public internet can be reached.
+        report_refused: called with each URL that may not be downloaded because its address is private.
+    """
+
+    network: NetworkSettings = field(default_factory=NetworkSettings)
+    report_refused: Callable[[str], None] | None = None
+
+
+# A context variable, since scripts make their own PDF parsers and arXiv tools, which know no run.
+downloads: ContextVar[Downloads | None] = ContextVar("downloads of eval scripts", default=None)
 
 
 @contextmanager
 def downloads_from(network: NetworkSettings) -> Iterator[None]:
     """Apply network settings to downloads in this block, and in tasks started in it."""
-    token = network_of_downloads.set(network)
+    token = downloads.set(replace(downloads.get() or Downloads(), network=network))
     try:
         yield
     finally:
-        network_of_downloads.reset(token)
+        downloads.reset(token)
 
 
 @contextmanager
 def refused_downloads_reported(report: Callable[[str], None]) -> Iterator[None]:
     """Report each URL that this block or its tasks may not download because its address is private."""
-    token = report_refused_download.set(report)
+    token = downloads.set(replace(downloads.get() or Downloads(), report_refused=report))
     try:
         yield
     finally:
-        report_refused_download.reset(token)
+        downloads.reset(token)
 
 
 class PackageBrowser:

@@ -31,12 +31,10 @@ from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgeIdentity, Judgment, JudgmentStore, gate_key, judgment_key
 from mind2web2.judge.usage import RunUsage, usage_of
-from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Usage
+from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, SentRequests, Usage
 from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.llm_client.prices import OwnPrice, price_usd, total_price_usd
-from mind2web2.llm_client.rate_limiter import Slowdown
-from mind2web2.llm_client.retries import Retries
-from mind2web2.llm_client.sent_requests import SentRequests, counted_requests
+from mind2web2.llm_client.retries import MeasuredProvider
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.loop_turns import loop_turn
 
@@ -73,11 +71,9 @@ class CachingJudge:
         self._keyed_body = settings.keyed_body
         self._extra = json.loads(settings.extra_body or "{}")
         self._keyed_extra = json.loads(self._keyed_body or "{}")
-        # Only clients of this package count delays and retries.
-        self.usage = RunUsage(
-            slowdown=getattr(provider, "slowdown", None) or Slowdown(),
-            retries=getattr(provider, "retries", None) or Retries(),
-        )
+        self.usage = RunUsage()
+        if isinstance(provider, MeasuredProvider):
+            self.usage = RunUsage(slowdown=provider.slowdown, retries=provider.retries)
         self.budget = budget
         self.services = ServiceAnswers(store, overwrite=overwrite, is_replay=provider is None)
         self._provider = provider
@@ -144,7 +140,7 @@ class CachingJudge:
             async with self._store.claimed(key, self.endpoint) as theirs:
                 if theirs is not None and not self._overwrite and await _fits(theirs, request):
                     return self._reused(theirs, source)
-                asked = replace(request, name=key, extra={**extra, **self._extra})
+                asked = replace(request, name=key, extra={**extra, **self._extra}, sent=SentRequests())
                 permit = self._permit(asked, limits)
                 async with aclosing(permit):
                     judgment = await self._ask(self._provider, asked, subject, source, permit)
@@ -214,12 +210,10 @@ class CachingJudge:
         Raises:
             JudgeAccessError: it does not.
         """
-        # Only clients of this package can check it.
-        check = getattr(self._provider, "check_reachable", None)
         async with self._checking:
-            if check is not None and not self._is_checked:
+            if isinstance(self._provider, MeasuredProvider) and not self._is_checked:
                 try:
-                    await check()
+                    await self._provider.check_reachable()
                 except JudgeUnusableError as error:
                     self._unreachable = error
             self._is_checked = True
@@ -242,22 +236,22 @@ class CachingJudge:
     ) -> Judgment:
         started = time.monotonic()
         outcome: Literal["reply", "declined", "too_long", "fewer_images"]
-        with counted_requests() as sent:
-            try:
-                reply = await ask_twice_if_declined(provider.chat, request, permit)
-                outcome = "reply" if reply.declined is None else "declined"
-            except ContextTooLongError as error:
-                reply = ChatReply(text=str(error), usage=sent.usage, attempts=max(sent.requests, 1))
-                outcome = "too_long"
-            except ImagesRefusedError as error:
-                limits = ImageLimit.of(error).model_dump_json()
-                reply, outcome = replace(_no_reply(sent), text=limits), "fewer_images"
-            except BaseException as error:
-                # A failure or a cancelled caller: no judgment, but requests and tokens.
-                self._breaker.note_failure(error, source)
-                permit.settle(sent.replies)
-                self._count(_no_reply(sent), sent, source[0], judgments=0)
-                raise
+        sent = request.sent
+        try:
+            reply = await ask_twice_if_declined(provider.chat, request, permit)
+            outcome = "reply" if reply.declined is None else "declined"
+        except ContextTooLongError as error:
+            reply = ChatReply(text=str(error), usage=sent.usage, attempts=max(sent.requests, 1))
+            outcome = "too_long"
+        except ImagesRefusedError as error:
+            limits = ImageLimit.of(error).model_dump_json()
+            reply, outcome = replace(_no_reply(sent), text=limits), "fewer_images"
+        except BaseException as error:
+            # A failure or a cancelled caller: no judgment, but requests and tokens.
+            self._breaker.note_failure(error, source)
+            permit.settle(sent.replies)
+            self._count(_no_reply(sent), sent, source[0], judgments=0)
+            raise
         self._breaker.note_reply()
         permit.settle(sent.replies or [reply.usage])
         # A refusal of the images is no judgment yet.

@@ -58,6 +58,26 @@ class Usage:
         )
 
 
+@dataclass(slots=True)
+class SentRequests:
+    """The HTTP requests of one question, counted where they are sent, also if the question fails.
+
+    Args:
+        requests: those sent over a connection.
+        reported: those whose price is known: the server reported the tokens, or an error.
+    """
+
+    requests: int = 0
+    reported: int = 0
+    replies: list[Usage] = field(default_factory=list)
+
+    @property
+    def usage(self) -> Usage:
+        """Return the usage of all replies together, with the number of requests."""
+        unreported = max(self.requests - self.reported, 0)
+        return sum(self.replies, Usage(requests=self.requests, unreported_requests=unreported))
+
+
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One question to a model.
@@ -67,6 +87,7 @@ class ChatRequest:
         temperature: ``None`` for the default: 0, and none for reasoning models.
         name: distinguishes equal questions, such as trials; not sent to the model.
         check: checks a reply where the template's class is in another process.
+        sent: counts the HTTP requests; a client that does not count them leaves it as it is.
     """
 
     model: str
@@ -77,6 +98,7 @@ class ChatRequest:
     extra: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
     check: ReplyCheck | None = None
+    sent: SentRequests = field(default_factory=SentRequests, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,6 @@ from mind2web2.llm_client.image_limits import ImageLimit, image_urls, longest_si
 from mind2web2.llm_client.messages import checked_messages, with_content_as_text, with_text_at_end
 from mind2web2.llm_client.rate_limiter import RateLimiter, Slowdown
 from mind2web2.llm_client.retries import Attempts, Retries, RetryPolicy
-from mind2web2.llm_client.sent_requests import count_requests
 from mind2web2.llm_client.structured_output import (
     InvalidOutputError,
     read_template,
@@ -477,15 +476,15 @@ class _Exchange:
         try:
             completion = await self._attempts.send(partial(self._send, wire))
         finally:
-            count_requests(self._attempts.made - made_before)
-        count_requests(usage=completion.usage)
+            self._request.sent.requests += self._attempts.made - made_before
+        self._request.sent.replies.append(completion.usage)
         return completion
 
     async def _send(self, wire: WireRequest) -> Completion:
         try:
             completion = await self._transport.send(wire)
         except RequestFailedError as failure:
-            count_requests(reported=int(failure.is_sent))
+            self._request.sent.reported += failure.is_sent
             raise
         except JudgeError:
             raise
@@ -495,7 +494,7 @@ class _Exchange:
                 f"judge {wire.model} at {self._transport.service.shown}: the request could not be made: "
                 f"{one_line(f'{type(error).__name__}: {error}', self._transport.service.secrets)}"
             ) from error
-        count_requests(reported=int(completion.usage != Usage()))
+        self._request.sent.reported += completion.usage != Usage()
         return completion
 
     def _output_error(self, problem: InvalidOutputError, completion: Completion) -> JudgeOutputError:

@@ -27,7 +27,6 @@ from mind2web2.judge.batch_state import BatchFolder
 from mind2web2.judge.store import judgment_key
 from mind2web2.llm_client.base_client import AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest, Usage
-from mind2web2.llm_client.sent_requests import counted_requests
 
 PACE = BatchPace(quiet_s=0.05, first_poll_s=0.005, longest_poll_s=0.02, retry=QUICK_RETRY)
 
@@ -67,8 +66,9 @@ def question(text="Is it so?", **more):
 
 
 async def all_replies(client, *texts):
-    """Ask everything at the same time."""
-    return await asyncio.gather(*(client.chat(question(text)) for text in texts))
+    """Ask everything at the same time: texts, or requests."""
+    requests = [question(text) if isinstance(text, str) else text for text in texts]
+    return await asyncio.gather(*map(client.chat, requests))
 
 
 def files_in(folder):
@@ -154,13 +154,13 @@ async def test_a_stopped_run_is_continued(batches, tmp_path):
 
 async def test_a_stopped_question_has_made_no_request(batches):
     """The run that fetches its reply counts it, and it is to be counted once."""
-    with BatchServer() as server, counted_requests() as first:
-        await stopped(batches, server, "a")
-        with counted_requests() as second:
-            async with batches(server) as client:
-                await client.chat(question("a"))
-    assert first.usage == Usage()
-    assert second.usage == Usage(100, 60, 10, requests=1)
+    first, second = question("a"), question("a")
+    with BatchServer() as server:
+        await stopped(batches, server, first)
+        async with batches(server) as client:
+            await client.chat(second)
+    assert first.sent.usage == Usage()
+    assert second.sent.usage == Usage(100, 60, 10, requests=1)
 
 
 async def test_unused_replies_are_kept(batches, tmp_path):

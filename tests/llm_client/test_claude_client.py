@@ -32,7 +32,6 @@ from mind2web2.llm_client.claude_client import (
     claude_messages,
     read_completion,
 )
-from mind2web2.llm_client.sent_requests import counted_requests
 
 MODEL = "us.anthropic.claude-sonnet-4-20250514-v1:0"
 MESSAGES = [
@@ -235,9 +234,10 @@ async def test_a_request_without_a_connection_is_not_counted(ask):
     """It was not sent."""
     with JudgeServer() as server:
         pass
-    with counted_requests() as sent, pytest.raises(JudgeUnavailableError, match=r" unavailable: "):
-        await ask(server)
-    assert (sent.requests, sent.reported) == (0, 0)
+    request = question()
+    with pytest.raises(JudgeUnavailableError, match=r" unavailable: "):
+        await ask(server, request)
+    assert (request.sent.requests, request.sent.reported) == (0, 0)
 
 
 @pytest.mark.parametrize("fault", [content({"reasoning": "r"}), truncated(), content("I think so")])

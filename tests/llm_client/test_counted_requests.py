@@ -1,10 +1,11 @@
 """Requests are counted, also failed ones."""
 
 import pytest
+from servers.judge_server import JudgeServer, status
 
-from mind2web2.llm_client.chat import Usage
+from mind2web2.llm_client import LLMClient
+from mind2web2.llm_client.chat import ChatRequest, SentRequests, Usage
 from mind2web2.llm_client.retries import Retries
-from mind2web2.llm_client.sent_requests import count_requests, counted_requests
 
 
 @pytest.mark.parametrize(
@@ -24,14 +25,13 @@ def test_retries_are_listed_by_reason(reasons, words):
     assert retries.in_words() == words
 
 
-def test_requests_are_counted_in_their_block():
-    """Not before, not after, and an inner block counts for itself."""
-    count_requests(5)
-    with counted_requests() as outer:
-        count_requests(1, Usage(10, 0, 2))
-        with counted_requests() as inner:
-            count_requests(7)
-        count_requests(usage=Usage(1, 0, 1))
-    count_requests(5)
-    assert outer.usage == Usage(11, 0, 3, requests=1, unreported_requests=1)
-    assert inner.usage == Usage(requests=7, unreported_requests=7)
+async def test_requests_are_counted_by_question(quick):
+    """With retries and with the tokens of replies; one that may be billed and reports none stands apart."""
+    with JudgeServer("yes", faults=[status(500), None]) as server:
+        async with LLMClient("openai", True, base_url=server.base_url, api_key="key", retry=quick) as client:
+            first, second = (ChatRequest("judge-1", [{"role": "user", "content": "Is it so?"}]) for _ in "ab")
+            await client.chat(first)
+            await client.chat(second)
+    assert first.sent.usage == Usage(100, 60, 10, requests=2)
+    assert second.sent.usage == Usage(100, 60, 10, requests=1)
+    assert SentRequests(requests=7, reported=5).usage == Usage(requests=7, unreported_requests=2)

@@ -54,9 +54,9 @@ def add_command(commands: Subcommands) -> None:
 
 def run_show(options: argparse.Namespace) -> int:
     """Print the tree and return the exit status."""
-    from mind2web2.authoring.rubric_text import tree_lines
     from mind2web2.cli.console import line, plain_console
     from mind2web2.scripts.rubric_file import read_rubric
+    from mind2web2.scripts.rubric_outline import tree_lines
 
     rubric = read_rubric(_existing(options.file)).rubric
     console = plain_console()

@@ -36,7 +36,9 @@ from mind2web2.runs.results import (
 )
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.runs.summaries import SUMMARY_NAME, agent_answers, stored_metrics
-from mind2web2.utils.files import read_regular_file
+from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, RubricFileError, read_rubric
+from mind2web2.scripts.rubric_outline import tree_lines
+from mind2web2.utils.files import file_sha256, read_regular_file
 from mind2web2.utils.names import is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
@@ -192,12 +194,26 @@ class Catalog:
             "markdown": markdown_tree(text or ""),
             "has_text": text is not None,
             "trees": [list(tree_rows(tree)) for tree in result.trees],
+            "rubric": self._rubric(result),
             "info": result.info(),
             "extractions": [
                 record.model_dump(mode="json", exclude_defaults=True) for record in result.extractions
             ],
             "facts": _making(result),
         }
+
+    def _rubric(self, result: ResultFile) -> list[str] | None:
+        """Return the tree of the rubric file that a result was made by, ``None`` where it was a script."""
+        made_from = result.provenance
+        if made_from is None or not made_from.script.endswith(RUBRIC_SUFFIX):
+            return None
+        path = self.paths.eval_scripts_root / made_from.script
+        try:
+            lines = list(tree_lines(read_rubric(path).rubric))
+            is_same = file_sha256(path) == made_from.script_sha256
+        except (OSError, RubricFileError):
+            return [f"{path} cannot be read any more."]
+        return lines if is_same else [f"{path} has changed since this result.", *lines]
 
     def answer_text(self, key: AnswerKey) -> str | None:
         """Return the text that was judged, ``None`` where it was not kept."""

@@ -298,9 +298,8 @@ def _print_tags(console: Console, agent: _Agent) -> None:
     if not figures:
         line(console, f"{agent.name}: no leaf has a tag (tags=[...] in scripts, tags: in rubric files)")
     for figure in figures:
-        counts = (
-            f"{figure.leaves} leaves of {counted(figure.answers, 'answer')}, {counted(figure.tasks, 'task')}"
-        )
+        leaves = f"{figure.leaves} {'leaf' if figure.leaves == 1 else 'leaves'}"
+        counts = f"{leaves} of {counted(figure.answers, 'answer')}, {counted(figure.tasks, 'task')}"
         line(console, f"{agent.name}, tag {figure.tag}: {figure.passed:.3f} of its leaves passed ({counts})")
 
 

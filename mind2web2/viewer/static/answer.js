@@ -65,6 +65,7 @@ export function Answer({ steps, options }) {
           ${[
             ["text", "Answer"],
             ["task", "Task"],
+            ...(data.rubric ? [["rubric", "Rubric"]] : []),
             ["making", "How it was judged"],
           ].map(
             ([name, title]) =>
@@ -74,6 +75,8 @@ export function Answer({ steps, options }) {
         ${
           beside === "making"
             ? html`<${Making} answer=${data} />`
+            : beside === "rubric"
+            ? html`<pre class="raw">${data.rubric.join("\n")}</pre>`
             : beside === "task"
               ? html`<p class="pre">${data.trees[0]?.[0]?.desc || "The result does not hold the text of the task."}</p>`
               : data.has_text

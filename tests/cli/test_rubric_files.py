@@ -1,0 +1,120 @@
+"""A rubric file in the place of a script: every command takes it."""
+
+import json
+
+import pytest
+from projects import ANSWER, TASK, Project, call, entered
+from servers.judge_server import JudgeServer, prompt_text
+
+from mind2web2 import CacheFileSys
+from mind2web2.cli import main
+from mind2web2.scoring.scorer import Judge, Scorer
+from mind2web2.viewer.catalog import AnswerKey, Catalog
+
+PAGE = "https://lake.example/depth"
+RUBRIC = f"""\
+task: {TASK}
+question: How deep is the lake?
+extract:
+  depth: the depth
+  urls: the addresses cited for it
+root:
+  children:
+    - {{id: given, desc: given, critical: true, present: [depth, urls]}}
+    - {{id: deep, desc: right, claim: "The lake is {{depth}} deep.", sources: urls, tags: depth}}
+    - {{id: cold, desc: cold, claim: The answer calls the lake cold., sources: answer, weight: 2}}
+"""
+
+
+def reply(body):
+    """Fill the form, and support what is said of the depth."""
+    text = prompt_text(body)
+    if "what to extract" in text:
+        return json.dumps({"depth": "80 m", "urls": [PAGE]})
+    return json.dumps({"reasoning": "r", "result": "80 m deep." in text, "quote": ""})
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Stand in a project with a rubric file, an answer, its page and a judge."""
+    project = entered(tmp_path, monkeypatch)
+    project.add_answer(text=f"{ANSWER} [depth]({PAGE})")
+    CacheFileSys(tmp_path / "cache" / "bot" / TASK).put_web(PAGE, "Depth: 80 m", None)
+    path = tmp_path / "eval_scripts" / "own" / f"{TASK}.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(RUBRIC, encoding="utf-8")
+    with JudgeServer(reply) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        yield Project(tmp_path)
+
+
+def evaluate():
+    """Evaluate the agent in the scripts' own processes, and return what is printed."""
+    outcome = call(main, "evaluate", "bot", "--no_capture", "--judge_model", "judge-1")
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    return outcome.stdout
+
+
+def result(project):
+    """Return the newest result."""
+    return json.loads(project.result_paths()[-1].read_text(encoding="utf-8"))
+
+
+def test_it_is_evaluated_reused_and_judged_again_once_it_changes(project):
+    """Its text is part of a result's provenance; what is stored is checked like any other."""
+    evaluate()
+    first = result(project)
+    assert (first["final_score"], first["weighted_score"]) == (0.5, 0.0)
+    assert first["provenance"]["script"] == f"own/{TASK}.yaml"
+    assert "reused" in evaluate()
+    checked = call(main, "verify-results", "bot")
+    assert checked.returncode == 0, checked.stdout
+    path = project.root / "eval_scripts" / "own" / f"{TASK}.yaml"
+    path.write_text(RUBRIC.replace("sources: answer, weight: 2", "sources: answer, critical: true"))
+    shown = call(main, "metrics", "bot", "--by_tag").stdout
+    assert f"script own/{TASK}.yaml changed" in shown
+    assert "bot, tag depth: 1.000 of its leaves passed (1 leaf of 1 answer, 1 task)" in shown
+    evaluate()
+    assert result(project)["final_score"] == 0.0
+
+
+def test_a_file_that_is_wrong_gives_no_result(project):
+    """The reason has file, line, field and cure, before anything is asked."""
+    path = project.root / "eval_scripts" / "own" / f"{TASK}.yaml"
+    path.write_text(RUBRIC.replace("sources: urls", "sources: url"), encoding="utf-8")
+    outcome = call(main, "evaluate", "bot", "--no_capture", "--judge_model", "judge-1")
+    assert outcome.returncode == 1
+    assert "line 9, root.children[1].sources: no field 'url': did you mean 'urls'?" in outcome.stdout
+    assert "(broken)" in call(main, "tasks").stdout
+    path.with_suffix(".py").write_text("", encoding="utf-8")
+    assert "two scripts for task lake: keep" in call(main, "tasks").stderr
+
+
+def test_the_viewer_shows_its_tree_beside_the_result(project):
+    """With a note where it has changed since."""
+    evaluate()
+    catalog, key = Catalog(project.paths), AnswerKey("bot", TASK, "answer_1")
+    shown = catalog.answer(key)["rubric"]
+    assert shown[0] == f"{TASK}: root, parallel"
+    assert "    claim: The lake is {depth} deep. <- urls" in [line[2:] for line in shown]
+    path = project.root / "eval_scripts" / "own" / f"{TASK}.yaml"
+    path.write_text(RUBRIC.replace("desc: cold", "desc: icy"), encoding="utf-8")
+    assert catalog.answer(key)["rubric"][0].endswith("has changed since this result.")
+    path.unlink()
+    assert catalog.answer(key)["rubric"] == [f"{path} cannot be read any more."]
+
+
+def test_a_scorer_takes_it(project):
+    """Beside the folder of all versions, and with the folder itself."""
+    for scripts in ("eval_scripts", "eval_scripts/own"):
+        judge = Judge(model="judge-1")
+        with Scorer(judge=judge, scripts=scripts, pages=project.root / "cache" / "bot") as scorer:
+            assert scorer.score_sync(TASK, f"{ANSWER} [depth]({PAGE})").score == 0.5
+
+
+def test_tasks_and_estimates_read_it(project):
+    """The question is the file's; an estimate asks nothing."""
+    assert "How deep is the lake?" in call(main, "tasks", "--task_id", TASK).stdout
+    outcome = call(main, "evaluate", "bot", "--no_capture", "--judge_model", "o4-mini", "--estimate")
+    assert outcome.returncode == 0
+    assert not project.results.exists() or not project.result_paths()

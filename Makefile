@@ -10,7 +10,11 @@ TESTS = pytest -n 5 --dist worksteal
 docs:
 	$(RUN) --group docs sphinx-build -q -W --keep-going -b html docs build/docs
 
-.PHONY: check cluster-faults coverage docs faults fuzz injection mutants test types-js wheel
+# Parts of docs/options.md, from the declarations of settings; a test compares.
+options:
+	$(RUN) python docs/write_options.py
+
+.PHONY: check cluster-faults coverage docs faults fuzz injection mutants options test types-js wheel
 
 test:
 	$(RUN) $(TESTS)

@@ -200,10 +200,13 @@ def _provider_in_file(text: str) -> str:
     return text
 
 
+def _folder_in_file(example: str) -> InFile:
+    return InFile(f'"{example}"', (str,))
+
+
 _FOLDERS, _JUDGE, _LIMITS, _COSTS = "folders", "judge", "limits", "costs"
 _SCRIPTS, _PAGES, _MACHINES = "eval scripts", "pages that are not cached", "machines"
 GROUP_HELPS = {_PAGES: "are captured when a claim needs them, and added to the cache"}
-_FOLDER_IN_FILE = InFile('"../project/results"', (str,))
 _COUNT_IN_FILE = InFile("3", (int,))
 _PROVIDERS = (*JUDGE_PROVIDERS, REPLAY)
 
@@ -234,12 +237,12 @@ class RunSettings:
     answer_folder: Path | str | None = _setting(
         None,
         Setting(
-            "the agents' answers",
+            "the agents' answers; each of the four may be a URL such as s3://bucket/prefix",
             parse=values.root,
             metavar="DIR",
             group=_FOLDERS,
             default_text="answers/",
-            in_file=_FOLDER_IN_FILE,
+            in_file=_folder_in_file("../project/answers"),
             see="cost-and-speed.md#roots-in-a-bucket",
         ),
     )
@@ -251,7 +254,7 @@ class RunSettings:
             metavar="DIR",
             group=_FOLDERS,
             default_text="eval_scripts/",
-            in_file=_FOLDER_IN_FILE,
+            in_file=_folder_in_file("../project/eval_scripts"),
         ),
     )
     eval_results_root: Path | str | None = _setting(
@@ -262,7 +265,7 @@ class RunSettings:
             metavar="DIR",
             group=_FOLDERS,
             default_text="eval_results/",
-            in_file=_FOLDER_IN_FILE,
+            in_file=_folder_in_file("../project/eval_results"),
         ),
     )
     cache_root: Path | str | None = _setting(
@@ -273,7 +276,7 @@ class RunSettings:
             metavar="DIR",
             group=_FOLDERS,
             default_text="cache/",
-            in_file=_FOLDER_IN_FILE,
+            in_file=_folder_in_file("../project/cache"),
         ),
     )
     eval_version: str | None = _setting(

@@ -295,8 +295,8 @@ def test_reasons_for_low_scores_are_reported(project, server):
     warnings = [line for line in run.stdout.splitlines() if line.startswith("Warning: ")]
     assert warnings == [
         "Warning: unavailable cited pages: 1 (lake 1); claims on them count as failed",
-        "Warning: lake/answer_1.md: never decided by the script, counted 0: forgotten",
-        "Warning: lake/answer_2.md: never decided by the script, counted 0: forgotten",
+        "Warning: lake.py, line 20: leaf 'forgotten' is never judged, and counts 0 "
+        "(lake/answer_1.md, lake/answer_2.md)",
     ]
 
 

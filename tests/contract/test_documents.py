@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+import runpy
 import shlex
 import shutil
 import tomllib
@@ -116,6 +117,13 @@ def test_every_option_is_documented_and_every_documented_option_exists():
     existing = set().union(*(options_of(parser) for parser in parsers().values()))
     assert named - existing == {"--help"}
     assert existing - named == set()
+
+
+def test_the_tables_of_options_are_those_of_the_settings():
+    """If this fails, ``make options`` writes them."""
+    writer = runpy.run_path(str(REPOSITORY / "docs/write_options.py"))
+    page = (REPOSITORY / "docs/options.md").read_text(encoding="utf-8")
+    assert page == writer["with_parts"](page)
 
 
 def test_documents_name_options_that_exist():

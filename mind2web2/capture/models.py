@@ -218,6 +218,7 @@ class CaptureRecord(BaseModel):
         archived_at: when a web archive made this copy, UTC, ISO 8601; ``None`` for the page itself.
         archived_from: the address of that copy.
         imported_from: the file that the page was imported from instead of being captured.
+        copied_from: the other agent for whose answers the page was captured.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -244,6 +245,7 @@ class CaptureRecord(BaseModel):
     archived_at: str | None = None
     archived_from: str | None = None
     imported_from: str | None = None
+    copied_from: str | None = None
 
     @property
     def is_refused_as_private(self) -> bool:

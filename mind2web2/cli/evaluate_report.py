@@ -89,7 +89,7 @@ def _planned(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork
         variables={name: os.environ[name] for name in settings.script_env},
         strict=settings.strict,
     )
-    return PlannedRun(work, folders, judge, endpoint, conditions, settings.overwrite)
+    return PlannedRun(work, folders, judge, endpoint, conditions, settings.overwrite, settings.keep_apart)
 
 
 def _estimate_cells(ranges: Sequence[Range], answers: int) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from mind2web2.cli.suggestions import (
 from mind2web2.errors import ResultWriteError, StorageError, UsageError
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.other_agents import stores_of_others
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.usage import RunUsage
 from mind2web2.judge_check.fitness import failure
@@ -159,7 +160,8 @@ async def _evaluate_and_report(run: _Run, ray: Any) -> list[AnswerOutcome]:
             f"Judgments are kept on this machine: {judgments}; several machines share them by --judgments "
             "postgresql://HOST/DATABASE."
         )
-    own = OwnParts(budget=run.budget)
+    others = stores_of_others(folders.eval_results_root, folders.agent_name)
+    own = OwnParts(budget=run.budget, other_stores=others)
     async with open_run(settings, judgments, own=own, check_roots=roots) as session:
         display = _display(run, session)
         outcomes = await _evaluate_shown(run, session, ray, display)

@@ -49,6 +49,7 @@ class Judgment(BaseModel):
         node: id of the leaf, or the name of the extraction.
         batch: set for replies from a batch job, which cost less.
         cost_usd: dollars of all its requests; ``None`` in older files and for unknown prices.
+        reused_from: the agent whose run asked, where another agent's run reuses the judgment.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -80,6 +81,7 @@ class Judgment(BaseModel):
     claim: str | None = None
     page: str | None = None
     trial: int = 1
+    reused_from: str | None = None
 
 
 class ServiceAnswer(BaseModel):
@@ -231,7 +233,7 @@ _BUSY_TIMEOUT_S = 30.0
 # Errors from damaged content, beside SQLite's own, and from numbers that SQLite cannot hold.
 _UNSOUND = (ValidationError, UnicodeDecodeError, OverflowError)
 # Columns that files of version 0.1.0 lack.
-_LATER_COLUMNS = ("batch", "cost_usd", "extra_body", "max_images")
+_LATER_COLUMNS = ("batch", "cost_usd", "extra_body", "max_images", "reused_from")
 
 Value = TypeVar("Value")
 
@@ -449,21 +451,22 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 def _add_later_columns(connection: sqlite3.Connection) -> None:
     """Add the columns that a file of an earlier version lacks."""
-    if not (columns := _missing_columns(connection)):
+    if not (columns := missing_columns(connection)):
         return
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         # Another process may have added them since.
-        for name in columns & _missing_columns(connection):
+        for name in columns & missing_columns(connection):
             connection.execute(f"ALTER TABLE judgments ADD COLUMN {name}")
 
 
 def extra_body_column(connection: sqlite3.Connection) -> str:
     """Return the SQL expression for the column, which a file of an earlier version lacks."""
-    return "NULL" if "extra_body" in _missing_columns(connection) else "extra_body"
+    return "NULL" if "extra_body" in missing_columns(connection) else "extra_body"
 
 
-def _missing_columns(connection: sqlite3.Connection) -> set[str]:
+def missing_columns(connection: sqlite3.Connection) -> set[str]:
+    """Return the columns that a file of an earlier version lacks."""
     present = {row[1] for row in connection.execute("PRAGMA table_info(judgments)")}
     # A table without a key is another program's.
     return set(_LATER_COLUMNS) - present if "key" in present else set()

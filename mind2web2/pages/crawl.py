@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -139,6 +139,20 @@ class AgentCache:
                     found.setdefault(lookup_key(url), []).append(self.of(name))
         return found
 
+    def of_others(self, task_ids: Iterable[str]) -> dict[str | None, list[CacheFileSys]]:
+        """Return the caches of other agents that have a page of one of these tasks, by its lookup key."""
+        found: dict[str | None, list[CacheFileSys]] = {}
+        wanted = sorted(task_ids)
+        for agent in sorted(self.folder.parent.glob("[!.]*/")):
+            if agent.name == self.folder.name:
+                continue
+            for name in wanted:
+                if (agent / name / "index.json").exists():
+                    theirs = CacheFileSys(agent / name)
+                    for url in theirs.get_all_urls():
+                        found.setdefault(lookup_key(url), []).append(theirs)
+        return found
+
     def pages_of(self, citations: TaskCitations) -> TaskPages:
         """Return a task's cited pages as they are stored now; reads every record."""
         cache = self.of(citations.task_id)
@@ -241,6 +255,8 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
 
 log = logging.getLogger(__name__)
 
+# Pages change: another agent's capture that is older does not stand for the page that this agent saw.
+_RECENT = timedelta(days=30)
 # Judge requests at once; each is one answer.
 _ANSWERS_AT_ONCE = 10
 
@@ -319,6 +335,7 @@ async def crawl(
     choice: Choice = "missing",
     pages_at_once: int = 5,
     archive: Archive | None = None,
+    keep_apart: bool = False,
 ) -> list[TaskPages]:
     """Store the chosen pages in the tasks' caches, and return all cited pages as they are stored then.
 
@@ -327,12 +344,13 @@ async def crawl(
 
     Args:
         archive: asked for a copy of each page that is unavailable or looks wrong.
+        keep_apart: take no pages that other agents of the folder have.
 
     Raises:
         MachineError: no browser can be started.
         CacheWriteError: the cache cannot be written.
     """
-    run = _Crawl({task.task_id: task for task in tasks}, cache, progress, choice, archive)
+    run = _Crawl({task.task_id: task for task in tasks}, cache, progress, choice, archive, keep_apart)
     try:
         left = await run.copy_known(await run.plan())
         if left:
@@ -359,6 +377,7 @@ class _Crawl:
     progress: CrawlProgress
     choice: Choice
     archive: Archive | None
+    keep_apart: bool
     _jobs_left: Counter[str] = field(default_factory=Counter)
     _unanswered: deque[tuple[PageJob, CapturedPage]] = field(default_factory=deque)
     _silent_hosts: set[str] = field(default_factory=set)
@@ -376,15 +395,23 @@ class _Crawl:
         return jobs
 
     async def copy_known(self, jobs: Sequence[PageJob]) -> list[PageJob]:
-        """Copy pages that other tasks have, and return the others."""
+        """Copy pages that other tasks or other agents have, and return the others."""
         left = []
         holders = await asyncio.to_thread(self.cache.holders) if jobs else {}
+        others = (
+            await asyncio.to_thread(self.cache.of_others, self.tasks) if jobs and not self.keep_apart else {}
+        )
         for job in jobs:
-            source = await asyncio.to_thread(self._source_of, job, holders.get(lookup_key(job.url), ()))
+            page = lookup_key(job.url)
+            source = await asyncio.to_thread(self._source_of, job, holders.get(page, ()))
+            if source is not None:
+                await self._copy(job, source)
+                continue
+            source = await asyncio.to_thread(_recent_and_sound, job.url, others.get(page, ()))
             if source is None:
                 left.append(job)
             else:
-                await self._copy(job, source)
+                await self._copy(job, source, source.task_dir.parent.name)
         return left
 
     async def work(self, queue: Iterator[PageJob], capturer: PageCapturer) -> None:
@@ -431,12 +458,12 @@ class _Crawl:
         lasting = (cache for cache, record in held if record is None or not record.is_transient)
         return next(lasting, None)
 
-    async def _copy(self, job: PageJob, source: CacheFileSys) -> None:
+    async def _copy(self, job: PageJob, source: CacheFileSys, agent: str | None = None) -> None:
         is_copied = False
         for task_id, url in job.wanted_by:
             own = self.cache.of(task_id)
             if own is not source:
-                await asyncio.to_thread(own.copy_page, url, source)
+                await asyncio.to_thread(_copy_page, url, source, own, agent)
                 is_copied = True
         record = await asyncio.to_thread(source.capture_record, job.url)
         await self._done(job, PageOutcome(job.url, record, is_copied=is_copied))
@@ -487,6 +514,27 @@ class _Crawl:
             self._jobs_left[task_id] -= 1
             if not self._jobs_left[task_id]:
                 await asyncio.to_thread(self.cache.list_citations, self.tasks[task_id])
+
+
+def _recent_and_sound(url: str, caches: Iterable[CacheFileSys]) -> CacheFileSys | None:
+    """Return the cache of another agent whose capture of a page serves as well as a new one."""
+    oldest = (datetime.now(UTC) - _RECENT).isoformat()
+    for cache in caches:
+        record = cache.capture_record(url)
+        if record is None or record.kind is None or record.is_suspect:
+            continue
+        # What a person or a file put in its place may be one agent's own view.
+        is_capture = record.reviewed is None and record.imported_from is None
+        if is_capture and record.captured_at >= oldest:
+            return cache
+    return None
+
+
+def _copy_page(url: str, source: CacheFileSys, own: CacheFileSys, agent: str | None) -> None:
+    own.copy_page(url, source)
+    record = own.capture_record(url)
+    if agent is not None and record is not None:
+        own.replace_record(url, record.model_copy(update={"copied_from": record.copied_from or agent}))
 
 
 def _store(cache: CacheFileSys, page: CapturedPage, url: str, must_be_better: bool) -> bool:

@@ -6,6 +6,7 @@ where its result still holds, or where all judgments that its script needs are s
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -13,7 +14,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from mind2web2.errors import Mind2Web2Error
+from mind2web2.errors import JudgmentStoreError, Mind2Web2Error
+from mind2web2.judge.other_agents import stores_of_others
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, extra_body_column
 from mind2web2.judge.tokens import PART_SIZE_PX, text_tokens
@@ -24,9 +26,11 @@ from mind2web2.pages.citations import cited_urls
 from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, why_judged_again
 from mind2web2.runs.result_file import JudgeUsage, ResultFile
-from mind2web2.runs.results import latest_result, loaded_results
+from mind2web2.runs.results import LoadedResult, latest_result, loaded_results
 from mind2web2.runs.run import answer_jobs
 from mind2web2.scripts.load import script_problem
+
+log = logging.getLogger(__name__)
 
 # How far the true amount may lie outside of earlier results, of a single one, and of a guess.
 _MANY, _ONE, _GUESS = 1.25, 2.0, 4.0
@@ -48,6 +52,7 @@ class PlannedRun:
 
     Args:
         endpoint: the judge's server; ``None`` where its address is not set: results of any server count.
+        keep_apart: judgments of other agents are not reused.
     """
 
     work: Sequence[TaskWork]
@@ -56,6 +61,7 @@ class PlannedRun:
     endpoint: str | None
     conditions: Conditions
     overwrite: bool
+    keep_apart: bool = False
 
 
 class Amounts(NamedTuple):
@@ -159,6 +165,7 @@ class _Estimator:
     def __init__(self, run: PlannedRun) -> None:
         self._run = run
         self._mean = cache(self._mean_of_task)
+        self._others_results = cache(self._results_of_others)
 
     def range(self, job: AnswerJob, text: str) -> Range:
         """Return the amounts of an answer without a result that holds.
@@ -169,7 +176,7 @@ class _Estimator:
         found = self._mean(job.task_id) or self._guess(text)
         if self._run.overwrite:
             return found
-        for result in loaded_results(job.folder / "results"):
+        for result in (*loaded_results(job.folder / "results"), *self._others_results(job.task_id)):
             if why_judged_again(result, job, text, self._run.conditions) is None:
                 needed = judgments_named(result.content.document)
                 if needed and needed <= self._stored.keys():
@@ -177,6 +184,15 @@ class _Estimator:
         # The stored judgments of this answer may be all that the script needs.
         is_known = (job.task_id, job.answer.name) in self._stored_answers
         return found._replace(low=Amounts()) if is_known else found
+
+    def _results_of_others(self, task_id: str) -> list[LoadedResult]:
+        """Return the results of other agents: one on an equal answer names the judgments that it needs."""
+        root, agent = self._run.folders.eval_results_root, self._run.folders.agent_name
+        if self._run.keep_apart:
+            return []
+        folders = sorted(root.glob(f"[!.]*/{task_id}/*/results"))
+        others = [folder for folder in folders if folder.parents[2].name != agent]
+        return [result for folder in others for result in loaded_results(folder)]
 
     def _mean_of_task(self, task_id: str) -> Range | None:
         """Return the mean of the task's earlier results: own before others', of this judge before others."""
@@ -222,7 +238,15 @@ class _Estimator:
     @cached_property
     def _stored(self) -> Mapping[str, tuple[str | None, str | None]]:
         path = self._run.folders.agent_results / FILE_NAME
-        return stored_judgments(path, self._run.judge, self._run.endpoint)
+        found: dict[str, tuple[str | None, str | None]] = {}
+        for other in () if self._run.keep_apart else stores_of_others(path.parent.parent, path.parent.name):
+            try:
+                theirs = stored_judgments(other, self._run.judge, self._run.endpoint)
+            except JudgmentStoreError as error:
+                log.warning("%s", error)
+            else:
+                found |= dict.fromkeys(theirs, (None, None))
+        return found | stored_judgments(path, self._run.judge, self._run.endpoint)
 
     @cached_property
     def _stored_answers(self) -> set[tuple[str | None, str | None]]:

@@ -19,6 +19,7 @@ from mind2web2.judge.batch_jobs import BatchClient, BatchJobs
 from mind2web2.judge.batch_state import BatchFolder
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.other_agents import SharingJudgmentStore
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.shared_store import SharedJudgmentStore
 from mind2web2.judge.store import CheckRecord, JudgmentStore, last_check
@@ -63,6 +64,7 @@ class OwnParts:
         server: of the judge.
         api_key: of the judge; default: from the environment.
         store: of judgments; it is not closed with the session.
+        other_stores: files of other agents, whose judgments are reused unless ``keep_apart`` is set.
         budget: in place of one of ``max_cost``.
         captures: makes the captures of a run from what opens its browser.
         limits: of captures and judge requests.
@@ -74,6 +76,7 @@ class OwnParts:
     server: str | PoolSource | None = None
     api_key: str | None = field(default=None, repr=False)
     store: JudgmentStore | None = None
+    other_stores: Sequence[Path] = ()
     budget: Budget | None = None
     captures: Callable[[OpenBrowser], SharedCaptures] | None = None
     limits: DualSemaphore | None = None
@@ -131,7 +134,7 @@ async def open_run(
         UsageError: a setting is unusable.
     """
     own = own or OwnParts()
-    with _opened_store(settings, judgments, own.store) as store:
+    with _opened_store(settings, judgments, own) as store:
         named = judge_settings(settings)
         if settings.is_replay and judgments is not None:
             named = replayed_judge(settings, store, replayed_file(settings, judgments))
@@ -173,23 +176,21 @@ async def _close(session: Session) -> None:
 
 
 @contextmanager
-def _opened_store(
-    settings: RunSettings, judgments: Path | None, own: JudgmentStore | None
-) -> Iterator[JudgmentStore]:
-    if own is not None:
-        yield own
+def _opened_store(settings: RunSettings, judgments: Path | None, own: OwnParts) -> Iterator[JudgmentStore]:
+    if own.store is not None:
+        yield own.store
         return
-    with _store(settings, judgments) as store:
+    with _store(settings, judgments, () if settings.keep_apart else own.other_stores) as store:
         yield store
 
 
-def _store(settings: RunSettings, judgments: Path | None) -> JudgmentStore:
+def _store(settings: RunSettings, judgments: Path | None, others: Sequence[Path]) -> JudgmentStore:
     if judgments is None:
         return JudgmentStore(None, most=_MOST_OF_NO_FILE)
     if settings.is_replay:
         return open_for_replay(replayed_file(settings, judgments))
     if settings.judgments is None or not settings.is_shared:
-        return JudgmentStore(judgments)
+        return SharingJudgmentStore(judgments, others)
     if settings.engine == RAY and network_file_system(judgments.parent):
         # SQLite cannot keep judgments there; the database has them all.
         return SharedJudgmentStore(None, settings.judgments, most=_MOST_OF_DATABASE)

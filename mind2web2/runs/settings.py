@@ -667,6 +667,7 @@ class RunSettings:
     )
     no_barred: bool = _flag("flag no answer")
     overwrite: bool = _flag("reuse neither results nor stored judgments: ask everything again")
+    keep_apart: bool = _flag("reuse no judgments of other agents, not even on equal questions")
     dump_cache: bool = _flag("when a task is done, rewrite its cache index to list exactly the pages on disk")
     strict: bool = _flag(
         "no result for an answer whose script adds a leaf that it never judges, or gives add_* or initialize "

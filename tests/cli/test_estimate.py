@@ -1,13 +1,14 @@
 """``--estimate``: what a run would take, told without a key, a request or a file."""
 
 import re
+import shutil
 
 import pytest
 from projects import TASK, Project, call, overridden
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.judge.store import FILE_NAME
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 
 CLAIMS = {"first": ("The lake is deep.", None), "second": ("The lake is cold.", None)}
 # gpt-4o: 40 tokens at $2.50, 60 cached at $1.25 and 10 out at $10 a million.
@@ -196,3 +197,35 @@ def test_what_an_estimate_rests_on_is_added_up(project, server):
     assert run(server).returncode == 0
     told = run(server, "--estimate", "--overwrite")
     assert "based on your 7 earlier results." in told.stdout
+
+
+def test_judgments_of_another_agent_are_not_asked_again(project, server):
+    """Of a version with the same answers: they are copied with their origin, and estimated as stored."""
+    assert run(server).returncode == 0
+    asked, theirs = len(server.calls), (project.results / FILE_NAME).read_bytes()
+    shutil.copytree(project.root / "answers" / "bot", project.root / "answers" / "newer")
+    newer = ("--agent_name", "newer")
+    apart = run(server, *newer, "--estimate", "--keep_apart")
+    assert f"probably {asked}" in apart.stdout
+    estimated = run(server, *newer, "--estimate")
+    assert "Judge requests: 0" in estimated.stdout, estimated.stdout
+    assert run(server, *newer).returncode == 0
+    assert (len(server.calls), (project.results / FILE_NAME).read_bytes()) == (asked, theirs)
+    with JudgmentStore(project.results.parent / "newer" / FILE_NAME) as store:
+        shared = [each for each in store.all() if each.purpose != "gate"]
+    assert [each.reused_from for each in shared] == ["bot"] * len(shared)
+    scores = [call(main, "metrics", name, "--json").stdout.count("1.0") for name in ("bot", "newer")]
+    assert scores[0] == scores[1]
+    assert run(server, *newer, "--overwrite", "--keep_apart").returncode == 0
+    assert len(server.calls) == 2 * asked
+
+
+def test_a_damaged_store_of_another_agent_is_left_out(project, server, caplog):
+    """The run asks instead, and names it."""
+    other = project.results.parent / "older" / FILE_NAME
+    other.parent.mkdir(parents=True)
+    other.write_bytes(b"no database at all, but long enough to be read" * 100)
+    found = run(server)
+    assert found.returncode == 0
+    assert "the judgments of agent older cannot be read" in caplog.text
+    assert len(server.calls) > 0

@@ -3,6 +3,7 @@
 import asyncio
 import io
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from PIL import Image
@@ -111,7 +112,7 @@ async def test_a_page_is_opened_as_it_is_cited(cache):
     capturer = ScriptedCapturer()
     (task,), _ = await run(cache, capturer, *citations)
     opened = ["http://a.example/api/item/", "https://b.example/a%3Ab%3Bc/", "http://c.example/x/#/route/"]
-    assert (capturer.captured, [page.url for page in task.pages]) == (opened, opened)
+    assert (sorted(capturer.captured), [page.url for page in task.pages]) == (sorted(opened), opened)
     assert sorted(cache.of("one").get_all_urls()) == [
         "http://a.example/api/item",
         "http://c.example/x/#/route/",
@@ -130,6 +131,33 @@ async def test_a_slow_server_is_waited_for_once_more_at_the_end(cache):
     assert capturer.captured.count(A) == 2
     assert {page.url: page.kind for page in task.pages} == {A: "web", B: "web", C: None, also_dead: None}
     assert (len(progress.outcomes), progress.pages_total) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    ("days", "trouble", "task", "keep_apart", "is_copied"),
+    [
+        (1, None, "one", False, True),
+        (1, None, "one", True, False),
+        (31, None, "one", False, False),
+        (1, PUZZLE, "one", False, False),
+        (1, None, "two", False, False),
+    ],
+)
+async def test_a_sound_page_of_another_agent_is_copied(cache, days, trouble, task, keep_apart, is_copied):
+    """Of the same task, and captured lately; the record names that agent, whose pages stay as they are."""
+    theirs = AgentCache(cache.folder.parent / "other").of(task)
+    moment = (datetime.now(UTC) - timedelta(days=days)).isoformat()
+    record = CaptureRecord(
+        requested_url=A, final_url=A, kind="web", captured_at=moment, troubles=(trouble,) if trouble else ()
+    )
+    theirs.put_capture(CapturedPage(record, "their text", jpeg()))
+    before = theirs.capture_record(A)
+    capturer = ScriptedCapturer()
+    await run(cache, capturer, citing("one", A), keep_apart=keep_apart)
+    own = cache.of("one")
+    assert (capturer.captured == [], own.get_web(A)[0] == "their text") == (is_copied, is_copied)
+    assert own.capture_record(A).copied_from == ("other" if is_copied else None)
+    assert theirs.capture_record(A) == before
 
 
 async def test_a_second_run_has_nothing_to_do(cache):

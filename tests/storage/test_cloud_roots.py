@@ -125,6 +125,27 @@ def test_another_machine_verifies_the_results(project, store, server, tmp_path, 
     assert "Answers: 2; correct and up to date: 2" in run.stdout
 
 
+def test_pages_that_only_a_script_reads_are_verified(project, store, server, tmp_path, monkeypatch):
+    """No claim names them; another machine fetches them from the bucket."""
+    project.add_script_body(
+        """
+        text, _ = cache.get_web("https://lake.example/deep")
+        found = cache.has("https://lake.example/wide") == "web"
+        evaluator.add_custom_node(result=found and text.endswith("deep"), id="read", desc="read")
+        return evaluator.get_summary()
+        """
+    )
+    upload(store, project, "read_only")
+    own_roots = roots("read_only")
+    assert evaluate(server, *own_roots).returncode == 0
+    call(main, "judgments", "export", "bot", "j.jsonl", "--eval_results_root", own_roots[5])
+    monkeypatch.setattr(working_copy, "_used", {})
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another_machine"))
+    run = call(main, "verify-results", "bot", "--judgments", "j.jsonl", *own_roots)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "Answers: 2; correct and up to date: 2" in run.stdout
+
+
 def test_scripts_read_pages_that_are_in_the_bucket_only(project, store, server):
     """The run fetches them for the script's process, which has no keys."""
     project.add_script_body(

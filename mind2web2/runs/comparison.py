@@ -63,8 +63,8 @@ class Difference:
 
     @property
     def is_clear(self) -> bool:
-        """Tell whether other tasks of the kind would hardly change the sign of the difference."""
-        return self.sampled.interval is not None and self.sampled.interval.excludes(0)
+        """Tell whether the difference is more than chance; its interval then lies on one side of 0."""
+        return self.p_value is not None and self.p_value < 1 - LEVEL
 
     def summary(self) -> dict[str, Any]:
         """Return it as ``mind2web2 metrics --json`` and ``compare --json`` print it."""
@@ -98,6 +98,26 @@ def compared(first: Agent, second: Agent, task_ids: Iterable[str] | None = None)
         "metrics": {name: _difference(one[name], other[name]).summary() for name in one},
         "warnings": warnings,
     }
+
+
+def compared_with_first(
+    agents: Sequence[Agent], task_ids: Iterable[str] | None = None
+) -> list[dict[str, Any]]:
+    """Compare the first agent with each other one, with p-values corrected for all of these pairs by Holm.
+
+    Raises:
+        NoSharedTaskError: two agents share no task.
+    """
+    wanted = None if task_ids is None else list(task_ids)
+    first, *others = agents
+    found = [compared(first, other, wanted) for other in others]
+    for name in found[0]["metrics"] if found else ():
+        metrics = [one["metrics"][name] for one in found]
+        p_values = [1.0 if one["p_value"] is None else one["p_value"] for one in metrics]
+        for one, p_holm in zip(metrics, holm(p_values), strict=True):
+            one["p_holm"] = round(p_holm, 6)
+            one["clear"] = p_holm < 1 - LEVEL
+    return found
 
 
 def _shared_grids(
@@ -146,7 +166,10 @@ def _unequal_runs(names: Sequence[str], grids: Sequence[ScoreGrid]) -> list[str]
     if len(set(runs)) == 1:
         return []
     listed = ", ".join(f"{name} {count}" for name, count in zip(names, runs, strict=True))
-    return [f"the agents have different numbers of runs, so that pass@k compares unequal chances: {listed}"]
+    return [
+        "the agents have different numbers of runs, so that pass@k compares unequal chances, and rare "
+        f"successes count for the agent with more runs: {listed}"
+    ]
 
 
 def _difference(first: SampledMetric, second: SampledMetric) -> Difference:
@@ -210,12 +233,16 @@ class PairResult:
         return sorted(moved, key=lambda entry: -abs(entry[1]))[:_TASKS_SHOWN]
 
     def is_worse_by(self, margin: float) -> bool:
-        """Tell whether the second agent is shown to be worse than the first by more than a margin."""
+        """Tell whether the second agent is shown to be worse than the first by more than a margin.
+
+        An agent that is tied with the first is not.
+        """
+        if self.holm_p >= 1 - LEVEL:
+            return False
         interval = self.found.sampled.interval
-        if interval is not None:
-            return interval.high < -margin
-        # The same loss at each of enough tasks.
-        return bool(self.found.value) and self.holm_p < 1 - LEVEL and (self.found.value or 0.0) < -margin
+        # Without one, the loss is the same at each of enough tasks.
+        least_loss = (self.found.value or 0.0) if interval is None else interval.high
+        return least_loss < -margin
 
     def summary(self) -> dict[str, Any]:
         """Return it as ``mind2web2 compare --json`` prints it."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from statistics import fmean, pstdev
+from statistics import fmean, pstdev, variance
 from typing import Any, get_args
 
 from mind2web2.runs.claim_facts import QUOTE_MATCHES, ClaimFacts, Reservation
@@ -14,6 +15,7 @@ from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid, judge_models, m
 from mind2web2.statistics.uncertainty import (
     LEVEL,
     METHOD,
+    MIN_TASKS,
     RESAMPLES,
     SEED,
     Limits,
@@ -22,6 +24,7 @@ from mind2web2.statistics.uncertainty import (
     TaskSums,
     nested_variance,
     sampled_intervals,
+    student_quantile,
 )
 from mind2web2.utils.names import name_list
 
@@ -36,6 +39,7 @@ _DIGITS = {
 _OTHER_DIGITS = 4
 _SHARE = (0.0, 1.0)
 _RESERVATIONS: tuple[Reservation, ...] = get_args(Reservation)
+_NO_SPREAD = "all tasks have the same value"
 # The run of metrics that are no means over runs.
 _ALL_RUNS = ""
 
@@ -131,7 +135,7 @@ def metric_intervals(grid: ScoreGrid) -> dict[str, SampledInterval]:
     metrics = sampled_metrics(grid)
     sums = {name: metric.over(list(metric.values)) for name, metric in metrics.items() if metric.values}
     digits = {name: metric.digits for name, metric in metrics.items()}
-    return sampled_intervals(sums, digits, "all tasks have the same value")
+    return sampled_intervals(sums, digits, _NO_SPREAD)
 
 
 def agent_metrics(
@@ -197,6 +201,9 @@ def agent_metrics(
         "verdicts": verdict_counts(judged),
         "barred": _rounded(barred),
         "bounds": _metric_bounds(grid),
+        "over_tasks": _over_tasks(grid),
+        "these_tasks": _of_these_tasks(grid),
+        "missing_bounds": _missing_bounds(grid),
         "variation": _variation(grid),
     }
 
@@ -288,6 +295,78 @@ def _metric_bounds(grid: ScoreGrid) -> dict[str, Any]:
         name: [round(_mean(run[name] for run in runs) or 0.0, _OTHER_DIGITS) for runs in ends]
         for name in ("avg_score", "success_rate")
     } | {"without": 0}
+
+
+def _over_tasks(grid: ScoreGrid) -> dict[str, Any] | None:
+    """Return the means of the means of tasks, as ``compare`` has them, with their intervals.
+
+    ``None`` where every run has all tasks: then they are the means over runs.
+    """
+    if not grid.scores or len(grid.scores) == len(grid.tasks) * len(grid.runs):
+        return None
+    metrics = {
+        name: SampledMetric(
+            {task: {_ALL_RUNS: [metric.of_task(task)]} for task in metric.values}, _SHARE, metric.digits
+        )
+        for name, metric in sampled_metrics(grid).items()
+        if name in ("avg_score", "success_rate")
+    }
+    sums = {name: metric.over(list(metric.values)) for name, metric in metrics.items()}
+    digits = {name: metric.digits for name, metric in metrics.items()}
+    intervals = sampled_intervals(sums, digits, _NO_SPREAD)
+    return {
+        **{name: round(own.value, digits[name]) for name, own in sums.items()},
+        "intervals": {name: found.summary() for name, found in intervals.items()},
+    }
+
+
+def _of_these_tasks(grid: ScoreGrid) -> dict[str, float] | None:
+    """Return the interval of partial completion with other answers of the agent to the same tasks.
+
+    ``None`` where too few tasks have several answers.
+    """
+    by_task: dict[str, list[float]] = {}
+    for (task, _), score in grid.scores.items():
+        by_task.setdefault(task, []).append(score)
+    degrees = sum(len(scores) - 1 for scores in by_task.values())
+    if degrees < MIN_TASKS - 1:
+        return None
+    # Tasks with one answer vary like the others.
+    within = sum(variance(scores) * (len(scores) - 1) for scores in by_task.values() if len(scores) > 1)
+    squared = within / degrees * sum(1 / len(scores) for scores in by_task.values()) / len(by_task) ** 2
+    reach = student_quantile((1 + LEVEL) / 2, degrees) * math.sqrt(squared)
+    mean = fmean(map(fmean, by_task.values()))
+    return {
+        "low": round(max(0.0, mean - reach), _OTHER_DIGITS),
+        "high": round(min(1.0, mean + reach), _OTHER_DIGITS),
+    }
+
+
+def _missing_bounds(grid: ScoreGrid) -> dict[str, Any] | None:
+    """Return the means over tasks with each missing score as 0 and as 1, ``None`` where none is missing.
+
+    ``at_missing`` is the mean score at tasks that lack some but not all of their scores, ``at_others`` that
+    at complete ones.
+    """
+    if not grid.missing or not grid.runs:
+        return None
+    tasks = list(dict.fromkeys([*grid.tasks, *(answer.task_id for answer in grid.missing)]))
+    own = {place: answer.score for place, answer in grid.table.items() if answer.score is not None}
+    found: dict[str, list[float]] = {"avg_score": [], "success_rate": []}
+    for filler in (0.0, 1.0):
+        rows = [[own.get((task, run), filler) for run in grid.runs] for task in tasks]
+        found["avg_score"].append(fmean(map(fmean, rows)))
+        found["success_rate"].append(fmean(fmean(float(score == 1) for score in row) for row in rows))
+    lacking = {answer.task_id for answer in grid.missing}
+    at: dict[bool, list[float]] = {True: [], False: []}
+    for task in tasks:
+        scores = [own[task, run] for run in grid.runs if (task, run) in own]
+        if scores:
+            at[task in lacking].append(fmean(scores))
+    return {name: [round(value, _OTHER_DIGITS) for value in ends] for name, ends in found.items()} | {
+        "at_missing": round(fmean(at[True]), _OTHER_DIGITS) if at[True] else None,
+        "at_others": round(fmean(at[False]), _OTHER_DIGITS) if at[False] else None,
+    }
 
 
 def _variation(grid: ScoreGrid) -> dict[str, Any] | None:

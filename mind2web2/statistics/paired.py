@@ -9,13 +9,16 @@ Lydersen and Laake 2013): scores are coarse, and ties that count whole make p-va
 than six tasks they count whole, so that such a p-value is never below 5%.
 
 The interval inverts the test: its ends are quantiles of the means of random subsets of the tasks (Hartigan
-1969, "Using subsample values as typical values"). No normal approximation is involved.
+1969, "Using subsample values as typical values"), where values equal to an end count half as well. No normal
+approximation is involved, but symmetry is: where differences have a mean of 0 and are lopsided, test and
+interval err as t tests do.
 """
 
 from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,7 +36,7 @@ from mind2web2.statistics.uncertainty import (
     wilson,
 )
 
-DRAWS = 10_000
+DRAWS = 20_000
 # Up to so many tasks all 2^n sign patterns are enumerated, beyond so many as DRAWS are drawn.
 MOST_ENUMERATED = 13
 METHOD = (
@@ -42,6 +45,8 @@ METHOD = (
 )
 POWER = 0.8
 _NOISE = 1e-9
+# Sums of the same numbers in another order are equal to so many digits.
+_DIGITS = 9
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 _Z_POWER = NormalDist().inv_cdf(POWER)
 
@@ -219,12 +224,43 @@ def _interval(
     differences: Sequence[float], mean: float, limits: Limits, subsets: Sequence[tuple[float, int]]
 ) -> Interval | None:
     if max(differences) - min(differences) <= _NOISE:
-        return limit_interval(mean, len(differences), limits)
-    means = sorted(total / size for total, size in subsets)
-    outside = math.floor((1 - LEVEL) / 2 * (len(means) + 1))
-    if outside < 1:
+        return _interval_of_equal(mean, len(differences), limits)
+    if (1 - LEVEL) / 2 * (len(subsets) + 1) < 1:
         return None
-    return Interval(means[outside - 1], means[-outside])
+    counts = Counter(round(total / size, _DIGITS) for total, size in subsets)
+    ordered = sorted(counts.items())
+    high = -_mid_quantile([(-value, count) for value, count in reversed(ordered)])
+    return Interval(_mid_quantile(ordered), high)
+
+
+def _interval_of_equal(mean: float, tasks: int, limits: Limits) -> Interval | None:
+    """Return the interval of differences that are all the same: exact at a limit, and where none differs."""
+    if limits is not None and abs(mean) <= _NOISE and limits[0] < 0 < limits[1]:
+        # A share of tasks that differ of which none is seen, all of them in one direction.
+        unnoticed = 1 - ((1 - LEVEL) / 2) ** (1 / tasks)
+        return Interval(limits[0] * unnoticed, limits[1] * unnoticed, is_exact=True)
+    return limit_interval(mean, tasks, limits)
+
+
+def _mid_quantile(ordered: Sequence[tuple[float, int]]) -> float:
+    """Return the lower end of the interval from the means of subsets and how often each occurs.
+
+    Those equal to the end count half, as in the mid-p-value, so that test and interval agree; between two
+    means it is interpolated (Ma, Genton and Parzen 2011).
+    """
+    total = sum(count for _, count in ordered) + 1
+    below = 0
+    earlier: tuple[float, float] | None = None
+    for value, count in ordered:
+        share = (below + (count + 1) / 2) / total
+        if share >= (1 - LEVEL) / 2:
+            if earlier is None:
+                return value
+            step = ((1 - LEVEL) / 2 - earlier[1]) / (share - earlier[1])
+            return earlier[0] + step * (value - earlier[0])
+        below += count
+        earlier = (value, share)
+    return ordered[-1][0]
 
 
 def _subset_sums(values: Sequence[float], seed: int) -> list[tuple[float, int]]:
@@ -254,7 +290,7 @@ def _subsets(count: int, seed: int) -> list[tuple[bytes, int]]:
     else:
         draws = random.Random(seed)
         whole = 2**count - 1
-        drawn = (draws.getrandbits(count) for _ in range(DRAWS // 2))
+        drawn = (draws.getrandbits(count) for _ in range(DRAWS))
         patterns = [bits if 0 < bits < whole else 1 for bits in drawn]
     return [(bits.to_bytes(width, "little"), bits.bit_count()) for bits in patterns]
 
@@ -274,7 +310,7 @@ class Variation:
     Args:
         between_tasks: variance of a task's difference if it were run infinitely often.
         between_runs: variance that one run of each side adds; ``None`` where no task has several runs.
-        runs: of each side, on average.
+        runs: of each side, such that ``between_runs / runs`` is the part of the runs in the variance.
     """
 
     between_tasks: float
@@ -298,8 +334,12 @@ def variation(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Varia
     runs = 1 / fmean(1 / len(side) for pair in pairs for side in pair)
     if not all(sides):
         return Variation(observed, None, runs)
-    within = sum(fmean(variance(values) for values in side) for side in sides)
-    return Variation(max(0.0, observed - within / runs), within, runs)
+    within = [fmean(variance(values) for values in side) for side in sides]
+    # Sides may differ in runs as well as in noise.
+    shares = [fmean(1 / len(side) for side in position) for position in zip(*pairs, strict=True)]
+    noise = sum(one * share for one, share in zip(within, shares, strict=True))
+    both = sum(within)
+    return Variation(max(0.0, observed - noise), both, both / noise if noise else runs)
 
 
 def tasks_needed(difference: float, variance_of_task: float) -> int | None:

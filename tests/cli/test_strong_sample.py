@@ -8,6 +8,9 @@ from projects import ANSWER, KEY_VARIABLES, Project, call, claim_in
 from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2.cli import evaluate_main, main
+from mind2web2.runs.audited import audited_answer
+from mind2web2.runs.labels import LabelFile
+from mind2web2.runs.results import latest_results
 
 TASKS = [f"lake_{number}" for number in range(8)]
 CLAIMS = {f"leaf_{number}": (f"Fact {number} of the lake.", None) for number in range(4)}
@@ -91,6 +94,38 @@ def test_auto_judges_until_the_interval_is_narrow(project):
     assert found["correction"]["sampled"] == 16
     assert found["more_wanted"] == 0
     assert set(asked) == {"strong"}
+
+
+def test_metrics_and_compare_show_raw_and_corrected_scores(project):
+    """Labels of people count before the strong judge; the judge's error rates are compared by agent."""
+    root, _ = project
+    for folder in ("answers", "eval_results"):
+        shutil.copytree(root / folder / "bot", root / folder / "twin", dirs_exist_ok=True)
+    sampled("--sample", "16")
+    missing = call(main, "compare", "bot", "twin", "--corrected")
+    assert missing.returncode == 2
+    assert "twin has no labels and no sample by a strong judge" in missing.stderr
+    assert call(main, "rejudge", "twin", *STRONG[2:], "--sample", "12", "--seed", "5").returncode == 0
+    (pair,) = json.loads(call(main, "compare", "bot", "twin", "--corrected", "--json").stdout)["corrected"]
+    assert pair["raw_difference"] == 0
+    assert pair["these_tasks"]["low"] <= 0 <= pair["these_tasks"]["high"]
+    assert pair["wrong_passes"]["low"] < 0 < pair["wrong_passes"]["high"]
+    text = call(main, "compare", "bot", "twin", "--corrected").stdout
+    assert "Difference of twin from bot by the judge +0.0000, corrected" in text
+    assert "the judge errs differently" not in text
+    text = call(main, "metrics", "bot").stdout
+    assert "Partial completion by the judge 0.7500, corrected by strong on 16 of 16 answers: 0.6562" in text
+    sentence = text.split("To copy: ")[1]
+    assert "bot reached a partial completion of 0.7500" in sentence
+    assert "judged by cheap" in sentence and "majority of at most 3 votes a claim" in sentence
+    assert "corrected by strong on 16 of 16 answers: 0.6562" in sentence
+    for task, name, found in latest_results(root / "eval_results", "bot"):
+        for leaf in audited_answer(task, name.removesuffix(".md"), 0.75, found.content).leaves:
+            LabelFile(root / "audits", "bot", "ann").append(leaf.name, leaf.seen_sha256, "n")
+    assert "corrected by labels of ann: 0.0000" in call(main, "metrics", "bot").stdout
+    shutil.rmtree(root / "audits")
+    for folder in ("answers", "eval_results"):
+        shutil.rmtree(root / folder / "twin")
 
 
 def test_an_estimate_is_of_the_sample(project):

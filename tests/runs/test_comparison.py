@@ -5,7 +5,7 @@ import random
 import pytest
 
 from mind2web2.errors import UsageError
-from mind2web2.runs.comparison import compared
+from mind2web2.runs.comparison import compared, compared_with_first
 from mind2web2.runs.result_facts import ResultFacts
 from mind2web2.runs.score_matrix import ScoredAnswer
 
@@ -70,15 +70,40 @@ def test_with_a_task_list_what_is_missing_counts_as_zero():
 @pytest.mark.parametrize(
     ("first", "second", "reason"),
     [
-        pytest.param([0.5] * 8, [0.5] * 8, "the difference is the same at every task", id="equal"),
         pytest.param([0.0] * 8, [0.5] * 8, "the difference is the same at every task", id="alike"),
         pytest.param([0.0, 0.5], [0.5, 0.5], "2 tasks are too few, 6 are needed", id="two tasks"),
     ],
 )
 def test_without_spread_there_is_no_interval(first, second, reason):
-    """And no difference is called clear."""
+    """The test still tells whether the difference is more than chance."""
     score = compared(("old", agent(first)), ("new", agent(second)))["metrics"]["avg_score"]
-    assert (score["low"], score["reason"], score["clear"]) == (None, reason, False)
+    assert (score["low"], score["reason"], score["clear"]) == (None, reason, len(first) == 8)
+
+
+def test_no_difference_at_any_task_has_an_exact_interval():
+    """Of n tasks that are all alike, a share of 1 - .025 ** (1 / n) may differ."""
+    score = compared(("old", agent([0.5] * 30)), ("new", agent([0.5] * 30)))["metrics"]["avg_score"]
+    bound = round(1 - 0.025 ** (1 / 30), 4)
+    assert (score["low"], score["high"], score["exact"], score["clear"]) == (-bound, bound, True, False)
+
+
+@pytest.mark.parametrize("gained", [3, 4, 5, 6])
+def test_test_interval_and_what_is_clear_agree(gained):
+    """Five of thirty tasks gained: p is .03125, and the interval is above 0; with four it holds 0."""
+    new = [0.0] * (30 - gained) + [1.0] * gained
+    score = compared(("old", agent([0.0] * 30)), ("new", agent(new)))["metrics"]["avg_score"]
+    assert score["clear"] is (score["p_value"] < 0.05) is (score["low"] > 0) is (gained > 4)
+
+
+def test_several_agents_are_corrected_for_being_several():
+    """A difference that is clear alone may be one of six by chance."""
+    better = ("better", agent([0.0] * 25 + [1.0] * 5))
+    base = ("base", agent([0.0] * 30))
+    (alone,) = compared_with_first([base, better])
+    assert alone["metrics"]["avg_score"]["clear"]
+    others = [(f"agent_{n}", agent([0.0] * 29 + [1.0])) for n in range(5)]
+    found = compared_with_first([base, better, *others])[0]["metrics"]["avg_score"]
+    assert (found["p_holm"], found["clear"]) == (pytest.approx(0.03125 * 6), False)
 
 
 def test_agents_without_a_common_task_cannot_be_compared():
@@ -101,7 +126,8 @@ def test_unequal_chances_are_pointed_out():
     thrice = [answer for run in (1, 2, 3) for answer in agent([1.0] * 8, f"answer_{run}.md")]
     found = compared(("old", agent([0.0] * 8)), ("new", thrice))
     assert found["warnings"] == [
-        "the agents have different numbers of runs, so that pass@k compares unequal chances: old 1, new 3",
+        "the agents have different numbers of runs, so that pass@k compares unequal chances, and rare "
+        "successes count for the agent with more runs: old 1, new 3",
     ]
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mind2web2.runs.comparison import compared_with_first
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.result_facts import NO_FACTS
 from mind2web2.runs.score_matrix import ScoredAnswer
@@ -126,6 +127,9 @@ def test_the_published_summary():
         },
         "barred": {"answers": [], "avg_score": 0.458333, "success_rate": 0.3333, "pass_at_k": 0.6667},
         "bounds": {"avg_score": None, "success_rate": None, "without": 6},
+        "over_tasks": None,
+        "these_tasks": None,
+        "missing_bounds": None,
         "variation": {"between_tasks": 0.0, "between_runs": 0.21875, "between_judgments": None},
     }
 
@@ -140,6 +144,39 @@ def test_an_answer_without_a_result_is_listed_not_counted():
         {"task_id": "b", "answer_name": "answer_1.md", "reason": "the judge was out of reach"}
     ]
     assert metrics["warnings"] == ["answers without a score: 1, not counted in the averages"]
+
+
+def test_means_of_tasks_are_those_of_compare():
+    """Where runs lack tasks they differ from the means over runs, which the summary keeps as published."""
+    incomplete = answers({"a": [1.0, "-"], "b": [0.0, 0.0], "c": [0.0, 0.0]})
+    metrics = agent_metrics("bot", incomplete)
+    assert metrics["avg_score"] == pytest.approx(1 / 6, abs=1e-6)
+    by_task = metrics["over_tasks"]
+    assert (by_task["avg_score"], by_task["success_rate"]) == (0.3333, 0.3333)
+    (compared,) = compared_with_first([("bot", incomplete), ("same", incomplete)])
+    assert compared["metrics"]["avg_score"]["first"] == by_task["avg_score"]
+    assert agent_metrics("bot", answers(THREE_TASKS))["over_tasks"] is None
+
+
+def test_missing_scores_are_bounded():
+    """As 0 and as 1, with what the tasks that lack some are like."""
+    metrics = agent_metrics("bot", answers({"easy": [1.0, 1.0], "hard": [0.0, None], "lost": [None, None]}))
+    assert metrics["missing_bounds"] == {
+        "avg_score": [0.3333, 0.8333],
+        "success_rate": [0.3333, 0.8333],
+        "at_missing": 0.0,
+        "at_others": 1.0,
+    }
+    assert agent_metrics("bot", answers(THREE_TASKS))["missing_bounds"] is None
+
+
+def test_other_answers_to_these_tasks_vary_less_than_other_tasks():
+    """By the variance between runs of a task alone."""
+    scores = {f"task_{n}": [n / 10, n / 10 + 0.1] for n in range(9)}
+    found = agent_metrics("bot", answers(scores))
+    these, large = found["these_tasks"], found["intervals"]["metrics"]["avg_score"]
+    assert large["low"] < these["low"] < found["avg_score"] < these["high"] < large["high"]
+    assert these["high"] - these["low"] == pytest.approx(2 * 2.262 * (0.005 / 2 / 9) ** 0.5, abs=0.001)
 
 
 def test_with_a_task_list_what_is_missing_counts_as_zero():

@@ -133,11 +133,11 @@ def score_lines(score: CorrectedScore, how: str) -> Iterator[str]:
     mean = score.mean
     yield (
         f"Partial completion by the judge: {mean.raw:.4f}, 95% interval for tasks at large "
-        f"{_interval(mean.raw_at_large)} (without the judge's errors)."
+        f"{interval_text(mean.raw_at_large)} (without the judge's errors)."
     )
     yield (
-        f"Corrected {how}: {_value(score)}; 95% interval for these tasks {_interval(score.these_tasks)}, for "
-        f"tasks at large {_interval(score.tasks_at_large)} "
+        f"Corrected {how}: {_value(score)}; 95% interval for these tasks "
+        f"{interval_text(score.these_tasks)}, for tasks at large {interval_text(score.tasks_at_large)} "
         f"({_leaves(mean.labels)} of {mean.population} in {score.answers} answers)."
     )
     if score.behind:
@@ -164,5 +164,6 @@ def _value(score: CorrectedScore) -> str:
     return "no value that these labels show to be better than the judge's"
 
 
-def _interval(found: Interval | None) -> str:
-    return "unknown" if found is None else f"{found.low:.4f} to {found.high:.4f}"
+def interval_text(found: Interval | None, form: str = ".4f") -> str:
+    """Return an interval in words."""
+    return "unknown" if found is None else f"{found.low:{form}} to {found.high:{form}}"

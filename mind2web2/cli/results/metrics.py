@@ -16,6 +16,13 @@ from mind2web2.cli.options import (
     add_task_option,
     share,
 )
+from mind2web2.cli.results.corrections import (
+    add_correction_roots,
+    corrected_pairs,
+    correction_line,
+    correction_roots,
+    pair_lines,
+)
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_command, suggested_evaluation, suggested_forgetting
 from mind2web2.errors import ResultWriteError, UsageError
@@ -25,8 +32,10 @@ from mind2web2.utils.names import check_name, name_list
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mind2web2.runs.corrections import Correction
     from mind2web2.runs.freshness import ResultsNow
     from mind2web2.runs.result_file import ResultFile
+    from mind2web2.runs.results import LoadedResult
     from mind2web2.runs.score_matrix import ScoredAnswer
     from mind2web2.utils.path_config import PathConfig
 
@@ -90,6 +99,7 @@ def add_command(commands: Subcommands) -> None:
         "score",
     )
     add_settings(parser, ["eval_version"])
+    add_correction_roots(parser)
     add_folder_options(parser)
     parser.set_defaults(run=run)
     _add_compare(commands)
@@ -104,13 +114,15 @@ class _Agent(NamedTuple):
     newest: ResultFile | None
     cautions: list[str]
     not_written: str | None
+    correction: Correction | None
+    sentence: str | None
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the metrics and return the exit status: 5 below ``--fail_under``, 1 where a result is missing."""
     from mind2web2.cli.console import line, plain_console, warnings_on
-    from mind2web2.cli.results.tables import print_comparison
-    from mind2web2.runs.comparison import compared
+    from mind2web2.cli.results.tables import print_comparison, shown_score
+    from mind2web2.runs.comparison import compared_with_first
 
     names = [check_name("agent", name) for name in options.agents]
     if len(set(names)) < len(names):
@@ -124,9 +136,8 @@ def run(options: argparse.Namespace) -> int:
     deleted = [_deleted(paths, folder) for folder in removed]
     console = plain_console()
     with warnings_on(console):
-        agents = [_summed_up(settings, paths, name, task_ids) for name in names]
-    first, *others = agents
-    comparisons = [compared(first[:2], other[:2], task_ids) for other in others]
+        agents = [_summed_up(settings, paths, name, task_ids, options) for name in names]
+    comparisons = compared_with_first([agent[:2] for agent in agents], task_ids)
     if options.json:
         _print_json(console, agents, comparisons, by_tag=options.by_tag)
     else:
@@ -144,7 +155,7 @@ def run(options: argparse.Namespace) -> int:
         f"{agent.name} {score:g}"
         for agent in agents
         if options.fail_under is not None
-        and (score := agent.summary["avg_score"]) is not None
+        and (score := shown_score(agent.summary)) is not None
         and score < options.fail_under
     ]
     if below:
@@ -168,10 +179,15 @@ def _write_junit(path: Path, agents: Sequence[_Agent]) -> None:
 
 
 def _summed_up(
-    settings: RunSettings, paths: PathConfig, agent_name: str, task_ids: list[str] | None
+    settings: RunSettings,
+    paths: PathConfig,
+    agent_name: str,
+    task_ids: list[str] | None,
+    options: argparse.Namespace,
 ) -> _Agent:
     from mind2web2.cli.evaluate_report import lasting_cautions
     from mind2web2.runs.answer import AnswerOutcome
+    from mind2web2.runs.corrections import correction_of
     from mind2web2.runs.freshness import results_now
     from mind2web2.runs.results import latest_results
     from mind2web2.runs.summaries import agent_answers, stored_metrics, summarised_answers
@@ -191,6 +207,7 @@ def _summed_up(
     answers, summary = found
     results = list(latest_results(root, agent_name))
     newest = max((each for _, _, each in results), key=lambda found: found.path.name, default=None)
+    correction = correction_of(correction_roots(options, root), agent_name, task_ids)
     scored = {(answer.task_id, answer.answer_name) for answer in answers if answer.score is not None}
     outcomes = [
         AnswerOutcome(task_id, name, each.content, None)
@@ -206,7 +223,33 @@ def _summed_up(
         newest=None if newest is None else newest.content,
         cautions=lasting_cautions(outcomes),
         not_written=not_written,
+        correction=correction,
+        sentence=_sentence(summary, answers, results, correction),
     )
+
+
+def _sentence(
+    summary: dict[str, Any],
+    answers: Sequence[ScoredAnswer],
+    results: Sequence[tuple[str, str, LoadedResult]],
+    correction: Correction | None,
+) -> str | None:
+    """Return the sentence for a paper, ``None`` without a score."""
+    from mind2web2.cli.results.tables import shown_score
+    from mind2web2.runs.citation import paper_sentence
+    from mind2web2.statistics.uncertainty import Interval
+
+    score = shown_score(summary)
+    if score is None:
+        return None
+    by_task = summary["over_tasks"]
+    found = (summary["intervals"]["metrics"] if by_task is None else by_task["intervals"])["avg_score"]
+    interval = None if found["low"] is None else Interval(found["low"], found["high"])
+    tasks = summary["tasks"]
+    own = [answer for answer in answers if answer.score is not None and answer.task_id in tasks]
+    places = {(answer.task_id, answer.answer_name) for answer in own}
+    files = [each.content for task, name, each in results if (task, name) in places]
+    return paper_sentence(summary, own, files, score, interval, correction)
 
 
 def _removed_folder(paths: PathConfig, names: Sequence[str], task_id: str) -> Path:
@@ -304,12 +347,10 @@ def _print_tags(console: Console, agent: _Agent) -> None:
 
 
 def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None:
-    from mind2web2.cli.console import counted, line
-    from mind2web2.cli.results.tables import print_metrics, print_now, print_variation, print_verdicts
-    from mind2web2.runs.judge_checks import failed_check
+    from mind2web2.cli.console import line
+    from mind2web2.cli.results.tables import print_metrics, print_now
     from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
     from mind2web2.runs.shards import shard_test
-    from mind2web2.runs.tag_figures import weighted_figure
 
     summary = agent.summary
     has_scores = summary["avg_score"] is not None
@@ -323,23 +364,7 @@ def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None
             name = f"{missing['task_id']}/{missing['answer_name']}"
             line(console, f"No result: {name}: {missing['reason']}")
     if has_scores:
-        print_verdicts(console, summary["verdicts"])
-        print_variation(console, summary)
-        if weighted := weighted_figure(agent.results):
-            mean, count = weighted
-            line(
-                console,
-                f"Weighted figure of {counted(count, 'answer')}: {mean:.3f} (the score has no weights)",
-            )
-        judges = {(each.facts.judge, each.facts.server) for each in agent.answers if each.score is not None}
-        # Of several judges, the newest result names the check of one.
-        check = None if agent.newest is None else agent.newest.run.judge_check
-        if len(judges) == 1 and check is not None:
-            line(console, f"The judge's last check: {check}.")
-        if judge := failed_check(paths_of(settings, agent.name).eval_results_root, agent.name):
-            line(console, f"Warning: {judge}")
-        for caution in agent.cautions:
-            line(console, f"Warning: {caution}")
+        _print_grounds(console, settings, agent)
     # The other shards judge the rest, and the caution says so.
     holds = shard_test(paths_of(settings, agent.name).eval_results_root / agent.name)
     own = tuple(name for name in agent.now.unevaluated if holds(*name.split("/")))
@@ -350,6 +375,37 @@ def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None
         line(console, f"Note: {suggested_forgetting(settings, agent.name, agent.now.removed)}")
     if agent.not_written:
         line(console, f"Warning: the numbers were not stored: {agent.not_written}")
+    if agent.sentence is not None:
+        line(console, f"To copy: {agent.sentence}")
+
+
+def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> None:
+    """Print what the scores rest on: corrections, verdicts, variation and checks of the judge."""
+    from mind2web2.cli.console import counted, line
+    from mind2web2.cli.results.tables import print_variation, print_verdicts
+    from mind2web2.runs.judge_checks import failed_check
+    from mind2web2.runs.tag_figures import weighted_figure
+
+    summary = agent.summary
+    if agent.correction is not None:
+        line(console, correction_line(agent.correction))
+    print_verdicts(console, summary["verdicts"])
+    print_variation(console, summary)
+    if weighted := weighted_figure(agent.results):
+        mean, count = weighted
+        line(
+            console,
+            f"Weighted figure of {counted(count, 'answer')}: {mean:.3f} (the score has no weights)",
+        )
+    judges = {(each.facts.judge, each.facts.server) for each in agent.answers if each.score is not None}
+    # Of several judges, the newest result names the check of one.
+    check = None if agent.newest is None else agent.newest.run.judge_check
+    if len(judges) == 1 and check is not None:
+        line(console, f"The judge's last check: {check}.")
+    if judge := failed_check(paths_of(settings, agent.name).eval_results_root, agent.name):
+        line(console, f"Warning: {judge}")
+    for caution in agent.cautions:
+        line(console, f"Warning: {caution}")
 
 
 COMPARE = """\
@@ -361,6 +417,7 @@ tasks with the largest differences, and the leaves whose verdicts differ, by cau
   mind2web2 compare agent_a agent_b agent_c
   mind2web2 compare main/eval_results/bot branch/eval_results/bot    two runs of one agent, by their folders
   mind2web2 compare old_agent new_agent --fail_if_worse 0.02         for continuous integration
+  mind2web2 compare old_agent new_agent --corrected                  without the judge's errors
 
 Exit status: 0, or with --fail_if_worse 4 where a further agent is shown to be worse than the first.
 """
@@ -393,14 +450,21 @@ def _add_compare(commands: Subcommands) -> None:
         action="store_true",
         help="compare although judge models, or the scripts of all tasks, are different",
     )
+    parser.add_argument(
+        "--corrected",
+        action="store_true",
+        help="also compare the scores corrected by labels of people, or else by a strong judge on a sample, "
+        "and the judge's error rates by agent",
+    )
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    add_correction_roots(parser)
     add_folder_options(parser, "eval_results_root")
     parser.set_defaults(run=run_compare)
 
 
 def run_compare(options: argparse.Namespace) -> int:
     """Print the comparison and return the exit status: 4 where ``--fail_if_worse`` applies."""
-    from mind2web2.cli.console import plain_console
+    from mind2web2.cli.console import line, plain_console
     from mind2web2.cli.results.tables import print_ranking, print_verdict
     from mind2web2.runs.comparison import ranking
     from mind2web2.runs.judge_checks import failed_check
@@ -422,6 +486,12 @@ def run_compare(options: argparse.Namespace) -> int:
     cautions = [f"{name}: {caution}" for name, caution in (*shards.items(), *judges.items()) if caution]
     found = replace(found, warnings=(*cautions, *found.warnings))
     first, *others = agents
+    corrected = []
+    if options.corrected:
+        shared = set(found.tasks).intersection(
+            *({task for task, _ in own.scores()} for own in agents.values())
+        )
+        corrected = corrected_pairs(options, folders, shared)
     leaves = {
         name: {place: leaf for place, leaf in own.leaves.items() if place[0] in found.tasks}
         for name, own in agents.items()
@@ -435,9 +505,14 @@ def run_compare(options: argparse.Namespace) -> int:
             "flipped_leaves": flips,
             "worse": worse,
         }
+        if options.corrected:
+            content["corrected"] = [{"agents": [first, name], **pair.summary()} for name, pair in corrected]
         plain_console().print_json(json.dumps(content))
     else:
         print_ranking(plain_console(), found, flips)
+        for name, pair in corrected:
+            for text in pair_lines(first, name, pair):
+                line(plain_console(), text)
         if margin is not None:
             print_verdict(plain_console(), found, worse, margin)
     return WORSE if worse else 0

@@ -59,19 +59,64 @@ def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
         title=f"{summary['agent_name']}, all results: {tasks}, {counted(runs, 'run')}", min_width=46
     )
     table.add_column("metric")
+    by_task = summary["over_tasks"]
+    means = summary if by_task is None else {**summary, **by_task}
     intervals = summary["intervals"]["metrics"]
+    if by_task is not None:
+        intervals = {**intervals, **by_task["intervals"]}
     is_sampled = any(found["low"] is not None for found in intervals.values())
     for heading in ("mean", "std over runs", *([_LEVEL] if is_sampled else [])):
         table.add_column(heading, justify="right")
     labels = _labels(f"pass_at_{runs}", f"pass@{runs}")
     for name, label in labels.items():
-        cells = (number(summary[name]), number(summary.get(f"{name}_std")))
+        cells = (number(means[name]), number(summary.get(f"{name}_std")))
         table.add_row(label, *cells, *([_interval(intervals[name])] if is_sampled else []))
     console.print(table)
     _print_methods(console, _LEVEL, _METHOD, labels, intervals)
     _print_reasons(console, labels, intervals)
+    if by_task is not None:
+        line(
+            console,
+            "Runs lack tasks: partial completion and success rate are means of the means of tasks, as in "
+            f"compare; summary.json has the means of runs, {number(summary['avg_score'])} and "
+            f"{number(summary['success_rate'])}.",
+        )
+    if (these := summary["these_tasks"]) is not None:
+        line(
+            console,
+            f"These tasks with other answers of the agent: partial completion {number(these['low'])} to "
+            f"{number(these['high'])} ({_LEVEL}); the intervals above are for tasks at large.",
+        )
+    _print_missing(console, summary)
     for warning in summary["warnings"]:
         line(console, f"Warning: {warning}")
+
+
+def shown_score(summary: Mapping[str, Any]) -> float | None:
+    """Return the partial completion that is shown: the mean over tasks."""
+    by_task = summary["over_tasks"]
+    score: float | None = (summary if by_task is None else by_task)["avg_score"]
+    return score
+
+
+def _print_missing(console: Console, summary: Mapping[str, Any]) -> None:
+    """Print what the answers without a score could change."""
+    bounds = summary["missing_bounds"]
+    if bounds is None:
+        return
+    (low, high), (low_rate, high_rate) = bounds["avg_score"], bounds["success_rate"]
+    line(
+        console,
+        f"With all missing scores as 0, or as 1: partial completion {number(low)} to {number(high)}, success "
+        f"rate {number(low_rate)} to {number(high_rate)}.",
+    )
+    lacking, others = bounds["at_missing"], bounds["at_others"]
+    if lacking is not None and others is not None:
+        line(
+            console,
+            f"Other answers to the tasks that lack some have {number(lacking)} on average, answers to "
+            f"complete tasks {number(others)}{': missing at hard tasks' if lacking < others else ''}.",
+        )
 
 
 def print_verdicts(console: Console, verdicts: Mapping[str, Any]) -> None:
@@ -166,7 +211,12 @@ def print_comparison(console: Console, comparison: Mapping[str, Any]) -> None:
     if any(own["low"] is not None for own in found.values()):
         how = "sign flips of the differences of tasks, each averaged over its runs"
         _print_methods(console, f"{_LEVEL} of the difference", how, labels, found)
-        line(console, f"More than chance in the choice of tasks: {', '.join(clear) or 'no difference'}.")
+        corrected = " (p-values corrected by Holm for all agents compared with the first)"
+        line(
+            console,
+            f"More than chance in the choice of tasks: {', '.join(clear) or 'no difference'}"
+            f"{corrected if any(own['p_holm'] != (own['p_value'] or 1) for own in found.values()) else ''}.",
+        )
     _print_reasons(console, labels, found)
     for warning in comparison["warnings"]:
         line(console, f"Warning: {warning}")
@@ -289,7 +339,7 @@ def _print_power(console: Console, pair: PairResult, tasks: int) -> None:
     line(
         console,
         f"Power of {pair.second} against {pair.first}: {counted(tasks, 'task')} are {shown} four times out "
-        f"of five. {_for_observed(power, tasks)}".rstrip(),
+        f"of five. {_for_observed(pair, power, tasks)}".rstrip(),
     )
     split = power.variation
     if split.between_runs is not None:
@@ -300,8 +350,9 @@ def _print_power(console: Console, pair: PairResult, tasks: int) -> None:
         )
 
 
-def _for_observed(power: Power, tasks: int) -> str:
-    if power.tasks_needed is None:
+def _for_observed(pair: PairResult, power: Power, tasks: int) -> str:
+    # Of a difference that is shown, the power for its size says nothing.
+    if power.tasks_needed is None or pair.holm_p < 1 - LEVEL:
         return ""
     if power.tasks_needed <= tasks:
         return "The observed difference is larger than that."

@@ -1,0 +1,101 @@
+"""Raw and corrected scores side by side, for ``metrics`` and ``compare --corrected``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mind2web2.cli.results.audit import add_audits_root, interval_text
+from mind2web2.errors import UsageError
+
+if TYPE_CHECKING:
+    from mind2web2.runs.corrections import CorrectedPair, Correction, CorrectionRoots
+    from mind2web2.statistics.paired import Estimate
+
+
+def add_correction_roots(parser: argparse.ArgumentParser) -> None:
+    """Add the folders of labels and of answers that were judged again."""
+    add_audits_root(parser)
+    parser.add_argument(
+        "--rejudged_root",
+        metavar="DIR",
+        type=Path,
+        default=Path("rejudged"),
+        help="where samples by a strong judge are (default: rejudged/)",
+    )
+
+
+def correction_roots(options: argparse.Namespace, eval_results_root: Path) -> CorrectionRoots:
+    """Return the folders that a command names."""
+    from mind2web2.runs.corrections import CorrectionRoots
+
+    return CorrectionRoots(eval_results_root, options.audits_root, options.rejudged_root)
+
+
+def correction_line(found: Correction) -> str:
+    """Return raw and corrected score in one line."""
+    value = "no value better than the judge's" if found.value is None else f"{found.value:.4f}"
+    return (
+        f"Partial completion by the judge {found.mean.raw:.4f}, corrected by {found.by}: {value}; 95% "
+        f"interval for these tasks {interval_text(found.these_tasks)}, for tasks at large "
+        f"{interval_text(found.tasks_at_large)}."
+    )
+
+
+def corrected_pairs(
+    options: argparse.Namespace, folders: Mapping[str, Path], tasks: Collection[str]
+) -> list[tuple[str, CorrectedPair]]:
+    """Return the corrected comparison of the first agent with each other one.
+
+    Raises:
+        UsageError: an agent has neither labels nor a strong judge's sample.
+    """
+    from mind2web2.runs.corrections import corrected_pair, correction_of
+
+    found = {}
+    for name, folder in folders.items():
+        one = correction_of(correction_roots(options, folder.parent), folder.name, tasks)
+        if one is None:
+            raise UsageError(
+                f"--corrected: {name} has no labels and no sample by a strong judge at these tasks; make "
+                f"some with: mind2web2 view {folder.name} --audit YOUR_NAME, or mind2web2 rejudge "
+                f"{folder.name} --judge_model STRONG --sample 60"
+            )
+        found[name] = one
+    first, *others = found
+    return [(name, corrected_pair(found[first], found[name])) for name in others]
+
+
+def pair_lines(first: str, second: str, pair: CorrectedPair) -> Iterator[str]:
+    """Yield the corrected comparison of two agents, one line each."""
+    yield f"{first}: {correction_line(pair.first)}"
+    yield f"{second}: {correction_line(pair.second)}"
+    difference = pair.difference
+    yield (
+        f"Difference of {second} from {first} by the judge {difference.raw:+.4f}, corrected "
+        f"{difference.value:+.4f}; 95% interval for these tasks "
+        f"{interval_text(difference.these_tasks, '+.4f')}, for tasks at large "
+        f"{interval_text(difference.tasks_at_large, '+.4f')}."
+    )
+    yield (
+        f"Errors of the judge, {second} less {first}: passed wrongly {_rate(pair.wrong_passes)}, failed "
+        f"wrongly {_rate(pair.wrong_failures)}{_bias(pair)}."
+    )
+
+
+def _bias(pair: CorrectedPair) -> str:
+    rates = (pair.wrong_passes, pair.wrong_failures)
+    is_biased = any(
+        one.low is not None and one.high is not None and not one.low <= 0 <= one.high for one in rates
+    )
+    return "; the judge errs differently on the two agents" if is_biased else ""
+
+
+def _rate(found: Estimate) -> str:
+    if found.value is None:
+        return "unknown"
+    if found.low is None or found.high is None:
+        return f"{found.value:+.1%}"
+    return f"{found.value:+.1%} ({found.low:+.1%} to {found.high:+.1%})"

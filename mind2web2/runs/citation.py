@@ -1,0 +1,105 @@
+"""One sentence that says how a score was made, to copy into a paper; pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from mind2web2.runs.corrections import Correction
+from mind2web2.runs.result_file import ResultFile
+from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.statistics.uncertainty import LEVEL, Interval
+
+_DIGEST_CHARS = 12
+
+
+def paper_sentence(
+    summary: Mapping[str, Any],
+    answers: Sequence[ScoredAnswer],
+    results: Collection[ResultFile],
+    score: float,
+    interval: Interval | None,
+    correction: Correction | None,
+) -> str:
+    """Return the sentence.
+
+    Args:
+        answers: those with a score.
+        results: of these answers.
+        score: partial completion as it is shown, with its interval for tasks at large.
+    """
+    unscored = len(summary["missing"])
+    counted = "counted as 0" if summary["missing_counted_as_zero"] else "left out"
+    missing = f"{unscored} without a score {counted}" if unscored else "none without a score"
+    shown = f"{score:.4f}" + _within(interval, "tasks at large")
+    return (
+        f"{summary['agent_name']} reached a partial completion of {shown} on {summary['num_tasks']} tasks "
+        f"({len(answers)} answers, {missing}), judged by {_judges(answers)} ({_servers(results)}) with "
+        f"Mind2Web2 {_versions(answers)}, prompts {_prompts(results)}, {_votes(results)}; "
+        f"{_corrected(correction)}."
+    )
+
+
+def _within(interval: Interval | None, of: str) -> str:
+    return (
+        ""
+        if interval is None
+        else f" ({LEVEL:.0%} interval for {of} {interval.low:.4f} to {interval.high:.4f})"
+    )
+
+
+def _corrected(correction: Correction | None) -> str:
+    if correction is None:
+        return "not corrected for the judge's errors"
+    these = _within(correction.these_tasks, "these tasks")
+    if correction.value is None:
+        return f"by {correction.by}, no value better than the judge's{these}"
+    return f"corrected by {correction.by}: {correction.value:.4f}{these}"
+
+
+def _judges(answers: Iterable[ScoredAnswer]) -> str:
+    named = [
+        f"{answer.facts.judge or 'an unknown judge'}{_served(answer)}"
+        for answer in answers
+        if answer.reason is None
+    ]
+    return _listed(named)
+
+
+def _served(answer: ScoredAnswer) -> str:
+    served = sorted(answer.facts.served)
+    return f" (served as {', '.join(served)})" if served else ""
+
+
+def _servers(results: Iterable[ResultFile]) -> str:
+    judges = [one.provenance.judge for one in results if one.provenance is not None]
+    return f"provider {_listed(judge.provider for judge in judges)}"
+
+
+def _versions(answers: Iterable[ScoredAnswer]) -> str:
+    return _listed(answer.facts.versions.get("mind2web2", "") for answer in answers)
+
+
+def _prompts(results: Iterable[ResultFile]) -> str:
+    digests = [one.provenance.settings_sha256 for one in results if one.provenance is not None]
+    return _listed(digest[:_DIGEST_CHARS] for digest in digests)
+
+
+def _votes(results: Iterable[ResultFile]) -> str:
+    trials = Counter(
+        evidence.num_trials
+        for result in results
+        for leaf in result.leaves()
+        if (evidence := leaf.evidence) is not None and evidence.decided_by == "judge" and evidence.num_trials
+    )
+    if not trials:
+        return "votes not recorded"
+    most = [str(number) for number, _ in trials.most_common()]
+    return f"majority of at most {' or '.join(most)} votes a claim"
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Return names, the most frequent first, each once."""
+    counts = Counter(name for name in names if name)
+    return ", ".join(name for name, _ in counts.most_common()) or "unknown"

@@ -11,7 +11,16 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from mind2web2.authoring.plausible import MOST_ITEMS, Filling, fields_of, filled, lists_of, word_of
-from mind2web2.authoring.rehearsal_run import OUTPUT_TOKENS, Asked, Rehearsed, TreeNode, World, rehearsed
+from mind2web2.authoring.rehearsal_run import (
+    OUTPUT_TOKENS,
+    Asked,
+    Rehearsed,
+    Requests,
+    TreeNode,
+    World,
+    rehearsed,
+)
+from mind2web2.errors import EvalScriptError
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.rubric.verdicts import Outcome, aggregate
@@ -73,10 +82,12 @@ class _Rehearsal:
         self._known_counts = {} if rubric is None else _list_counts(rubric)
         self.templates: dict[str, type[BaseModel]] = {}
         self.runs: list[Rehearsed] = []
+        self.failures: dict[str, str] = {}
         self.counts: dict[str, int] = dict(self._known_counts)
 
     async def run(
         self,
+        name: str,
         *,
         holds: bool | str = True,
         filling: Filling | None = None,
@@ -86,7 +97,7 @@ class _Rehearsal:
         count_rounds: bool = False,
         false_leaf: str | None = None,
     ) -> Rehearsed:
-        """Evaluate one answer; see ``World``."""
+        """Evaluate one answer; see ``World``. ``name`` says which one it is."""
         filling = filling or self.filling()
 
         def decide(asked: Asked) -> bool:
@@ -101,7 +112,14 @@ class _Rehearsal:
             return empty_instance(template) if is_empty else filled(template, name, filling)
 
         world = World(answer or self._answer_text(), decide, fill, lambda _url: has_pages)
-        done = await rehearsed(self._evaluate, self._path, world, count_rounds=count_rounds)
+        try:
+            done = await rehearsed(self._evaluate, self._path, world, count_rounds=count_rounds)
+        except EvalScriptError as error:
+            if not self.runs:
+                raise
+            self.failures.setdefault(str(error), name)
+            # Such an answer has no result: no leaf has a verdict.
+            done = Rehearsed(0.0, TreeNode("root", False, "parallel", Outcome(0.0, "failed"), ()), Requests())
         self.templates.update(done.requests.templates)
         self.runs.append(done)
         return done
@@ -123,7 +141,7 @@ class _Rehearsal:
 
     async def count_items(self) -> None:
         """Find out how many items of each list count, where the rubric does not say."""
-        probe = await self.run(filling=Filling(default_count=MOST_ITEMS, given=self._given))
+        probe = await self.run("many items", filling=Filling(default_count=MOST_ITEMS, given=self._given))
         for name, template in self.templates.items():
             for number, path in enumerate(lists_of(template, name)):
                 if path not in self.counts:
@@ -185,7 +203,7 @@ async def structure_of(
     rehearsal = _Rehearsal(evaluate, path, question, rubric)
     found = Structure()
     await rehearsal.count_items()
-    right = await rehearsal.run(count_rounds=True)
+    right = await rehearsal.run("all right", count_rounds=True)
     _note_amounts(found, right, model)
     met = _met_by_cases_only(found, right)
     _check_right(found, right, met)
@@ -195,6 +213,8 @@ async def structure_of(
     await _check_lists(found, rehearsal, right)
     _check_reached(found, rehearsal, met)
     _check_twins(found, rehearsal, right)
+    for error, world in rehearsal.failures.items():
+        found.findings.append(Finding("script failed", f"{world}: no result, since {error}"))
     return found
 
 
@@ -266,7 +286,7 @@ async def _check_worthless(found: Structure, rehearsal: _Rehearsal) -> None:
         "keywords with invented links": {"holds": "keywords", "has_pages": False},
     }
     for name, world in worlds.items():
-        done = await rehearsal.run(**world)  # type: ignore[arg-type]  # keywords of run
+        done = await rehearsal.run(name, **world)  # type: ignore[arg-type]  # keywords of run
         found.scores[name] = done.score
         if done.score > MOST_POINTS:
             leaves = [leaf.id for leaf in done.tree.leaves() if _gives_points(done, leaf)]
@@ -304,7 +324,7 @@ async def _check_leaves(
     confirmed = []
     for name in idle:
         # A script may read verdicts: what the tree alone says is tried before it is reported.
-        done = await rehearsal.run(false_leaf=name)
+        done = await rehearsal.run(f"{name} false", false_leaf=name)
         if _score(done.tree, met) >= full - _NEARLY:
             confirmed.append(name)
     if confirmed:
@@ -317,7 +337,8 @@ async def _check_fields(found: Structure, rehearsal: _Rehearsal, right: Rehearse
     unused = []
     for name, template in sorted(rehearsal.templates.items()):
         for path in fields_of(template, name):
-            done = await rehearsal.run(filling=rehearsal.filling(empty=frozenset({path})))
+            filling = rehearsal.filling(empty=frozenset({path}))
+            done = await rehearsal.run(f"{path} empty", filling=filling)
             before = [(asked.claim, asked.page) for asked in right.requests.claims]
             same = [(asked.claim, asked.page) for asked in done.requests.claims] == before
             if same and done.statuses() == right.statuses():
@@ -339,7 +360,8 @@ async def _check_lists(found: Structure, rehearsal: _Rehearsal, right: Rehearsed
     for path, count in sorted(rehearsal.counts.items()):
         for items in dict.fromkeys((0, 1, count + 2)):
             counts = {**rehearsal.counts, path: items}
-            done = await rehearsal.run(filling=rehearsal.filling(counts=counts))
+            filling = rehearsal.filling(counts=counts)
+            done = await rehearsal.run(f"{items} items of {path}", filling=filling)
             found.scores[f"{items} of {count} {path.rpartition('.')[2]}"] = done.score
             if items < count and count > 1 and done.score >= right.score - _NEARLY and right.score > 0:
                 message = f"{items} of {count} items of {path} have the score of all, {done.score:.2f}"

@@ -242,7 +242,7 @@ def _redacted(answer: Json, content: ReportContent) -> Json:
     trees = [
         [row | {"desc": REDACTED} if row["depth"] == 0 else row for row in tree] for tree in answer["trees"]
     ]
-    return answer | {"trees": trees}
+    return answer | {"trees": trees, "rubric": None}
 
 
 def _cited(key: AnswerKey, found: LoadedResult | None) -> list[PageKey]:

@@ -102,7 +102,7 @@ FAULTS = {
     "an error on missing values": (
         "FAULT",
         "found.museums[0].name.lower()",
-        ("no rehearsal", "IndexError"),
+        ("script failed", "IndexError"),
     ),
 }
 

@@ -186,6 +186,47 @@ def _yes(question):
     return question.template(reasoning="yes", result=True)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a 'b' \"c\"",
+        "back\\slash \\n \\",
+        "{braces} of {{text}}",
+        "two\nlines",
+        "ümläut 🐟 §",
+        '"""',
+        "f'{x}'",
+    ],
+)
+async def test_texts_reach_the_judge_as_they_are_written(tmp_path, text):
+    """Quotes, braces, backslashes, line breaks and signs of any kind, in every text of the file."""
+    braced = text.replace("{", "{{").replace("}", "}}")
+    leaf = {
+        "id": "deep",
+        "desc": braced,
+        "claim": f"{braced} {{depth}}",
+        "sources": "answer",
+        "instruction": braced,
+    }
+    plain = {
+        "task": "lake",
+        "question": text,
+        "extract": {"depth": text},
+        "root": {"children": [{**leaf, "sources": "answer", "tags": [text]}]},
+    }
+    path = tmp_path / "lake.yaml"
+    path.write_text(json.dumps(plain, ensure_ascii=False), encoding="utf-8")
+    replies = lambda q: _yes(q) if "reasoning" in q.template.model_fields else q.template(depth="80 m")  # noqa: E731
+    judge = ScriptedJudge(replies)
+    _, result = await tree_of(path, judge)
+    tree = result["eval_breakdown"][0]["verification_tree"]
+    [found] = tree["children"]
+    assert (tree["desc"], found["desc"], found["tags"]) == (text.strip(), text, [text])
+    assert found["evidence"]["claim"] == f"{text} 80 m"
+    assert found["evidence"]["additional_instruction"] == text
+    assert " ".join(text.split()) in " ".join(judge.questions[0].text.split())
+
+
 def test_the_published_schema_is_the_models():
     """Editors check rubric files by it."""
     published = json.loads((REPOSITORY / "docs" / "rubric-file.schema.json").read_text(encoding="utf-8"))

@@ -28,7 +28,7 @@ from mind2web2.runs.freshness import results_now
 from mind2web2.runs.result_file import is_time_s
 from mind2web2.runs.results import latest_results
 from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
-from mind2web2.runs.shards import shard_caution
+from mind2web2.runs.shard_states import shard_caution
 from mind2web2.runs.summaries import agent_answers, stored_metrics
 from mind2web2.utils.files import first_link, is_leftover, read_regular_file, staged_file
 from mind2web2.utils.names import name_list, natural_key

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from types import ModuleType
 
 from mind2web2 import __version__
-from mind2web2.cli import evaluate
 from mind2web2.cli.options import CommandParser, Handler
 from mind2web2.errors import Mind2Web2Error, StorageError
 from mind2web2.utils.values import one_of
@@ -33,6 +33,7 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 merge FOLDER --into DIR   bring the results of several machines together
   mind2web2 show AGENT TASK ANSWER    show why an answer has its score
   mind2web2 view                      look at all results in the browser
+  mind2web2 audit AGENT               compare the judge with people's labels
   mind2web2 report AGENT -o FILE      write them into one HTML file
   mind2web2 metrics AGENT             average the agent's scores
   mind2web2 leaves                    show which leaves of a rubric tell something
@@ -46,52 +47,54 @@ Find out whether an AI search agent's cited answers are true.
 """
 
 
+# The module of each command below ``mind2web2.cli``. Only that of the command line is loaded.
+_MODULES = {
+    **{"example": "example"},
+    **dict.fromkeys(("get", "tasks", "answer", "answers", "validate", "submit"), "benchmark"),
+    **{"new": "new", "rubric": "rubric", "lint": "lint", "rehearse": "rehearse"},
+    **dict.fromkeys(("cache", "pages"), "pages"),
+    **{"check-judge": "results.check_judge", "evaluate": "evaluate", "serve": "serve"},
+    **{"show": "results.show", "audit": "results.audit", "leaves": "results.leaves"},
+    **dict.fromkeys(("view", "report"), "results.view"),
+    **dict.fromkeys(("metrics", "compare"), "results.metrics"),
+    **{"rejudge": "results.rejudge", "verify-results": "results.verify_results"},
+    **dict.fromkeys(("judgments", "merge"), "results.transfer"),
+}
+
+
 def command_modules() -> tuple[ModuleType, ...]:
-    """Return the modules of the commands, in the order of the help.
-
-    Each is loaded for its options, and loads what it runs when it runs; ``run_eval.py`` loads one.
-    """
-    from mind2web2.cli import benchmark, example, lint, new, pages, rehearse, rubric, serve
-    from mind2web2.cli.results import (
-        audit,
-        check_judge,
-        leaves,
-        metrics,
-        rejudge,
-        show,
-        transfer,
-        verify_results,
-        view,
-    )
-
-    writing = (new, rubric, lint, rehearse)
-    looking = (show, view, audit, metrics, leaves, rejudge, verify_results, transfer)
-    return (example, benchmark, *writing, pages, check_judge, evaluate, serve, *looking)
+    """Return the modules of all commands."""
+    return tuple(import_module(f"{__name__}.{name}") for name in dict.fromkeys(_MODULES.values()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``mind2web2`` and return its exit status."""
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in command_modules():
-        module.add_command(commands)
     given = sys.argv[1:] if arguments is None else arguments
-    if given and not given[0].startswith("-"):
-        _check_command(parser, given[0], tuple(commands.choices))
+    word = given[0] if given else ""
+    if not word or word.startswith("-"):
+        # Nothing but --help and --version is possible.
+        parser.add_argument("command", metavar="COMMAND", help="one of these; each has a --help of its own")
+        return _run(parser, given)
+    _check_command(parser, word)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    import_module(f"{__name__}.{_MODULES[word]}").add_command(commands)
     return _run(parser, given)
 
 
-def _check_command(parser: CommandParser, word: str, commands: tuple[str, ...]) -> None:
+def _check_command(parser: CommandParser, word: str) -> None:
     """Name the command that a misspelled one is near to; argparse would list all."""
     try:
-        one_of(commands)(word)
+        one_of(tuple(_MODULES))(word)
     except ValueError as error:
         parser.error(f"argument COMMAND: {error}")
 
 
 def evaluate_main(arguments: Sequence[str] | None = None) -> int:
     """Run ``run_eval.py`` and return its exit status."""
+    from mind2web2.cli import evaluate
+
     description = evaluate.description("python run_eval.py --agent_name my_agent")
     parser = CommandParser(prog="run_eval.py", description=description)
     evaluate.add_options(parser)

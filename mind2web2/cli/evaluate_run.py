@@ -45,7 +45,7 @@ from mind2web2.runs.run import (
 )
 from mind2web2.runs.session import BATCHES, NO_LIMIT, OwnParts, Session, budget_of, longest_block_s, open_run
 from mind2web2.runs.settings import RAY, RunSettings
-from mind2web2.runs.shards import SHARDS_NAME, ShardState, shard_states, shards_text
+from mind2web2.runs.shard_states import SHARDS_NAME, ShardState, shard_states, shards_text
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results
 from mind2web2.runs.usage_file import write_usage
 from mind2web2.scripts.run import LoopGuard

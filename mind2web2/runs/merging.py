@@ -17,7 +17,7 @@ from mind2web2.runs.result_facts import result_facts
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import latest_result, newest_result_name
 from mind2web2.runs.score_matrix import judges_of, script_warnings
-from mind2web2.runs.shards import SHARDS_NAME, shard_states, shards_text
+from mind2web2.runs.shard_states import SHARDS_NAME, shard_states, shards_text
 from mind2web2.runs.summaries import (
     SUMMARY_NAME,
     failed_in,

@@ -22,7 +22,7 @@ from mind2web2.runs.results import (
     writing_in,
 )
 from mind2web2.runs.score_matrix import NO_RESULT, ScoredAnswer
-from mind2web2.runs.shards import shard_caution
+from mind2web2.runs.shard_states import shard_caution
 from mind2web2.storage.mirror import mirror
 from mind2web2.storage.publication import bring_here, is_in_object_store, remove_published
 from mind2web2.utils.files import read_regular_file, write_whole

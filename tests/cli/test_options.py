@@ -3,7 +3,7 @@
 import pytest
 from projects import call
 
-from mind2web2.cli import batch_cache_main, cache_all_main, evaluate_main, main
+from mind2web2.cli import batch_cache_main, cache_all_main, command_modules, evaluate_main, main
 from mind2web2.cli.options import (
     CommandParser,
     browser_address,
@@ -273,6 +273,18 @@ def test_a_command_without_its_arguments(command, words):
 def test_memory_is_given_in_megabytes_or_gigabytes(text, megabytes):
     """As people write it."""
     assert byte_count(text) == megabytes * 1024**2
+
+
+def test_the_help_lists_all_commands():
+    """Each is loaded only when it is named, from the module that adds it."""
+    together = CommandParser(prog="mind2web2")
+    commands = together.add_subparsers()
+    for module in command_modules():
+        module.add_command(commands)
+    shown = call(main, "--help").stdout
+    assert [name for name in commands.choices if f"  mind2web2 {name} " not in shown] == []
+    for name in commands.choices:
+        assert call(main, name, "--help").stdout.startswith(f"usage: mind2web2 {name} ")
 
 
 def test_a_misspelled_command_is_named():

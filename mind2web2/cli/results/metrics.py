@@ -350,7 +350,7 @@ def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None
     from mind2web2.cli.console import line
     from mind2web2.cli.results.tables import print_metrics, print_now
     from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
-    from mind2web2.runs.shards import shard_test
+    from mind2web2.runs.shard_states import shard_test
 
     summary = agent.summary
     has_scores = summary["avg_score"] is not None
@@ -469,7 +469,7 @@ def run_compare(options: argparse.Namespace) -> int:
     from mind2web2.runs.comparison import ranking
     from mind2web2.runs.judge_checks import failed_check
     from mind2web2.runs.judgings import Judging, leaf_flips
-    from mind2web2.runs.shards import shard_caution
+    from mind2web2.runs.shard_states import shard_caution
 
     names = [name.rstrip("/") for name in options.agents]
     if len(set(names)) < max(2, len(names)):

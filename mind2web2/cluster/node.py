@@ -47,7 +47,8 @@ from mind2web2.llm_client.prices import OwnPrice, own_prices, set_own_prices
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retries import Retries
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import OpenBrowser, PageCache, SharedCaptures
+from mind2web2.pages.captures import OpenBrowser, SharedCaptures
+from mind2web2.pages.page_cache import PageCache
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import AnswerFile, AnswerJob
 from mind2web2.runs.paths import paths_of

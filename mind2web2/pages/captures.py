@@ -17,7 +17,16 @@ from mind2web2.capture.quality import PageObservation, signs_of_trouble
 from mind2web2.errors import CacheWriteError, CaptureError, MachineError
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.cache_files import screenshot_bytes
-from mind2web2.pages.prepared_page import PageKind, PageSettings
+from mind2web2.pages.page_cache import (
+    PageCache,
+    capture_record,
+    copy_page,
+    listed_failure,
+    page_digest,
+    put_capture,
+    shared_cache,
+)
+from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.urls.parts import lookup_key
 
 log = logging.getLogger(__name__)
@@ -93,8 +102,7 @@ class SharedCaptures:
         async with self._turns.setdefault(key, asyncio.Lock()):
             outcome = self._outcomes.get(key)
             is_there = await asyncio.to_thread(cache.has, url) is not None
-            listed_failure = getattr(cache, "listed_failure", None)
-            reason = None if listed_failure is None else await asyncio.to_thread(listed_failure, url)
+            reason = await asyncio.to_thread(listed_failure, cache, url)
             if reason is not None:
                 raise CaptureError(reason)
             if is_there and (not is_retry or (outcome is not None and outcome.cache is cache)):
@@ -140,8 +148,7 @@ class _Outcome:
         """Copy the page to another cache; ``False`` if it has to be captured for that cache."""
         if self.record.kind is None:
             return True
-        copy_page = getattr(cache, "copy_page", None)
-        return copy_page is not None and await asyncio.to_thread(copy_page, url, self.cache)
+        return await asyncio.to_thread(copy_page, cache, url, self.cache)
 
     def check(self) -> None:
         """Raise ``CaptureError`` if the capture failed."""
@@ -186,48 +193,22 @@ def _record(url: str, **details: Any) -> CaptureRecord:
 def _store(page: CapturedPage, url: str, cache: PageCache, *, must_be_better: bool) -> None:
     if page.record.kind is None and _is_known_to_fail(url, page.record, cache):
         return
-    put_capture = getattr(cache, "put_capture", None)
-    if put_capture is not None:
-        try:
-            put_capture(page, url=url, must_be_better=must_be_better)
-        except CacheWriteError as error:
-            if page.record.kind is not None:
-                raise
-            # No claim rests on it.
-            log.warning("failed capture not recorded url=%s reason=%s", url, error)
-    elif page.record.kind == "pdf" and page.pdf is not None:
-        cache.put_pdf(url, page.pdf)
-    elif page.record.kind == "web":
-        cache.put_web(url, page.text or "", page.screenshot)
+    try:
+        put_capture(cache, page, url, must_be_better=must_be_better)
+    except CacheWriteError as error:
+        if page.record.kind is not None:
+            raise
+        # No claim rests on it.
+        log.warning("failed capture not recorded url=%s reason=%s", url, error)
 
 
 def _is_known_to_fail(url: str, failed: CaptureRecord, cache: PageCache) -> bool:
     """Return whether a permanent failure is on record, which another one must not change."""
-    capture_record = getattr(cache, "capture_record", None)
-    record: CaptureRecord | None = None if capture_record is None else capture_record(url)
+    record = capture_record(cache, url)
     if record is None or record.kind is not None or record.is_transient:
         return False
     # It was refused before, and may be visited now.
     return failed.is_refused_as_private or not record.is_refused_as_private
-
-
-class PageCache(Protocol):
-    """The methods of a cache (eval-scripts.md, "Cache, tools, client")."""
-
-    def has(self, url: str) -> PageKind | None:
-        """Tell how the page is stored."""
-
-    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
-        """Return text and screenshot."""
-
-    def get_pdf(self, url: str) -> bytes:
-        """Return the PDF."""
-
-    def put_web(self, url: str, text: str, screenshot: str | bytes | None) -> Any:
-        """Store a page."""
-
-    def put_pdf(self, url: str, pdf_bytes: bytes) -> Any:
-        """Store a PDF."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,18 +237,8 @@ class PageRequest:
 
     def record(self) -> CaptureRecord | None:
         """Return the record of the page's capture; reads a file. Caches of scripts may keep none."""
-        capture_record = getattr(self.cache, "capture_record", None)
-        record: CaptureRecord | None = None if capture_record is None else capture_record(self.url)
-        return record
+        return capture_record(self.cache, self.url)
 
     def digest(self) -> str | None:
         """Return a digest of the stored page; reads its files. Caches of scripts may know none."""
-        digest = getattr(self.cache, "digest", None)
-        found: str | None = None if digest is None else digest(self.url)
-        return found
-
-
-def shared_cache(cache: PageCache) -> PageCache:
-    """Return the task's cache behind an answer's."""
-    shared: PageCache = getattr(cache, "task_cache", cache)
-    return shared
+        return page_digest(self.cache, self.url)

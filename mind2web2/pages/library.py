@@ -11,7 +11,8 @@ from functools import partial
 
 from mind2web2.capture.models import notes_for_judge
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
-from mind2web2.pages.captures import DoubtfulPageError, PageCache, PageRequest, SharedCaptures, shared_cache
+from mind2web2.pages.captures import DoubtfulPageError, PageRequest, SharedCaptures
+from mind2web2.pages.page_cache import PageCache, addresses, shared_cache
 from mind2web2.pages.preparation import prepared_content
 from mind2web2.pages.prepared_page import PageKind, PageSettings, PreparedPage
 from mind2web2.prompts import address_flags, one_a_kind
@@ -282,8 +283,5 @@ def _page(request: PageRequest, content: PreparedPage, sha256: str | None) -> Pr
 
 def _addresses(cache: PageCache) -> frozenset[str] | None:
     """Return the lookup keys of the stored pages; ``None`` if the cache does not list them."""
-    get_all_urls = getattr(cache, "get_all_urls", None)
-    if get_all_urls is None:
-        return None
-    redirected_urls = getattr(cache, "redirected_urls", list)
-    return frozenset(filter(None, map(lookup_key, (*get_all_urls(), *redirected_urls()))))
+    found = addresses(cache)
+    return None if found is None else frozenset(filter(None, map(lookup_key, found)))

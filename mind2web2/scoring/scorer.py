@@ -39,7 +39,8 @@ from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.prices import OwnPrice
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, OWN_PARAMETERS, PoolSource
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import OpenBrowser, PageCache, SharedCaptures
+from mind2web2.pages.captures import OpenBrowser, SharedCaptures
+from mind2web2.pages.page_cache import PageCache
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, evaluated
 from mind2web2.runs.answers import EMPTY_ANSWER, MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
 from mind2web2.runs.result_file import ResultFile

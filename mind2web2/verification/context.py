@@ -21,8 +21,9 @@ from mind2web2.errors import (
 from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message
 from mind2web2.llm_client.image_limits import ImageLimit
-from mind2web2.pages.captures import DoubtfulPageError, PageCache, PageRequest, SharedCaptures, shared_cache
+from mind2web2.pages.captures import DoubtfulPageError, PageRequest, SharedCaptures
 from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.page_cache import PageCache, note_captured, note_shown, shared_cache
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED
 from mind2web2.utils.api_misuse import report_misuse
@@ -86,16 +87,12 @@ class EvaluationContext:
                 raise
             if page.doubt is not None:
                 self.judge.note("doubts", f"{url}: {page.doubt}")
-            note_shown = getattr(self.cache, "note_shown", None)
-            if note_shown is not None:
-                note_shown(url, page.sha256)
+            note_shown(self.cache, url, page.sha256)
             return page.within(limit) if with_images else page
 
     def note_captured(self, url: str) -> None:
         """Show a page in the script's view of the cache, after a verdict or value from it."""
-        note_captured = getattr(self.cache, "note_captured", None)
-        if note_captured is not None:
-            note_captured(url)
+        note_captured(self.cache, url)
 
     async def prepare(self, url: str, with_images: bool) -> None:
         """Make a page ready that may be asked for; nothing is noted of it before it is."""

@@ -15,8 +15,9 @@ from mind2web2.judge.client_judge import as_judge
 from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.judge.session import cut_off_noted
 from mind2web2.llm_client.base_client import LLMClient
-from mind2web2.pages.captures import PageCache, PageCapture, SharedCaptures
+from mind2web2.pages.captures import PageCapture, SharedCaptures
 from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.page_cache import PageCache
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import encodable
 from mind2web2.rubric.verdicts import ExtractionRecord

@@ -37,8 +37,9 @@ from mind2web2.llm_client.structured_output import InvalidOutputError, read_temp
 from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import PageCache, PageCapture, PageRequest, SharedCaptures
+from mind2web2.pages.captures import PageCapture, PageRequest, SharedCaptures
 from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.page_cache import PageCache
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import address_flags
 from mind2web2.scheduling.deferral import guard_access

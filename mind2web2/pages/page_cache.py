@@ -1,0 +1,104 @@
+"""Page caches as the judge's questions use them: ours, and caches that a script brings, which can do less.
+
+A script's own cache needs the methods of ``PageCache`` alone. The functions below ask for what ours can do
+beyond that, and say what holds for a cache that lacks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from mind2web2.capture.models import CapturedPage, CaptureRecord
+from mind2web2.pages.prepared_page import PageKind
+
+
+class PageCache(Protocol):
+    """The methods of a cache (eval-scripts.md, "Cache, tools, client")."""
+
+    def has(self, url: str) -> PageKind | None:
+        """Tell how the page is stored."""
+
+    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
+        """Return text and screenshot."""
+
+    def get_pdf(self, url: str) -> bytes:
+        """Return the PDF."""
+
+    def put_web(self, url: str, text: str, screenshot: str | bytes | None) -> Any:
+        """Store a page."""
+
+    def put_pdf(self, url: str, pdf_bytes: bytes) -> Any:
+        """Store a PDF."""
+
+
+def _method(cache: PageCache | None, name: str) -> Callable[..., Any] | None:
+    """Return a method of our own caches, ``None`` for a cache that lacks it."""
+    return getattr(cache, name, None)
+
+
+def shared_cache(cache: PageCache) -> PageCache:
+    """Return the task's cache behind an answer's; any other cache is its own."""
+    shared: PageCache = getattr(cache, "task_cache", cache)
+    return shared
+
+
+def page_digest(cache: PageCache, url: str) -> str | None:
+    """Return a digest of a stored page, ``None`` where there is none; reads files."""
+    digest = _method(cache, "digest")
+    return None if digest is None else digest(url)
+
+
+def capture_record(cache: PageCache, url: str) -> CaptureRecord | None:
+    """Return the record of a page's capture, ``None`` where there is none; reads a file."""
+    record = _method(cache, "capture_record")
+    return None if record is None else record(url)
+
+
+def listed_failure(cache: PageCache, url: str) -> str | None:
+    """Return why a page is listed as unavailable, ``None`` for one that is not; may read a file."""
+    failure = _method(cache, "listed_failure")
+    return None if failure is None else failure(url)
+
+
+def addresses(cache: PageCache) -> list[str] | None:
+    """Return the URLs of stored pages and those redirected to them; ``None`` from a cache without a list."""
+    stored, redirected = _method(cache, "get_all_urls"), _method(cache, "redirected_urls")
+    if stored is None:
+        return None
+    return [*stored(), *(() if redirected is None else redirected())]
+
+
+def copy_page(cache: PageCache, url: str, source: PageCache) -> bool:
+    """Copy a page from another cache; return whether that could be done."""
+    copy = _method(cache, "copy_page")
+    return copy is not None and copy(url, source)
+
+
+def put_capture(cache: PageCache, page: CapturedPage, url: str, *, must_be_better: bool) -> None:
+    """Store a captured page, in a cache that keeps records with its record.
+
+    Raises:
+        CacheWriteError: it cannot be stored.
+    """
+    put = _method(cache, "put_capture")
+    if put is not None:
+        put(page, url=url, must_be_better=must_be_better)
+    elif page.record.kind == "pdf" and page.pdf is not None:
+        cache.put_pdf(url, page.pdf)
+    elif page.record.kind == "web":
+        cache.put_web(url, page.text or "", page.screenshot)
+
+
+def note_shown(cache: PageCache, url: str, sha256: str | None) -> None:
+    """Tell an answer's cache which version of a page the judge is shown."""
+    note = _method(cache, "note_shown")
+    if note is not None:
+        note(url, sha256)
+
+
+def note_captured(cache: PageCache | None, url: str) -> None:
+    """Let an answer's script see a page that its verdicts rest on."""
+    note = _method(cache, "note_captured")
+    if note is not None:
+        note(url)

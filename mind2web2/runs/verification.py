@@ -21,6 +21,7 @@ from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay, source_of
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.stored_files import fetch_files, names_in_store
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.answer import RunParts, ScriptTime, evaluated
 from mind2web2.runs.answers import AnswerSetting, answer_files, failed_runs, read_answer
@@ -291,6 +292,8 @@ async def _compare_replays(
 def _linked_pages(pages: Path, folder: Path) -> CacheFileSys:
     """Return a task's pages in a folder where a script may store others."""
     folder.mkdir()
+    # Of pages in an object store, only those that were needed before are here.
+    fetch_files(pages, *(pages / name for name in names_in_store(pages)))
     for path in pages.iterdir() if pages.is_dir() else ():
         if path.is_file():
             (folder / path.name).symlink_to(path.absolute())

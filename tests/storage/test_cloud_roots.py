@@ -125,12 +125,12 @@ def test_another_machine_verifies_the_results(project, store, server, tmp_path, 
     assert "Answers: 2; correct and up to date: 2" in run.stdout
 
 
-def test_pages_that_only_a_script_reads_are_verified(project, store, server, tmp_path, monkeypatch):
+def test_pages_that_only_a_script_reads_are_verified(project, store, server, tmp_path, monkeypatch, caplog):
     """No claim names them; another machine fetches them from the bucket."""
     project.add_script_body(
         """
         text, _ = cache.get_web("https://lake.example/deep")
-        found = cache.has("https://lake.example/wide") == "web"
+        found = len(cache.get_all_urls()) == 3
         evaluator.add_custom_node(result=found and text.endswith("deep"), id="read", desc="read")
         return evaluator.get_summary()
         """
@@ -144,6 +144,7 @@ def test_pages_that_only_a_script_reads_are_verified(project, store, server, tmp
     run = call(main, "verify-results", "bot", "--judgments", "j.jsonl", *own_roots)
     assert (run.returncode, run.stderr) == (0, "")
     assert "Answers: 2; correct and up to date: 2" in run.stdout
+    assert "file is gone" not in caplog.text
 
 
 def test_scripts_read_pages_that_are_in_the_bucket_only(project, store, server):

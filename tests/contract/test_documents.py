@@ -119,6 +119,16 @@ def test_every_option_is_documented_and_every_documented_option_exists():
     assert existing - named == set()
 
 
+def test_the_files_to_change_exist():
+    """The architecture names for each kind of change where it is made."""
+    text = (REPOSITORY / "docs/architecture.md").read_text(encoding="utf-8")
+    rows = text.partition("| to change | open |")[2].partition("\n## ")[0].splitlines()[2:]
+    places = [re.findall(r"`(mind2web2/[^`]*)`", row) for row in rows if row]
+    assert len(places) >= 25
+    assert [row for row, paths in zip(rows, places, strict=False) if not paths] == []
+    assert [path for paths in places for path in paths if not (REPOSITORY / path).exists()] == []
+
+
 def test_the_tables_of_options_are_those_of_the_settings():
     """If this fails, ``make options`` writes them."""
     writer = runpy.run_path(str(REPOSITORY / "docs/write_options.py"))

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
+from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.claim_facts import claim_facts, unavailable_pages
 from mind2web2.runs.comparison import ranking
 from mind2web2.runs.result_file import ResultFile
@@ -51,19 +52,20 @@ Leaves = Mapping[tuple[str, str, str], JudgedLeaf]
 
 def _judged_leaves(task_id: str, answer_name: str, result: ResultFile) -> Leaves:
     """Return the leaves of a result; of leaves with one id the last counts."""
-    sha256 = None if result.provenance is None else result.provenance.answer_sha256
-    found = {}
-    for leaf in result.leaves():
-        decided_by = None if leaf.evidence is None else leaf.evidence.decided_by
-        found[task_id, answer_name, leaf.id] = JudgedLeaf(
-            passed=leaf.verdict.status == "passed",
-            decided_by=decided_by,
-            claim=None if leaf.evidence is None else leaf.evidence.claim,
-            answer_sha256=sha256,
-            is_split=claim_facts(leaf).is_split,
-            lacks_page=bool(unavailable_pages(leaf)) or decided_by == "page",
-        )
-    return found
+    return {(task_id, answer_name, leaf.id): judged_leaf(leaf, result) for leaf in result.leaves()}
+
+
+def judged_leaf(leaf: WrittenNode, result: ResultFile) -> JudgedLeaf:
+    """Return the verdict on a leaf of a result, and the facts that tell why another one may differ."""
+    decided_by = None if leaf.evidence is None else leaf.evidence.decided_by
+    return JudgedLeaf(
+        passed=leaf.verdict.status == "passed",
+        decided_by=decided_by,
+        claim=None if leaf.evidence is None else leaf.evidence.claim,
+        answer_sha256=None if result.provenance is None else result.provenance.answer_sha256,
+        is_split=claim_facts(leaf).is_split,
+        lacks_page=bool(unavailable_pages(leaf)) or decided_by == "page",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +123,22 @@ def leaf_flips(first: Leaves, second: Leaves) -> dict[str, Any]:
 
 
 def _cause(failed: JudgedLeaf, passed: JudgedLeaf) -> Cause:
+    if (own := own_cause(failed)) is not None:
+        return own
+    is_same_answer = failed.answer_sha256 is not None and failed.answer_sha256 == passed.answer_sha256
+    if failed.claim != passed.claim:
+        return "extraction" if is_same_answer else "answer"
+    return "vote" if failed.is_split or passed.is_split else "judge"
+
+
+def own_cause(failed: JudgedLeaf) -> Cause | None:
+    """Return why a leaf did not pass, where that is known without the one that passed."""
     if failed.decided_by == "prerequisite":
         return "skip"
     if failed.lacks_page:
         return "page_missing"
-    is_other_claim = failed.claim != passed.claim
-    is_same_answer = failed.answer_sha256 is not None and failed.answer_sha256 == passed.answer_sha256
     # A script decides a leaf by the values that it extracted.
-    if failed.decided_by in ("script", None) or (is_other_claim and is_same_answer):
-        return "extraction"
-    if is_other_claim:
-        return "answer"
-    return "vote" if failed.is_split or passed.is_split else "judge"
+    return "extraction" if failed.decided_by in ("script", None) else None
 
 
 # Judgments of the same answers

@@ -23,6 +23,7 @@ from mind2web2.rubric.arithmetic import explanations
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.comparison import NoSharedTaskError, ranking
 from mind2web2.runs.judge_checks import failed_check
+from mind2web2.runs.judgings import CAUSES, judged_leaf, own_cause
 from mind2web2.runs.result_facts import ResultFacts, result_facts
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import (
@@ -140,7 +141,7 @@ class Catalog:
             read = self._agent_read(agent)
             agents.append(self._agent(agent, read))
             rows += [self._row(agent, answer) for answer in read.answers]
-        return {"agents": agents, "answers": rows}
+        return {"agents": agents, "answers": rows, "causes": CAUSES}
 
     def comparison(self, first: str, second: str) -> Json:
         """Return the tests of two agents, as ``compare`` prints them, or why there are none.
@@ -155,20 +156,17 @@ class Catalog:
             return {"reason": error.fact}
 
     def claims(self) -> list[list[Any]]:
-        """Return every leaf: agent, task, answer, leaf, status, and its claim or description.
+        """Return every leaf: agent, task, answer, leaf, status, its claim or description, and facts on flips.
 
+        These are the cause of its failure, whether its votes differ, and the answer's digest (compare.js).
         The first row of an answer is its root, with the text of the task.
         """
-        found = []
+        found: list[list[Any]] = []
         for agent in self.agents():
             for answer in self.answers(agent):
                 key = AnswerKey.of(agent, answer)
-                result = self.result(key)
-                for tree in () if result is None else result.content.trees:
-                    rows = [("", tree)] if tree.children else []
-                    for name, node in (*rows, *((leaf.id, leaf) for leaf in tree.leaves())):
-                        claim = None if node.evidence is None else node.evidence.claim
-                        found.append([agent, key.task, key.answer, name, node.status, claim or node.desc])
+                if (result := self.result(key)) is not None:
+                    found += _claim_rows(key, result.content)
         return found
 
     def answer(self, key: AnswerKey) -> Json:
@@ -329,6 +327,17 @@ class Catalog:
         newest = newest_result_name(folder)
         earlier = next((found for found in loaded_results(folder) if found.path.name != newest), None)
         return None if earlier is None else earlier.content.final_score
+
+
+def _claim_rows(key: AnswerKey, result: ResultFile) -> Iterator[list[Any]]:
+    place = [key.agent, key.task, key.answer]
+    for tree in result.trees:
+        if tree.children:
+            yield [*place, "", tree.status, tree.desc]
+        for leaf in tree.leaves():
+            judged = judged_leaf(leaf, result)
+            about_flips = [own_cause(judged), judged.is_split, (judged.answer_sha256 or "")[:12]]
+            yield [*place, leaf.id, leaf.status, judged.claim or leaf.desc, *about_flips]
 
 
 def tree_rows(tree: WrittenNode) -> Iterator[Json]:

@@ -22,6 +22,7 @@ from mind2web2.runs.claim_facts import page_checks
 from mind2web2.runs.results import LoadedResult
 from mind2web2.utils.files import staged_file
 from mind2web2.viewer.catalog import AnswerKey, Catalog, Json
+from mind2web2.viewer.opening import opening_sentence
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
 
 STATIC = Path(__file__).parent / "static"
@@ -34,15 +35,16 @@ MODULES = {
     **{f"viewer/{path.stem}": path.name for path in sorted(STATIC.glob("*.js"))},
 }
 
+DEFAULT_TITLE = "Mind2Web-2 results"
 _PAGE = """\
 <!doctype html>
-<html lang="en" data-features="{features}">
+<html lang="en" data-features="{features}" data-title="{title}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <meta name="color-scheme" content="light dark">
-{head}<title>Mind2Web-2 results</title>
+{head}<title>{title}</title>
 <link rel="icon" href="data:,">
 {style}
 </head>
@@ -66,13 +68,14 @@ def index_html(nonce: str, features: Iterable[str] = ()) -> str:
         nonce=nonce,
         head="",
         features=" ".join(features),
+        title=DEFAULT_TITLE,
         style='<link rel="stylesheet" href="/static/style.css">',
         imports=_import_map({name: f"/static/{path}" for name, path in MODULES.items()}),
         blocks="",
     )
 
 
-def file_html(nonce: str) -> tuple[str, str]:
+def file_html(nonce: str, title: str) -> tuple[str, str]:
     """Return the page of a file, before and after the data: with modules and style, without a network."""
     policy = file_policy(nonce)
     style = (STATIC / "style.css").read_text(encoding="utf-8")
@@ -80,6 +83,7 @@ def file_html(nonce: str) -> tuple[str, str]:
     page = _PAGE.format(
         nonce=nonce,
         features="",
+        title=html.escape(title),
         head=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
         style=f'<style nonce="{nonce}">{style}</style>',
         imports=_import_map({name: _data_url(STATIC / path) for name, path in MODULES.items()}),
@@ -148,10 +152,12 @@ class ReportContent:
 
     Args:
         redact_tasks: leave out the texts of tasks, which gated benchmarks keep to themselves.
+        title: of the report.
     """
 
     pages: bool = True
     redact_tasks: bool = False
+    title: str = DEFAULT_TITLE
 
 
 async def write_report(path: Path, catalog: Catalog, content: ReportContent) -> int:
@@ -162,7 +168,7 @@ async def write_report(path: Path, catalog: Catalog, content: ReportContent) -> 
     Raises:
         ResultWriteError: it cannot be written.
     """
-    before, after = file_html(secrets.token_urlsafe(16))
+    before, after = file_html(secrets.token_urlsafe(16), content.title)
     try:
         staged = staged_file(path.parent, before)
         try:
@@ -183,7 +189,8 @@ async def _blocks(catalog: Catalog, content: ReportContent) -> AsyncIterator[tup
     """Yield the blocks by the names that the front end asks for (``source.js``)."""
     overview = catalog.overview()
     keys = [AnswerKey(row["agent"], row["task"], row["answer"]) for row in overview["answers"]]
-    yield ["about"], _packed(_about(overview, content))
+    sentence = opening_sentence(overview["agents"], catalog.comparison)
+    yield ["about"], _packed(_about(overview, content) | {"sentence": sentence})
     claims = catalog.claims()
     if content.redact_tasks:
         # Rows without a leaf have the text of a task.

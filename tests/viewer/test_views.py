@@ -119,6 +119,30 @@ async def test_comparison_lists_differences_and_flips(page, home):
     await expect(page.locator("section[aria-label='Claim and votes']")).to_be_visible()
 
 
+async def test_a_flip_shows_both_claims_and_its_cause(page, tmp_path):
+    """As ``compare`` has it; the answer is named, and one claim is shown once."""
+    made = Results(tmp_path)
+    for agent, claim, passed in (
+        ("old", "The Alder has 16 GB.", True),
+        ("new", "The Dogwood has 16 GB.", False),
+    ):
+        leaves = [
+            leaf("memory", claim, passed=passed),
+            leaf("price", "It costs 900 crowns.", passed=not passed),
+        ]
+        made.add(result(agent, "answer_1", leaves), "laptops")
+    made.summarise("old", "new")
+    with served(Catalog(made.paths)) as home:
+        await show(page, home, "#/compare?a=old&b=new")
+        await page.locator("table.changes summary").click()
+        memory, price = await page.locator(".flips li").all()
+        await expect(memory).to_contain_text("the answers claim different things")
+        await expect(memory).to_contain_text("old, answer_1: The Alder has 16 GB.")
+        await expect(memory).to_contain_text("new, answer_1: The Dogwood has 16 GB.")
+        await expect(price).to_contain_text("same claim, other verdict")
+        await expect(price.locator(".text")).to_have_text(["It costs 900 crowns."])
+
+
 async def test_comparison_of_agents_has_its_tests(page, tmp_path):
     """The same from the server and in a file, in either direction, whatever other agents have."""
     made = Results(tmp_path)

@@ -61,6 +61,7 @@ def add_command(commands: Subcommands) -> None:
     report = commands.add_parser("report", help="write results into one HTML file", description=REPORT)
     report.add_argument("agents", metavar="AGENT", nargs="+")
     report.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="the file to write")
+    report.add_argument("--title", metavar="TEXT", help="the report's title (default: Mind2Web-2 results)")
     report.add_argument("--no_pages", action="store_true", help="leave out texts and pictures of cited pages")
     report.add_argument(
         "--redact_tasks", action="store_true", help="leave out the texts of tasks (gated benchmarks)"
@@ -128,9 +129,10 @@ def run_report(options: argparse.Namespace) -> int:
     import asyncio
 
     from mind2web2.cli.console import line, plain_console
-    from mind2web2.viewer.front_end import LARGE_FILE_BYTES, ReportContent, write_report
+    from mind2web2.viewer.front_end import DEFAULT_TITLE, LARGE_FILE_BYTES, ReportContent, write_report
 
-    content = ReportContent(pages=not options.no_pages, redact_tasks=options.redact_tasks)
+    title = options.title or DEFAULT_TITLE
+    content = ReportContent(pages=not options.no_pages, redact_tasks=options.redact_tasks, title=title)
     catalog = _catalog(options)
     catalog.check_tasks()
     size = asyncio.run(write_report(options.output, catalog, content))

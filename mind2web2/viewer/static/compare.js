@@ -47,7 +47,7 @@ export function Compare({ options }) {
                 <td><${Score} score=${task.before} /></td>
                 <td><${Score} score=${task.after} /></td>
                 <td class=${sign(task.change)}>${signed(task.change)}</td>
-                <td><${Flips} flips=${flips.filter((flip) => flip.task === task.name)} /></td>
+                <td><${Flips} flips=${flips.filter((flip) => flip.task === task.name)} causes=${data.causes} /></td>
               </tr>`,
           )}
         </tbody>
@@ -116,7 +116,7 @@ function PairTests({ first, second, one, other }) {
     </div>
     <p class="hint">
       Over ${counted(tests.num_tasks, "task")} that both agents share. Who looks at several pairs needs smaller p-values: mind2web2 compare with all agents corrects them.
-      ${power?.detectable && ` They show a difference of ${number(power.detectable, 3)} in partial completion four times out of five.`}
+      ${power?.detectable && ` These tasks show a true difference of ${number(power.detectable, 3)} in partial completion four times out of five.`}
       ${power?.tasks_needed && ` The observed difference takes ${counted(power.tasks_needed, "task")}.`}
     </p>
     ${tests.warnings.map((/** @type {string} */ text) => html`<p class="notice">${text}</p>`)}
@@ -145,8 +145,8 @@ function Choice({ name, label, sides, value, choose }) {
   </label>`;
 }
 
-/** @param {{flips: any[]}} props */
-function Flips({ flips }) {
+/** @param {{flips: any[], causes: Record<string, string>}} props */
+function Flips({ flips, causes }) {
   if (!flips.length) return html`<span class="where">none</span>`;
   return html`<details>
     <summary>${flips.length}</summary>
@@ -157,7 +157,15 @@ function Flips({ flips }) {
             <a href=${address("evidence", flip.before.place)}><span class=${`dot ${flip.before.status}`}></span> ${flip.before.status}</a>
             ${" → "}
             <a href=${address("evidence", flip.after.place)}><span class=${`dot ${flip.after.status}`}></span> ${flip.after.status}</a>
-            <span class="text">${flip.text}</span>
+            <span class="where"> <bdi>${answersOf(flip)}</bdi></span>
+            ${flip.cause && html`<span class="cause">${causes[flip.cause]}</span>`}
+            ${
+              flip.before.text === flip.after.text
+                ? html`<span class="text">${flip.after.text}</span>`
+                : [flip.before, flip.after].map(
+                    (side) => html`<span class="text"><bdi class="where">${side.place[0]}, ${side.place[2]}:</bdi> ${side.text}</span>`,
+                  )
+            }
           </li>`,
       )}
     </ul>
@@ -206,14 +214,36 @@ function flipped(claims, one, other) {
   for (const row of claims) {
     const earlier = isOn(other, row[0], row[2]) ? before.get(key(row)) : undefined;
     if (!earlier || earlier === row || earlier[4] === row[4]) continue;
-    found.push({ task: row[1], text: row[5], before: side(earlier), after: side(row) });
+    found.push({ task: row[1], before: side(earlier), after: side(row), cause: causeOf(earlier, row) });
   }
   return found;
 }
 
 /** @param {any[]} row */
-function side([agent, task, answer, leaf, status]) {
-  return { place: [agent, task, answer, leaf], status };
+function side([agent, task, answer, leaf, status, text]) {
+  return { place: [agent, task, answer, leaf], status, text };
+}
+
+/**
+ * The answers of a flip: one name where both have it.
+ * @param {any} flip
+ */
+function answersOf({ before, after }) {
+  return before.place[2] === after.place[2] ? after.place[2] : `${before.place[2]} → ${after.place[2]}`;
+}
+
+/**
+ * Why one of two leaves passed and the other did not, as `mind2web2 compare` says it; null where neither passed.
+ * @param {any[]} one @param {any[]} other
+ */
+function causeOf(one, other) {
+  if ((one[4] === "passed") === (other[4] === "passed")) return null;
+  const failed = one[4] === "passed" ? other : one;
+  const [, , , , , text, ownCause, , answer] = failed;
+  const passed = failed === one ? other : one;
+  if (ownCause) return ownCause;
+  if (text !== passed[5]) return answer && answer === passed[8] ? "extraction" : "answer";
+  return one[7] || other[7] ? "vote" : "judge";
 }
 
 /** @param {number | null} value */

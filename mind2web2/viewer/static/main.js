@@ -40,7 +40,7 @@ function App() {
   }, []);
   const known = VIEWS[route.view];
   useEffect(() => {
-    document.title = `${[...route.steps].reverse().join(" · ") || known?.title || "?"} – Mind2Web-2`;
+    document.title = `${[...route.steps].reverse().join(" · ") || known?.title || "?"} – ${document.documentElement.dataset.title}`;
   }, [location.hash]);
   return html`
     <a class="skip" href="#main" onClick=${toMain}>To the content</a>

@@ -1,9 +1,12 @@
 // All agents: their metrics, and a matrix of tasks by runs in which a cell is a score.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { isFile } from "viewer/source";
 import { html, address, counted, MARKS, number, percent, Score, useData, Waiting } from "viewer/parts";
 
 const FILTERS = { failed: "below 1", zero: "score 0", unscored: "no score", changed: "score changed", ...MARKS };
+/** The title of a report that has one of its own. */
+const TITLE = isFile ? document.documentElement.dataset.title : "";
 const MOST_CLAIMS_SHOWN = 60;
 const MIN_SEARCH_CHARS = 2;
 
@@ -30,7 +33,8 @@ export function Overview({ options }) {
   }, [query]);
   if (!data) return html`<${Waiting} error=${error} />`;
   return html`
-    <h1>Results</h1>
+    <h1>${TITLE || "Results"}</h1>
+    ${isFile && html`<${Opening} />`}
     <${Agents} agents=${data.agents} answers=${data.answers} />
     <div class="tools">
       <label
@@ -57,6 +61,38 @@ function keepInAddress(search) {
   if (path && path !== address("overview")) return;
   const options = Object.fromEntries(new URLSearchParams(query));
   if (search !== (options.search || "")) history.replaceState(null, "", address("overview", [], { ...options, search }));
+}
+
+/** The report's first sentence. */
+function Opening() {
+  const { data } = useData("about", {});
+  return data?.sentence ? html`<p class="opening">${data.sentence}</p>` : null;
+}
+
+/** @type {[string, string][]} */
+const LEGEND = [
+  ["partial completion", "the mean score of all answers: the share of the points that the agent gets"],
+  ["success rate", "the share of answers with the full score of 1"],
+  ["pass@k", "the share of tasks that at least one of k runs solves completely"],
+  ["small figures", "the 95% interval: what other tasks of this kind would make likely"],
+  ["had weak verdicts gone either way", "partial completion if every doubtful verdict were a failure, and if each were a pass"],
+  ["std over runs", "how far the means of single runs lie apart"],
+];
+/** @type {[string, string][]} */
+const STEPS = [
+  ["zero", "0"],
+  ["low", "below 1/3"],
+  ["middle", "below 2/3"],
+  ["high", "below 1"],
+  ["full", "1"],
+];
+
+function Legend() {
+  return html`<details class="legend">
+    <summary>What the figures and colours mean</summary>
+    <dl>${LEGEND.map(([name, meaning]) => html`<dt>${name}</dt><dd>${meaning}</dd>`)}</dl>
+    <p>Scores: ${STEPS.map(([step, label]) => html`<span class=${`score ${step}`}>${label}</span> `)}</p>
+  </details>`;
 }
 
 /** @param {{agents: any[], answers: any[]}} props */
@@ -100,6 +136,7 @@ function Agents({ agents: all, answers }) {
         </tbody>
       </table>
     </div>
+    <${Legend} />
     ${
       agents.some((agent) => !Object.keys(agent.intervals).length) &&
       html`<p class="hint">A 95% interval needs six tasks with different values.</p>`

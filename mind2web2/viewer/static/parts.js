@@ -46,12 +46,16 @@ export function Score({ score, title }) {
   return html`<span class=${`score ${scoreClass(score)}`} title=${title}>${number(score)}</span>`;
 }
 
-/** @param {number | null} score */
+/**
+ * The step of a score: 0, below a third, below two thirds, below 1, and 1.
+ * @param {number | null} score
+ */
 export function scoreClass(score) {
   if (score === null || score === undefined) return "none";
   if (score >= 1) return "full";
   if (score <= 0) return "zero";
-  return score >= 0.5 ? "high" : "low";
+  if (score < 1 / 3) return "low";
+  return score < 2 / 3 ? "middle" : "high";
 }
 
 /** @param {{status: string}} props */

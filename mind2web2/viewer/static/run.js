@@ -66,7 +66,7 @@ function One({ run }) {
         .map((/** @type {any} */ each) => {
           const answer = each.answer.replace(/\.md$/, "");
           return html`<a href=${address("answer", [run.agent, each.task, answer])} title=${`${each.task} ${answer}`}
-            ><${Score} score=${each.score}
+            ><bdi>${each.task} ${answer.replace(/^answer_/, "")}</bdi> <${Score} score=${each.score}
           /></a> `;
         })}
     </p>

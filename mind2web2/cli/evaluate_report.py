@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 from rich.console import Console
 from rich.table import Table
 
+from mind2web2.capture.network.destinations import literal_address, refusal_reason
 from mind2web2.cli.console import (
     counted,
     duration_text,
@@ -30,7 +32,13 @@ from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import RunFolders, TaskWork
-from mind2web2.runs.claim_facts import decisive_troubles, flagged_pages, is_shown_in_part, unavailable_pages
+from mind2web2.runs.claim_facts import (
+    decisive_suspects,
+    decisive_troubles,
+    flagged_pages,
+    is_shown_in_part,
+    unavailable_pages,
+)
 from mind2web2.runs.freshness import Conditions, newest_judge
 from mind2web2.runs.provenance import JudgeRecord
 from mind2web2.runs.result_file import ResultFile
@@ -337,7 +345,7 @@ def _unavailable_line(results: Sequence[_Scored]) -> str | None:
     return "; ".join(parts)
 
 
-def _suspect_line(results: Iterable[_Scored], recapture: str) -> str | None:
+def _suspect_line(results: Sequence[_Scored], recapture: str) -> str | None:
     # One entry a claim, so that the counts add up.
     kinds = Counter(
         " and ".join(sorted(troubles))
@@ -347,10 +355,24 @@ def _suspect_line(results: Iterable[_Scored], recapture: str) -> str | None:
     )
     if not kinds:
         return None
+    urls = [url for found in results for leaf in found.leaves for url in decisive_suspects(leaf)]
+    option = "--allow_private_network"
+    if option not in recapture and any(map(_is_on_private_network, urls)):
+        recapture = f"{recapture} {option}"
     return (
         f"claims judged on pages that look wrong: {_total(kinds)}; look at these pages; to capture them "
         f"again: {recapture}"
     )
+
+
+def _is_on_private_network(url: str) -> bool:
+    """Return whether a URL's host says that it is not in the public internet; names are not looked up."""
+    try:
+        host = urlsplit(url).hostname or ""
+        address = literal_address(host)
+    except ValueError:
+        return False
+    return host == "localhost" if address is None else refusal_reason(address) is not None
 
 
 def _answer_lines(found: _Scored) -> Iterator[str]:

@@ -48,6 +48,28 @@ def test_the_counts_of_suspect_pages_add_up():
     ]
 
 
+@pytest.mark.parametrize(
+    ("url", "command"),
+    [
+        ("http://127.0.0.1:9100/a", "again: cache bot --allow_private_network"),
+        ("http://localhost/a", "again: cache bot --allow_private_network"),
+        ("http://[::1]/a", "again: cache bot --allow_private_network"),
+        ("https://lake.example/a", "again: cache bot"),
+        ("http://8.8.8.8/a", "again: cache bot"),
+    ],
+)
+def test_the_way_out_reaches_pages_of_the_own_network(url, command):
+    """They were cached by another command, which was allowed to."""
+    result = claims(["challenge"])
+    leaves_of(result)[0]["evidence"]["pages"] = [
+        check(url, "not_supported", page=shown(troubles=["challenge"]))
+    ]
+    [line] = told(result, "cache bot")
+    assert line.endswith(command)
+    [line] = told(result, "cache bot --allow_private_network")
+    assert line.endswith("again: cache bot --allow_private_network")
+
+
 def test_unavailable_pages_of_claims_and_extractions_are_counted():
     """Each page once, however often it was wanted, and those that an option brings."""
     result = claims([], [])

@@ -374,6 +374,8 @@ class Evaluator(Rubric):
             ValueError: ``num_trials`` is even, or the node is its own prerequisite.
             JudgeError: the judge failed for good.
         """
+        # A verifier of a script's own may know the published keywords only.
+        further: dict[str, Any] = {} if required is None else {"required": required}
         return await self._ready_verifier().verify(
             claim,
             node,
@@ -383,7 +385,7 @@ class Evaluator(Rubric):
             majority_vote=majority_vote,
             num_trials=num_trials,
             use_screenshot=use_screenshot,
-            required=required,
+            **further,
         )
 
     async def batch_verify(

@@ -9,7 +9,7 @@ from evaluations import PAGE, started, stored, tree_nodes
 from pydantic import BaseModel
 from scripted_judge import ScriptedJudge
 
-from mind2web2 import AggregationStrategy, Evaluator, EvaluatorConfig, VerificationNode
+from mind2web2 import AggregationStrategy, Evaluator, EvaluatorConfig, VerificationNode, Verifier
 from mind2web2.errors import JudgeError
 
 
@@ -339,3 +339,41 @@ def test_all_of_the_published_calls_are_there():
     plain |= {"check_id_available", "get_node_count"}
     for name in coroutines | plain:
         assert inspect.iscoroutinefunction(getattr(Evaluator, name)) is (name in coroutines), name
+
+
+class OwnVerifier(Verifier):
+    """One that a script wrote against the published interface."""
+
+    async def verify(
+        self,
+        claim,
+        node,
+        sources,
+        *,
+        extra_prerequisites=None,
+        additional_instruction=None,
+        majority_vote=None,
+        num_trials=None,
+        use_screenshot=None,
+    ):
+        """Judge as usual, and remember the claim."""
+        self.seen = claim
+        return await super().verify(
+            claim,
+            node,
+            sources,
+            extra_prerequisites=extra_prerequisites,
+            additional_instruction=additional_instruction,
+            majority_vote=majority_vote,
+            num_trials=num_trials,
+            use_screenshot=use_screenshot,
+        )
+
+
+async def test_a_verifier_of_a_scripts_own_gets_the_published_keywords():
+    """Further ones only where the script passes them."""
+    evaluator = started(ScriptedJudge(True))
+    own = evaluator.verifier = OwnVerifier(evaluator.verifier._context)
+    leaf = evaluator.add_leaf("deep", "deep")
+    assert await evaluator.verify("The lake is deep.", leaf)
+    assert own.seen == "The lake is deep."

@@ -67,6 +67,7 @@ def test_it_is_evaluated_reused_and_judged_again_once_it_changes(project):
     assert (first["final_score"], first["weighted_score"]) == (0.5, 0.0)
     assert first["provenance"]["script"] == f"own/{TASK}.yaml"
     assert "reused" in evaluate()
+    assert "Weighted figure: 0" in call(main, "show", "bot", TASK, "answer_1").stdout
     checked = call(main, "verify-results", "bot")
     assert checked.returncode == 0, checked.stdout
     path = project.root / "eval_scripts" / "own" / f"{TASK}.yaml"

@@ -189,6 +189,8 @@ class _AnswerPage:
         found = latest_result(folder / "results")
         score = "no result" if answer.score is None else f"score {number(answer.score)}"
         self._line(f"{self._agent_name} / {answer.task_id} / {_stem(answer)}: {score}", style="bold")
+        if found is not None and found.content.weighted_score is not None:
+            self._line(f"Weighted figure: {number(found.content.weighted_score)} (the score has no weights)")
         if answer.reason is not None:
             self._text(f"Reason: {answer.reason}")
             if found is not None:

@@ -36,6 +36,7 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 audit AGENT               compare the judge with people's labels
   mind2web2 report AGENT -o FILE      write them into one HTML file
   mind2web2 metrics AGENT             average the agent's scores
+  mind2web2 export AGENT -o FILE      write results as a table: CSV, JSON lines or Parquet
   mind2web2 leaves                    show which leaves of a rubric tell something
   mind2web2 compare AGENT AGENT       test whether agents differ by more than chance
   mind2web2 rejudge AGENT             judge again, to see how far the judge varies
@@ -54,7 +55,12 @@ _MODULES = {
     **{"new": "new", "rubric": "rubric", "lint": "lint", "rehearse": "rehearse"},
     **dict.fromkeys(("cache", "pages"), "pages"),
     **{"check-judge": "results.check_judge", "evaluate": "evaluate", "serve": "serve"},
-    **{"show": "results.show", "audit": "results.audit", "leaves": "results.leaves"},
+    **{
+        "show": "results.show",
+        "audit": "results.audit",
+        "leaves": "results.leaves",
+        "export": "results.export",
+    },
     **dict.fromkeys(("view", "report"), "results.view"),
     **dict.fromkeys(("metrics", "compare"), "results.metrics"),
     **{"rejudge": "results.rejudge", "verify-results": "results.verify_results"},

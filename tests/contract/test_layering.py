@@ -25,7 +25,7 @@ ROOMS = (
         "pages",
     ),
     *("api_tools", "verification", "evaluator", "judge_check", "scripts", "runs", "scoring", "viewer"),
-    *("benchmark", "cluster", "authoring"),
+    *("benchmark", "cluster", "authoring", "bridges"),
     *("cli", "__main__"),
 )
 # Names that eval scripts import; the package itself imports the modules behind them.

@@ -1,0 +1,296 @@
+"""Flat tables of results: a row a leaf, or a row an answer, for notebooks and statistics programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mind2web2.errors import UsageError
+from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.runs.claim_facts import claim_facts, is_claim, vote_groups
+from mind2web2.runs.result_file import ResultFile
+from mind2web2.runs.results import latest_results
+from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.runs.summaries import agent_answers
+from mind2web2.utils.files import write_whole
+
+if TYPE_CHECKING:
+    import pyarrow
+
+FORMATS = (".csv", ".jsonl", ".parquet")
+
+
+@dataclass(frozen=True)
+class LeafRecord:
+    """One leaf of one result.
+
+    Args:
+        run: the answer's number, of ``answer_<k>``; ``None`` for other names.
+        path: the ids from below the root to the leaf, with slashes.
+        tags: of the leaf and of the nodes above it.
+        critical: the leaf is a gate.
+        verdict: ``passed``, ``failed``, ``skipped`` or ``initialized`` (never judged).
+        decided_by: ``judge``, ``page`` (none was available), ``prerequisite``, ``script`` or ``error``.
+        votes_for, votes_against: on the answer alone and on all pages; declined votes count in neither.
+        quotation: the worst match of the judge's quotations: ``found``, ``approximate`` or ``not_found``;
+            ``None`` without any.
+        weak: the evidence is too weak to rely on the verdict (docs/scoring.md).
+        pages: how many pages the claim was held against.
+        page: the page that supports it, else the first one.
+        judgments: the judge's replies for the leaf.
+        cost_usd: the leaf's part of the answer's cost, by judgments; ``None`` where the price is unknown.
+    """
+
+    agent: str
+    task_id: str
+    run: int | None
+    answer_name: str
+    leaf: str
+    path: str
+    tags: tuple[str, ...]
+    critical: bool
+    verdict: str
+    decided_by: str | None
+    votes_for: int
+    votes_against: int
+    quotation: str | None
+    weak: bool
+    pages: int
+    judge: str | None
+    judgments: int
+    cost_usd: float | None
+    desc: str | None
+    claim: str | None
+    page: str | None
+
+
+@dataclass(frozen=True)
+class AnswerRecord:
+    """One answer.
+
+    Args:
+        score: ``None`` without a result, for which ``reason`` says why.
+        weighted_score: the figure by the leaves' weights, where there are any.
+        words: whitespace-separated words of the answer.
+        seconds: the agent's time.
+        created: when the result was made, UTC, ISO 8601.
+    """
+
+    agent: str
+    task_id: str
+    run: int | None
+    answer_name: str
+    score: float | None
+    weighted_score: float | None
+    leaves: int
+    passed: int
+    skipped: int
+    judge: str | None
+    judgments: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    words: int | None
+    seconds: float | None
+    created: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class AgentResults:
+    """The newest results of an agent."""
+
+    agent: str
+    answers: tuple[AnswerRecord, ...]
+    leaves: tuple[LeafRecord, ...]
+
+
+def results(agent: str, eval_results_root: str | Path = "eval_results") -> AgentResults:
+    """Return the newest results of an agent as typed records.
+
+    Args:
+        agent: a folder under the root.
+        eval_results_root: the folder with results.
+
+    Raises:
+        UsageError: there are none.
+    """
+    root = Path(eval_results_root)
+    stored = {(task_id, name): loaded.content for task_id, name, loaded in latest_results(root, agent)}
+    known = agent_answers(root, agent) if (root / agent).is_dir() else []
+    if not known:
+        raise UsageError(f"no results of agent {agent} under {root}: run mind2web2 evaluate {agent} first")
+    answers = tuple(
+        _answer_record(agent, answer, stored.get((answer.task_id, answer.answer_name))) for answer in known
+    )
+    leaves = tuple(
+        record
+        for (task_id, name), result in stored.items()
+        for record in _leaf_records(agent, task_id, name, result)
+    )
+    return AgentResults(agent, answers, leaves)
+
+
+def without_texts(leaves: Sequence[LeafRecord]) -> list[LeafRecord]:
+    """Return the records without texts of tasks, answers and pages."""
+    return [replace(record, desc=None, claim=None, page=None) for record in leaves]
+
+
+def write_table(
+    path: Path, records: Sequence[LeafRecord] | Sequence[AnswerRecord], kind: type[LeafRecord | AnswerRecord]
+) -> None:
+    """Write records as CSV, JSON lines or Parquet, by the file's name.
+
+    Args:
+        kind: of the records, which names the columns of an empty table.
+
+    Raises:
+        UsageError: the name ends otherwise, Parquet's package is missing, or the file cannot be written.
+    """
+    columns = [field.name for field in fields(kind)]
+    rows = [asdict(record) for record in records]
+    match path.suffix:
+        case ".csv":
+            content = _as_csv(columns, rows)
+        case ".jsonl":
+            content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+        case ".parquet":
+            content = _as_parquet(columns, rows)
+        case _:
+            raise UsageError(f"cannot write {path}: name a file that ends in {', '.join(FORMATS)}")
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _as_csv(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_cell(row[column]) for column in columns])
+    return text.getvalue().encode()
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return " ".join(value) if isinstance(value, tuple) else value
+
+
+def _as_parquet(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> bytes:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            "Parquet needs the package pyarrow: run `pip install 'mind2web2[parquet]'`"
+        ) from error
+    values = {column: [_plain(row[column]) for row in rows] for column in columns}
+    table: pyarrow.Table = pyarrow.table(values)
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(table, sink)
+    return sink.getvalue()
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _run_of(answer_name: str) -> int | None:
+    number = answer_name.removeprefix("answer_").removesuffix(".md")
+    return int(number) if number.isdecimal() and number.isascii() else None
+
+
+def _answer_record(agent: str, answer: ScoredAnswer, result: ResultFile | None) -> AnswerRecord:
+    statuses = [leaf.status for leaf in result.leaves()] if result is not None else []
+    usage = None if result is None else result.judge_usage
+    return AnswerRecord(
+        agent=agent,
+        task_id=answer.task_id,
+        run=_run_of(answer.answer_name),
+        answer_name=answer.answer_name,
+        score=answer.score,
+        weighted_score=None if result is None else result.weighted_score,
+        leaves=len(statuses),
+        passed=statuses.count("passed"),
+        skipped=statuses.count("skipped"),
+        judge=answer.judge_model,
+        judgments=None if usage is None else usage.judgments,
+        input_tokens=None if usage is None else usage.input_tokens,
+        output_tokens=None if usage is None else usage.output_tokens,
+        cost_usd=None if usage is None else usage.cost_usd,
+        words=answer.word_count,
+        seconds=answer.time_s,
+        created=None if result is None else result.run.created,
+        reason=answer.reason,
+    )
+
+
+def _leaf_records(agent: str, task_id: str, answer_name: str, result: ResultFile) -> Iterator[LeafRecord]:
+    for tree in result.trees:
+        for leaf, path, tags in _leaves_below(tree):
+            yield _leaf_record(agent, task_id, answer_name, result, leaf, path, tags)
+
+
+def _leaves_below(root: WrittenNode) -> Iterator[tuple[WrittenNode, str, tuple[str, ...]]]:
+    """Yield each leaf with its path and its tags, in rubric order."""
+    stack = [(child, child.id, root.tags) for child in reversed(root.children)]
+    while stack:
+        node, path, above = stack.pop()
+        tags = tuple(dict.fromkeys((*above, *node.tags)))
+        if not node.children:
+            yield node, path, tags
+        stack += [(child, f"{path}/{child.id}", tags) for child in reversed(node.children)]
+
+
+def _leaf_record(
+    agent: str,
+    task_id: str,
+    answer_name: str,
+    result: ResultFile,
+    leaf: WrittenNode,
+    path: str,
+    tags: tuple[str, ...],
+) -> LeafRecord:
+    evidence = leaf.evidence
+    votes = [vote for group in (vote_groups(evidence) if evidence else ()) for vote in group]
+    opinions = [vote.supported for vote in votes if not vote.declined]
+    checks = evidence.pages if evidence else ()
+    supporting = [check.url for check in checks if check.outcome == "supported"]
+    facts = claim_facts(leaf)
+    quotation = next(
+        (match for match in ("not_found", "approximate", "found") if match in facts.quotes), None
+    )
+    usage = result.judge_usage
+    cost = None if usage is None or usage.cost_usd is None else usage.cost_usd
+    share = len(votes) / usage.judgments if usage is not None and usage.judgments else 0.0
+    return LeafRecord(
+        agent=agent,
+        task_id=task_id,
+        run=_run_of(answer_name),
+        answer_name=answer_name,
+        leaf=leaf.id,
+        path=path,
+        tags=tags,
+        critical=leaf.critical,
+        verdict=leaf.status,
+        decided_by=None if evidence is None else evidence.decided_by,
+        votes_for=opinions.count(True),
+        votes_against=opinions.count(False),
+        quotation=quotation,
+        weak=is_claim(leaf) and facts.is_weak,
+        pages=len(checks),
+        judge=result.judge_model,
+        judgments=len(votes),
+        cost_usd=None if cost is None else cost * share,
+        desc=leaf.desc,
+        claim=None if evidence is None else evidence.claim,
+        page=supporting[0] if supporting else checks[0].url if checks else None,
+    )

@@ -1,0 +1,64 @@
+"""``mind2web2 export``: results as a flat table, for notebooks and statistics programs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mind2web2.cli.options import Subcommands, add_folder_options
+from mind2web2.cli.settings_file import paths_of, settings_of
+from mind2web2.errors import UsageError
+from mind2web2.utils.names import check_name
+
+DESCRIPTION = """\
+Write the newest results of agents as a table: a row for each leaf, or for each answer.
+
+  mind2web2 export my_agent -o leaves.csv
+  mind2web2 export my_agent other_agent --answers -o answers.parquet
+  mind2web2 export my_agent --anonymous -o leaves.jsonl    without texts of tasks, answers and pages
+
+docs/tables.md explains the columns. In Python: mind2web2.results("my_agent")
+"""
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``export`` to ``mind2web2``."""
+    parser = commands.add_parser("export", help="write results as a table", description=DESCRIPTION)
+    parser.add_argument("agents", metavar="AGENT", nargs="+", help="an agent that has results")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        required=True,
+        help="ends in .csv, .jsonl or .parquet (needs the extra 'parquet')",
+    )
+    parser.add_argument("--answers", action="store_true", help="a row for each answer instead of each leaf")
+    parser.add_argument(
+        "--anonymous", action="store_true", help="leave out descriptions, claims and addresses"
+    )
+    add_folder_options(parser, "eval_results_root")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the table and return the exit status."""
+    from mind2web2.bridges.tables import AnswerRecord, LeafRecord, results, without_texts, write_table
+    from mind2web2.cli.console import counted, line, plain_console, warnings_on
+
+    names = [check_name("agent", name) for name in options.agents]
+    if len(set(names)) < len(names):
+        raise UsageError("an agent is named twice: name each one once")
+    root = paths_of(settings_of(options), *names).eval_results_root
+    console = plain_console()
+    with warnings_on(console):
+        agents = [results(name, root) for name in names]
+    if options.answers:
+        answers = [record for agent in agents for record in agent.answers]
+        write_table(options.output, answers, AnswerRecord)
+        line(console, f"{counted(len(answers), 'answer')} written to {options.output}")
+        return 0
+    leaves = [record for agent in agents for record in agent.leaves]
+    write_table(options.output, without_texts(leaves) if options.anonymous else leaves, LeafRecord)
+    line(console, f"{len(leaves)} leaves written to {options.output}")
+    return 0

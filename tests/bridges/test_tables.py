@@ -1,0 +1,97 @@
+"""``mind2web2 export`` and ``results``: the example's results as flat tables."""
+
+import csv
+import json
+import re
+from dataclasses import fields
+
+import pyarrow.parquet
+import pytest
+from projects import REPOSITORY, call
+
+import mind2web2
+from mind2web2.bridges.tables import AnswerRecord, LeafRecord
+from mind2web2.cli import evaluate_main, main
+from mind2web2.errors import UsageError
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """Evaluate the example once."""
+    folder = tmp_path_factory.mktemp("results")
+    folders = ["--answer_folder", "answers", "--eval_scripts_root", "eval_scripts", "--cache_root", "cache"]
+    words = [str(REPOSITORY / word) if not word.startswith("--") else word for word in folders]
+    judgments = str(REPOSITORY / "examples/judgments.jsonl")
+    options = ["--llm_provider", "replay", "--judgments", judgments, "--eval_results_root", str(folder)]
+    assert call(evaluate_main, "--agent_name", "example", *words, *options).returncode == 0
+    return folder
+
+
+def export(root, path, *options):
+    """Export the example's results to a file, and return what was printed."""
+    outcome = call(main, "export", "example", "-o", str(path), "--eval_results_root", str(root), *options)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    return outcome.stdout
+
+
+def test_a_row_for_each_answer(root, tmp_path):
+    """With the scores that the README shows."""
+    assert "9 answers written" in export(root, tmp_path / "answers.csv", "--answers")
+    with (tmp_path / "answers.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    scores = {(row["task_id"], int(row["run"])): round(float(row["score"]), 4) for row in rows}
+    assert scores[("library_facts", 2)] == 0.375
+    assert scores[("museum_saturday", 1)] == 0.4444
+    assert sum(int(row["judgments"]) for row in rows) == 144
+    assert list(rows[0]) == [field.name for field in fields(AnswerRecord)]
+
+
+def test_a_row_for_each_leaf_in_each_form(root, tmp_path):
+    """CSV, JSON lines and Parquet hold the same values."""
+    for name in ("leaves.csv", "leaves.jsonl", "leaves.parquet"):
+        export(root, tmp_path / name)
+    lines = [json.loads(line) for line in (tmp_path / "leaves.jsonl").read_text("utf-8").splitlines()]
+    assert pyarrow.parquet.read_table(tmp_path / "leaves.parquet").to_pylist() == lines
+    with (tmp_path / "leaves.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["claim"] for row in rows] == [line["claim"] or "" for line in lines]
+    place = ("museum_saturday", 1, "tour/tour_start_supported")
+    [leaf] = [line for line in lines if (line["task_id"], line["run"], line["path"]) == place]
+    assert (leaf["verdict"], leaf["decided_by"], leaf["votes_for"], leaf["critical"]) == (
+        "passed",
+        "judge",
+        2,
+        True,
+    )
+    assert leaf["page"].startswith("https://")
+
+
+def test_texts_are_left_out(root, tmp_path):
+    """No claim, description or address remains."""
+    export(root, tmp_path / "leaves.jsonl", "--anonymous")
+    text = (tmp_path / "leaves.jsonl").read_text("utf-8")
+    assert "http" not in text
+    assert {(row["desc"], row["claim"]) for row in map(json.loads, text.splitlines())} == {(None, None)}
+
+
+def test_results_have_types(root):
+    """From Python, the same records."""
+    found = mind2web2.results("example", root)
+    assert {type(record) for record in found.leaves} == {LeafRecord}
+    assert len(found.answers) == 9
+    with pytest.raises(UsageError, match="no results of agent nobody under"):
+        mind2web2.results("nobody", root)
+
+
+@pytest.mark.parametrize("name", ["leaves.xlsx", "leaves"])
+def test_other_files_are_refused(root, tmp_path, name):
+    """With the names that there are."""
+    outcome = call(main, "export", "example", "-o", str(tmp_path / name), "--eval_results_root", str(root))
+    assert (outcome.returncode, "ends in .csv, .jsonl, .parquet" in outcome.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("record", [LeafRecord, AnswerRecord])
+def test_the_page_explains_each_column(record):
+    """In its tables."""
+    named = set(re.findall(r"`(\w+)`", (REPOSITORY / "docs/tables.md").read_text("utf-8")))
+    assert {field.name for field in fields(record)} <= named

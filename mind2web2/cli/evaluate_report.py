@@ -194,12 +194,8 @@ def print_run(console: Console, run: RunReport) -> None:
         console.print(_scores_table(run.work, run.outcomes))
         if run.summary is not None and run.summary["num_runs"]:
             print_metrics(console, run.summary)
-    unscored: dict[str, list[str]] = {}
-    for outcome in run.outcomes:
-        if outcome.reason is not None:
-            unscored.setdefault(outcome.reason, []).append(f"{outcome.task_id}/{outcome.answer_name}")
-    for reason, names in unscored.items():
-        line(console, f"No result: {name_list(names)}: {reason}")
+    for text in _failure_lines(run):
+        line(console, text)
     for warning in (*cautions(run.outcomes, run.recapture), *run.problems):
         line(console, f"Warning: {warning}")
     if clock := clock_line(run.outcomes):
@@ -220,6 +216,17 @@ def print_run(console: Console, run: RunReport) -> None:
     line(console, f"Results: {shown_place(results)}")
 
 
+def _failure_lines(run: RunReport) -> Iterator[str]:
+    unscored: dict[str, list[str]] = {}
+    for outcome in run.outcomes:
+        if outcome.reason is not None:
+            unscored.setdefault(outcome.reason, []).append(f"{outcome.task_id}/{outcome.answer_name}")
+    for reason, names in unscored.items():
+        yield f"No result: {name_list(names)}: {reason}"
+    for task in run.work:
+        yield from (f"Score 0: {task.task_id}/{name}: {why}" for name, why in task.failed_runs.items())
+
+
 def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -> Table:
     table = Table(title="Scores")
     table.add_column("task", overflow="fold")
@@ -227,11 +234,15 @@ def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -
     table.add_column("answers", overflow="fold")
     table.add_column("mean", justify="right")
     for task in work:
-        own = [outcome for outcome in outcomes if outcome.task_id == task.task_id]
-        scores = [outcome.score for outcome in own if outcome.score is not None]
+        # Runs in which the agent failed count as 0, as in the metrics.
+        own: dict[str, float | None] = dict.fromkeys(task.failed_runs, 0.0)
+        own |= {each.answer_name: each.score for each in outcomes if each.task_id == task.task_id}
+        scores = [score for score in own.values() if score is not None]
         mean = sum(scores) / len(scores) if scores else None
-        names = [each.answer_name.removeprefix("answer_").removesuffix(".md") for each in own]
-        listed = "  ".join(f"{name}: {number(each.score)}" for name, each in zip(names, own, strict=True))
+        listed = "  ".join(
+            f"{name.removeprefix('answer_').removesuffix('.md')}: {number(own[name])}"
+            for name in sorted(own, key=natural_key)
+        )
         table.add_row(task.task_id, task.script_version or "none", listed or "none", number(mean))
     return table
 

@@ -180,6 +180,17 @@ def test_mistakes_of_scripts_are_named_at_the_end():
     ]
 
 
+def test_failed_runs_are_in_the_table(capsys):
+    """As 0, in the order of the runs, and in the mean: the metrics count them."""
+    task = TaskWork("lake", (), None, None, failed_runs={"answer_2.md": "the agent failed"})
+    outcomes = [
+        AnswerOutcome("lake", name, ResultFile.of({"final_score": score}), None)
+        for name, score in (("answer_1.md", 1.0), ("answer_3.md", 0.5))
+    ]
+    plain_console().print(evaluate_report._scores_table([task], outcomes))
+    assert "1: 1  2: 0  3: 0.5" in (shown := capsys.readouterr().out) and " 0.5 " in shown
+
+
 def test_answers_of_one_short_name_keep_their_scores(capsys):
     """The table leaves ``answer_`` out of names."""
     task = TaskWork("lake", (), None, None)

@@ -60,6 +60,8 @@ def test_it_counts_zero_in_every_command(project, arrive):
         assert f"Score 0 without a question: lake/answer_2.md: {REASON}" in told.stdout
         run = call(main, "evaluate", AGENT, "--no_capture", *judge)
         assert (run.returncode, run.stderr) == (0, "")
+        assert "1: 1  2: 0" in run.stdout
+        assert f"Score 0: lake/answer_2.md: {REASON}" in run.stdout
         assert len(server.requests) == 2
     entry = project.task_summary()["answer_2.md"]
     assert (entry["score"], entry["status"], entry["reason"]) == (0.0, "failed", REASON)

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from mind2web2.errors import PublishedElsewhereError, ResultWriteError, StorageError
 from mind2web2.runs.result_file import ResultFile
-from mind2web2.storage.publication import bring_here, publish
+from mind2web2.storage.publication import bring_here, is_in_object_store, publish, remove_published
 from mind2web2.utils.files import read_regular_file, remove_leftovers, write_new, write_whole
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.process_lock import ProcessLock
@@ -107,11 +107,17 @@ def latest_results(eval_results_root: Path, agent_name: str) -> Iterator[tuple[s
 def write_result(folder: Path, answer_name: str, content: ResultFile) -> Path:
     """Write a result under a new stamp, beside the earlier ones, publish it, and return its path.
 
+    In an object store, where no lock keeps machines apart, another one may have published an equal result in
+    the time of this evaluation: then that one stands.
+
     Raises:
         StorageError: the folder's object store fails; the next run publishes the result.
         ResultWriteError: the folder cannot be written.
     """
     written = _result_bytes(content)
+    known = _names_in(folder)
+    if (theirs := _published_since(folder, known, content)) is not None:
+        return theirs
     while True:
         path = _free_path(folder, answer_name)
         try:
@@ -125,7 +131,29 @@ def write_result(folder: Path, answer_name: str, content: ResultFile) -> Path:
             if not path.exists():
                 raise _not_writable(folder, error) from error
         else:
-            return path
+            break
+    theirs = _published_since(folder, known, content, path.name)
+    # Of two that were published at the same time, the earlier one stands on both machines.
+    if theirs is None or theirs.name > path.name:
+        return path
+    remove_published(path)
+    return theirs
+
+
+def _names_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.glob("*.md.json")}
+
+
+def _published_since(folder: Path, known: set[str], content: ResultFile, own: str = "") -> Path | None:
+    """Return the newest result but the own one, if another machine has published it and it is equal."""
+    if not is_in_object_store(folder):
+        return None
+    bring_here(folder)
+    newest = max(_names_in(folder) - {own}, default=None)
+    if newest is None or newest in known:
+        return None
+    found = _loaded(folder / newest)
+    return None if found is None or not found.content.is_same_but_run(content) else found.path
 
 
 def replace_result(path: Path, content: ResultFile) -> None:

@@ -1,11 +1,12 @@
 """Commands with roots in a bucket give what they give with folders."""
 
 import json
+import os
 import sys
 import threading
 
 import pytest
-from projects import Project, call, claim_in, entered, read_json, start_command
+from projects import Project, call, claim_in, entered, read_json, run_process, start_command
 from servers.judge_server import JudgeServer, prompt_text
 from servers.object_store import BUCKET, object_store
 
@@ -228,6 +229,26 @@ def test_a_killed_run_leaves_whole_objects(project, store, server, part):
     assert (run.returncode, run.stderr) == (0, "")
     assert len(scores(store, prefix)) == 2
     assert len(server.requests) <= asked + 2
+
+
+def test_two_machines_leave_one_result_an_answer(project, store, tmp_path):
+    """The second one to end finds an equal result of the first, which stands."""
+    upload(store, project, "shared")
+    words = ("--agent_name", "bot", "--no_capture", "--no_isolate", *roots("shared"))
+    others = []
+
+    def reply(body):
+        if not others:
+            others.append("runs")
+            there = {name: os.environ[name] for name in store.variables}
+            there["XDG_CACHE_HOME"] = str(tmp_path / "another_machine")
+            others.append(run_process(*words, "--judge_base_url", server.base_url, cwd=tmp_path, **there))
+        return {"reasoning": "read", "result": claim_in(prompt_text(body)) != "The lake is wide."}
+
+    with JudgeServer(reply) as server:
+        run = evaluate(server, *roots("shared"))
+    assert (run.returncode, others[1].returncode) == (0, 0), others[1].stderr
+    assert len(scores(store, "shared")) == 2
 
 
 @pytest.mark.parametrize(

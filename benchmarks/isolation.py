@@ -19,6 +19,7 @@ from measuring import show, title
 from PIL import Image
 from processes import memory_bytes
 
+from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
@@ -27,7 +28,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.answers import RunFolders, select_work
-from mind2web2.runs.run import Concurrency, DualSemaphore, RunProgress, evaluate_work
+from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
 from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.path_config import PathConfig

@@ -23,6 +23,7 @@ from measuring import title
 from PIL import Image
 
 from mind2web2 import CacheFileSys, Evaluator
+from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.answer_client import AnswerClient
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.permit import AnswerLimits
@@ -35,7 +36,7 @@ from mind2web2.llm_client.prices import image_tokens
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.answers import RunFolders, select_work
-from mind2web2.runs.run import Concurrency, DualSemaphore, RunProgress, evaluate_work
+from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
 from mind2web2.utils.path_config import PathConfig
 
 REPOSITORY = Path(__file__).resolve().parent.parent

@@ -18,6 +18,7 @@ from measuring import show, title
 from processes import KIB
 from slow_judge import SlowJudge
 
+from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
@@ -25,7 +26,7 @@ from mind2web2.llm_client import LLMClient
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.answers import RunFolders, select_work
-from mind2web2.runs.run import Concurrency, DualSemaphore, RunProgress, evaluate_work
+from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
 from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.path_config import PathConfig
 

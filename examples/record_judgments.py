@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import JudgmentMissingError
+from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
@@ -29,7 +30,7 @@ from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.claim_facts import vote_groups
 from mind2web2.runs.result_file import ResultFile
-from mind2web2.runs.run import Concurrency, DualSemaphore, RunProgress, evaluate_work
+from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
 from mind2web2.utils.path_config import PathConfig
 
 AGENT = "example"

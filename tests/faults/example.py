@@ -12,6 +12,7 @@ from typing import Any
 from projects import REPOSITORY
 from servers.recorded_replies import RECORDED
 
+from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore
@@ -20,7 +21,7 @@ from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import RunFolders, select_work
-from mind2web2.runs.run import Concurrency, DualSemaphore, RunProgress, evaluate_work
+from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
 from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.utils.path_config import PathConfig
 

@@ -122,13 +122,11 @@ async def test_work_on_files_sees_all_pages(tmp_path):
 @pytest.mark.parametrize(
     "bring", [lambda cache: cache.note_captured(GONE), lambda cache: cache.put_web(GONE, "put", None)]
 )
-async def test_what_is_brought_is_seen_until_it_starts_over(bring, tmp_path):
+async def test_what_is_brought_is_seen(bring, tmp_path):
     """By a verdict that rests on it, or by the script."""
     cache = await watched(tmp_path)
     bring(cache)
     assert (cache.has(GONE), len(cache.get_all_urls())) == ("web", 3)
-    cache.start_over()
-    assert (cache.has(GONE), cache.pages_used(), cache.listing_used()) == (None, {GONE: None}, None)
 
 
 async def test_where_a_page_was_redirected_to_is_seen_with_it(tmp_path):

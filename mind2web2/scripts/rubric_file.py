@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from keyword import iskeyword
 from pathlib import Path
 from string import Formatter
 from typing import Annotated, Any, Literal
@@ -500,6 +501,7 @@ def _nearest(name: str, known: Mapping[str, Any]) -> str:
 
 _Fault = tuple[tuple[str | int, ...], str]
 _LEAF_KINDS = ("claim", "present", "equals", "distinct")
+_TYPE_NAMES = frozenset({"str", "int", "float", "bool", "list", "Field"})
 _RESERVED = frozenset({ITEM, NUMBER, FROM_ANSWER})
 
 
@@ -536,8 +538,13 @@ class _Checks:
     ) -> Iterator[_Fault]:
         if name in _RESERVED:
             yield place, f"'{name}' has a meaning of its own here: choose another name"
-        if name.startswith("model_") or name in dir(BaseModel):
-            yield place, f"'{name}' is a name of pydantic's: choose another one"
+        if name.startswith("model_") or name in dir(BaseModel) or name in _TYPE_NAMES or iskeyword(name):
+            yield place, f"'{name}' is a name of Python's or pydantic's: choose another one"
+        if spec.page is not None and spec.list is not None:
+            yield (
+                (*place, "list"),
+                "a page gives no list: leave it out, and give the group its parts as fields",
+            )
         if spec.page is not None and depth:
             yield (*place, "page"), "only a field of the top level can have a page: move it there"
         if spec.fields and spec.type is not None:

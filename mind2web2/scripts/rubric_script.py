@@ -254,7 +254,10 @@ class _Body:
         first, _, rest = path.partition(".")
         if first == ITEM:
             return path
-        return f"{self._readings[first]}.{rest}" if first in self._readings else f"values.{path}"
+        reading = self._readings.get(first)
+        if reading is None:
+            return f"values.{path}"
+        return f"{reading}.{rest}" if rest else reading
 
     def _text(self, template: str, inside: str | None) -> str:
         """Return a text with its placeholders as an expression."""

@@ -72,6 +72,14 @@ FAULTS = [
     ("strategy: sequential", "strategy: serial", "line 32, root.strategy", "'parallel' or 'sequential'"),
     ("compare: number, within", "compare: text, within", "line 100,", "compare: number"),
     ("as HH:MM\n", "as HH:MM\n  model_x: a name\n", "line 13, extract.model_x", "choose another one"),
+    ("as HH:MM\n", "as HH:MM\n  class: a name\n", "line 13, extract.class", "choose another one"),
+    ("as HH:MM\n", "as HH:MM\n  str: a name\n", "line 13, extract.str", "choose another one"),
+    (
+        "as HH:MM\n",
+        "as HH:MM\n  x: {ask: a, page: 'https://x.example', list: 2, fields: {y: z}}\n",
+        "line 13, extract.x.list",
+        "give the group its parts",
+    ),
     ("present: tour_urls", "present: tour_urls\n          votes: 3", "line 45,", "belongs to a claim"),
     ("sources: tour_urls", "sources: tour_urls\n          votes: 2", "line 50,", "take 3"),
     ("id: cost", "id: cost\n      claim: x", "line 75,", "has children"),
@@ -142,6 +150,21 @@ async def test_an_empty_value_fails_its_leaf_unasked(tmp_path, given):
     leaf = result["eval_breakdown"][0]["verification_tree"]["children"][0]
     missing = "depth" if not (given["depth"] or "").strip() else "urls"
     assert leaf["evidence"]["reason"] == f"not judged, because the answer gives no {missing}"
+
+
+async def test_a_group_from_a_page_may_be_asked_for_as_a_whole(tmp_path):
+    """It is read in a request of its own."""
+    text = SMALL.replace(
+        "root:",
+        "  figure:\n    ask: a line\n    page: https://lake.example/f\n    fields: {depth: the depth}\nroot:",
+    )
+    text = text.replace(
+        "      claim: The lake is {depth} deep.\n      sources: urls", "      present: figure"
+    )
+    judge = ScriptedJudge(lambda question: question.template(depth="80 m"))
+    statuses, _ = await tree_of(written(tmp_path, text), judge)
+    # Without a cache the page is unavailable, and the group empty.
+    assert statuses["deep"] == "failed"
 
 
 CHECKS = """\

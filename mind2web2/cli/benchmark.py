@@ -305,7 +305,10 @@ def run_answer(options: argparse.Namespace) -> int:
         shown = ", ".join(fact for fact in facts if fact)
         line(console, f"{place.name}: {shown}")
 
-    records = asyncio.run(answer_questions(_agent(options), questions, folder, plan, show))
+    agent = _agent(
+        options.command, options.callable, options.chat, options.openai_responses, options.base_url
+    )
+    records = asyncio.run(answer_questions(agent, questions, folder, plan, show))
     counts = Counter(record.status for record in records.values())
     cost = sum(record.cost_usd or 0.0 for record in records.values())
     listed = ", ".join(f"{number} {status.replace('_', ' ')}" for status, number in sorted(counts.items()))
@@ -342,17 +345,24 @@ def _tasks(settings: RunSettings, tasks_root: Path) -> list[Task]:
     return find_tasks(paths_of(settings), tasks_root, settings.task_list)
 
 
-def _agent(options: argparse.Namespace) -> Agent:
+def _agent(
+    command: str | None,
+    function: str | None,
+    chat_model: str | None,
+    responses_model: str | None,
+    base_url: str | None,
+) -> Agent:
     from mind2web2.benchmark.agents import CommandAgent, ModelAgent
 
-    if options.base_url and not (options.chat or options.openai_responses):
+    model = responses_model or chat_model
+    if base_url and not model:
         raise UsageError("--base_url goes with --chat or --openai_responses")
-    if options.command is not None:
-        return CommandAgent.parsed(options.command)
-    if options.callable is not None:
-        return CommandAgent.of_callable(options.callable)
-    model = options.openai_responses or options.chat
-    return ModelAgent(model, options.base_url, with_search=options.openai_responses is not None)
+    if command is not None:
+        return CommandAgent.parsed(command)
+    if function is not None:
+        return CommandAgent.of_callable(function)
+    assert model is not None, "the parser asks for one of the four"
+    return ModelAgent(model, base_url, with_search=responses_model is not None)
 
 
 # Submissions

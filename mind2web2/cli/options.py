@@ -76,7 +76,7 @@ class _StoreOnce(argparse.Action):
     def __call__(
         self,
         parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
+        namespace: Any,  # any object with attributes
         values: Any,
         option_string: str | None = None,
     ) -> None:
@@ -94,7 +94,7 @@ class _AppendDistinct(argparse.Action):
     def __call__(
         self,
         parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
+        namespace: Any,  # any object with attributes
         values: Any,
         option_string: str | None = None,  # noqa: ARG002 (argparse's signature)
     ) -> None:

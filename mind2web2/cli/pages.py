@@ -278,7 +278,7 @@ def run_import(options: argparse.Namespace) -> int:
 
     if not options.file.exists():
         raise UsageError(f"there is no file {options.file}")
-    outcome = asyncio.run(_imported(options))
+    outcome = asyncio.run(_imported(settings_of(options), options.agent, options.file, options.url))
     if outcome.faults:
         for fault in outcome.faults:
             print(f"{options.file}: {fault}", file=sys.stderr)  # noqa: T201
@@ -296,7 +296,7 @@ def run_import(options: argparse.Namespace) -> int:
     return 0 if stored else 1
 
 
-async def _imported(options: argparse.Namespace) -> ImportOutcome:
+async def _imported(settings: RunSettings, agent: str, file: Path, url: str | None) -> ImportOutcome:
     import asyncio
 
     from mind2web2.capture.browser_manager import BatchBrowserManager
@@ -305,20 +305,17 @@ async def _imported(options: argparse.Namespace) -> ImportOutcome:
     from mind2web2.pages.importing import import_file, import_folder
     from mind2web2.runs.answers import select_answers
 
-    settings = settings_of(options)
-    paths = paths_of(settings, options.agent)
-    cache = AgentCache(paths.cache_root / options.agent)
+    paths = paths_of(settings, agent)
+    cache = AgentCache(paths.cache_root / agent)
     task_ids = settings.task_ids
-    texts, _ = _answer_texts(select_answers(paths, options.agent, task_ids))
+    texts, _ = _answer_texts(select_answers(paths, agent, task_ids))
     citations = await find_citations(
         texts, LinkJudge(cache.folder / FOLDER_NAME, None, None), CrawlProgress()
     )
-    if options.file.is_dir():
-        outcome = await asyncio.to_thread(import_folder, options.file, cache, task_ids)
+    if await asyncio.to_thread(file.is_dir):
+        outcome = await asyncio.to_thread(import_folder, file, cache, task_ids)
     else:
-        outcome = await import_file(
-            options.file, cache, citations, BatchBrowserManager, task_ids=task_ids, url=options.url
-        )
+        outcome = await import_file(file, cache, citations, BatchBrowserManager, task_ids=task_ids, url=url)
     for task in citations:
         if task.task_id in outcome.stored:
             cache.list_citations(task)

@@ -75,7 +75,10 @@ def run(options: argparse.Namespace) -> int:
     # A model in mind2web2.toml is no wish to pay for one.
     is_judged = given_settings(options).judge_model is not None
     settings = settings_of(options, is_announced=is_judged)
-    plans = _plans(options, settings)
+    plans = [
+        replace(plan, writes_cases=options.write_cases, writes_golden=options.write_golden)
+        for plan in _plans(settings, options.tasks, options.cases)
+    ]
     reports = asyncio.run(_rehearsed(plans))
     if is_judged:
         with scorer_of(settings, options.pages, options.missing_pages, isolate=True) as scorer:
@@ -91,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if options.strict and has_findings else 0
 
 
-def _plans(options: argparse.Namespace, settings: RunSettings) -> list[RehearsalPlan]:
+def _plans(settings: RunSettings, names: Sequence[str], cases: Path) -> list[RehearsalPlan]:
     from mind2web2.authoring.rehearsal import RehearsalPlan
     from mind2web2.benchmark.tasks import find_tasks, select_tasks
     from mind2web2.scripts.aliases import own_script_aliases
@@ -99,7 +102,7 @@ def _plans(options: argparse.Namespace, settings: RunSettings) -> list[Rehearsal
     paths = paths_of(settings)
     tasks = [task for task in find_tasks(paths, Path("tasks")) if task.script_version is not None]
     plans = []
-    for task in select_tasks(tasks, options.tasks):
+    for task in select_tasks(tasks, names):
         question = task.question or task.task_id
         plans.append(
             RehearsalPlan(
@@ -107,11 +110,9 @@ def _plans(options: argparse.Namespace, settings: RunSettings) -> list[Rehearsal
                 # Workers have a working directory of their own.
                 paths.default_script_for(task.task_id).absolute(),
                 question,
-                (options.cases / task.task_id).absolute(),
+                (cases / task.task_id).absolute(),
                 settings.model,
                 aliases=own_script_aliases(),
-                writes_cases=options.write_cases,
-                writes_golden=options.write_golden,
             )
         )
     if not plans:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -19,13 +20,13 @@ from mind2web2.cli.options import (
 from mind2web2.cli.results.audit import add_audits_root
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
+from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
 from mind2web2.utils.program import program
 
 if TYPE_CHECKING:
     from starlette.routing import Route
 
-    from mind2web2.viewer.audit import AuditSession
     from mind2web2.viewer.catalog import Catalog
 
 VIEW = """\
@@ -98,17 +99,26 @@ def add_command(commands: Subcommands) -> None:
 def run_view(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C and return the exit status."""
     from mind2web2.cli.console import line, plain_console
+    from mind2web2.viewer.audit import AuditSession, AuditSettings
     from mind2web2.viewer.server import Session, application, guarded, listen, open_browser, run_routes, serve
 
-    catalog = _catalog(options)
+    settings = settings_of(options)
+    catalog = _catalog(settings, options.agents, settings.task_ids)
     catalog.agents()
     listener = listen(options.host, options.port)
     host, port = listener.getsockname()[:2]
     session = Session.at(host, port)
     shown_host = f"[{host}]" if ":" in host else host
-    features = {"pages": _page_routes(options, catalog), "run": run_routes(catalog)}
+    features = {
+        "pages": _page_routes(settings, catalog, options.reviewer or options.audit),
+        "run": run_routes(catalog),
+    }
     if options.audit is not None:
-        features["audit"] = _audit_session(options, catalog).routes()
+        auditor = check_name("auditor", options.audit)
+        sample = AuditSettings(
+            options.audits_root, _audited(catalog), auditor, options.sample, options.seed, options.second
+        )
+        features["audit"] = AuditSession(catalog, sample).routes()
     first_view = "" if options.audit is None else "#/audit"
     address = f"http://{shown_host}:{port}/?token={session.token}{first_view}"
     console = plain_console()
@@ -133,7 +143,8 @@ def run_report(options: argparse.Namespace) -> int:
 
     title = options.title or DEFAULT_TITLE
     content = ReportContent(pages=not options.no_pages, redact_tasks=options.redact_tasks, title=title)
-    catalog = _catalog(options)
+    settings = settings_of(options)
+    catalog = _catalog(settings, options.agents, [*settings.task_ids, *options.tasks])
     catalog.check_tasks()
     size = asyncio.run(write_report(options.output, catalog, content))
     console = plain_console()
@@ -147,36 +158,28 @@ def run_report(options: argparse.Namespace) -> int:
     return 0
 
 
-def _page_routes(options: argparse.Namespace, catalog: Catalog) -> list[Route]:
+def _page_routes(settings: RunSettings, catalog: Catalog, reviewer: str | None) -> list[Route]:
     import getpass
 
     from mind2web2.capture.models import CaptureSettings, NetworkSettings
     from mind2web2.viewer.page_review import PageReview, PageRoutes, Reviewer
 
-    settings = settings_of(options)
     network = NetworkSettings(allow_private_network=settings.allow_private_network)
     capture = CaptureSettings(cdp_url=settings.cdp_url, network=network)
-    reviewer = Reviewer(options.reviewer or options.audit or getpass.getuser(), capture)
-    return PageRoutes(PageReview(catalog, reviewer), catalog.agents()).routes()
+    review = PageReview(catalog, Reviewer(reviewer or getpass.getuser(), capture))
+    return PageRoutes(review, catalog.agents()).routes()
 
 
-def _audit_session(options: argparse.Namespace, catalog: Catalog) -> AuditSession:
-    from mind2web2.viewer.audit import AuditSession, AuditSettings
-
+def _audited(catalog: Catalog) -> str:
+    """Return the agent of an audit."""
     agents = catalog.agents()
     if len(agents) != 1:
         raise UsageError(f"an audit is of one agent: {program()} view AGENT --audit NAME")
-    auditor = check_name("auditor", options.audit)
-    settings = AuditSettings(
-        options.audits_root, agents[0], auditor, options.sample, options.seed, options.second
-    )
-    return AuditSession(catalog, settings)
+    return agents[0]
 
 
-def _catalog(options: argparse.Namespace) -> Catalog:
+def _catalog(settings: RunSettings, named: Sequence[str], tasks: Sequence[str]) -> Catalog:
     from mind2web2.viewer.catalog import Catalog
 
-    agents = [check_name("agent", name.rstrip("/")) for name in options.agents]
-    settings = settings_of(options)
-    tasks = [*settings.task_ids, *getattr(options, "tasks", ())]
-    return Catalog(paths_of(settings, *agents), agents, tasks)
+    agents = [check_name("agent", name.rstrip("/")) for name in named]
+    return Catalog(paths_of(settings, *agents), agents, list(tasks))

@@ -156,9 +156,13 @@ def _ipv6_host(host: str) -> str | None:
     if not host.endswith("]") or "%" in host:  # zones mean something on one machine only
         return None
     try:
-        return f"[{ipaddress.IPv6Address(host[1:-1])}]"
+        address = ipaddress.IPv6Address(host[1:-1])
     except ValueError:
         return None
+    if (mapped := address.ipv4_mapped) is not None:
+        # Later versions of Python write the last four bytes with dots.
+        return f"[::ffff:{int(mapped) >> 16:x}:{int(mapped) & 0xFFFF:x}]"
+    return f"[{address}]"
 
 
 def _international_host(host: str) -> str | None:

@@ -104,6 +104,9 @@ _NO_AWAIT = frozenset(
         *("POP_TOP", "STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF", "UNARY_NOT"),
         *("POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE"),
         *("JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP"),
+        # Python 3.12 and later.
+        *("POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE"),
+        *("COPY", "TO_BOOL", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST"),
     }
 )
 _UNKNOWN_KEYWORD = re.compile(r"unexpected keyword argument '(\w+)'")

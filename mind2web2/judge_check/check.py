@@ -52,6 +52,10 @@ log = logging.getLogger(__name__)
 # In the store, in place of a task.
 SOURCE = "check-judge"
 _LEVEL = 0.05
+_LENGTHS = (
+    *(("under 2,000 characters", 2_000), ("under 20,000", 20_000), ("under 100,000", 100_000)),
+    ("longer", math.inf),
+)
 
 
 @dataclass(frozen=True)
@@ -93,8 +97,9 @@ class JudgeCheck:
 class LabelledPages:
     """The pages of the set as a page cache has them; a screenshot is drawn when it is read."""
 
-    def __init__(self, pages: Mapping[str, LabelledPage]) -> None:
+    def __init__(self, pages: Mapping[str, LabelledPage], has_screenshots: bool = True) -> None:
         self._pages = pages
+        self._has_screenshots = has_screenshots
 
     def has(self, url: str) -> PageKind | None:
         """Tell whether a page belongs to the set."""
@@ -103,7 +108,7 @@ class LabelledPages:
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
         """Return text and screenshot; without one where Pillow's font lacks the letters."""
         page = self._pages[url]
-        is_drawn = get_screenshot and can_be_drawn(page.text)
+        is_drawn = get_screenshot and self._has_screenshots and can_be_drawn(page.text)
         return page.text, screenshot(page.text, page.picture) if is_drawn else None
 
     def capture_record(self, url: str) -> CaptureRecord:
@@ -154,7 +159,7 @@ class Checking:
             JudgmentStoreError: replies could not be stored.
         """
         started = time.monotonic()
-        pages = LabelledPages(self.labelled.pages)
+        pages = LabelledPages(self.labelled.pages, self.labelled.has_screenshots)
         outcomes = await all_or_first_error(self._outcome(judge, pages, case) for case in self.labelled.cases)
         await judge.write_rest()
         return JudgeCheck(
@@ -318,6 +323,21 @@ class Quality:
         return Counter(outcome.failure for outcome in self.check.outcomes if outcome.failure is not None)
 
     @property
+    def balanced_accuracy(self) -> float | None:
+        """Return the mean of the shares of true and of false claims on which the judge is right."""
+        errors = (self.overall.false_accepted.value, self.overall.true_rejected.value)
+        return None if errors[0] is None or errors[1] is None else 1 - (errors[0] + errors[1]) / 2
+
+    def by_length(self) -> dict[str, Rates]:
+        """Return the rates by the length of the pages of a claim, in characters."""
+        groups: dict[str, list[CaseOutcome]] = {name: [] for name, _ in _LENGTHS}
+        for outcome in self.check.outcomes:
+            if isinstance(outcome.case, LabelledClaim) and outcome.case.urls:
+                chars = sum(len(self.check.labelled.pages[url].text) for url in outcome.case.urls)
+                groups[next(name for name, most in _LENGTHS if chars < most)].append(outcome)
+        return {name: rates(outcomes) for name, outcomes in groups.items() if outcomes}
+
+    @property
     def invalid(self) -> int:
         """Return the number of cases without a valid reply."""
         return sum(outcome.is_invalid for outcome in self.check.outcomes)
@@ -365,6 +385,8 @@ class Quality:
             "verdict": None if record is None else fitness(record),
             "judge": check.judge.model_dump(),
             "overall": asdict(self.overall),
+            "balanced_accuracy": self.balanced_accuracy,
+            "by_length": {name: asdict(found) for name, found in self.by_length().items()},
             "categories": {name: asdict(found) for name, found in self.by_category.items()},
             "weak_categories": self.weak,
             "leaning": self.leaning,

@@ -119,6 +119,7 @@ class LabelledSet(NamedTuple):
     Args:
         digest: the beginning of the file's SHA-256.
         is_whole: nothing was left out.
+        has_screenshots: pages are drawn; texts that others labelled are not.
     """
 
     version: int
@@ -127,6 +128,7 @@ class LabelledSet(NamedTuple):
     claims: tuple[LabelledClaim, ...]
     forms: tuple[LabelledForm, ...]
     is_whole: bool = True
+    has_screenshots: bool = True
 
     @property
     def cases(self) -> tuple[LabelledClaim | LabelledForm, ...]:
@@ -164,7 +166,7 @@ class LabelledSet(NamedTuple):
         urls = {url for claim in claims for url in claim.urls} | {form.url for form in forms}
         pages = {url: page for url, page in self.pages.items() if url in urls}
         is_whole = self.is_whole and len(claims) + len(forms) == len(self.cases)
-        return LabelledSet(self.version, self.digest, pages, claims, forms, is_whole)
+        return self._replace(pages=pages, claims=claims, forms=forms, is_whole=is_whole)
 
 
 class _File(_Part):

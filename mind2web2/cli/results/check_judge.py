@@ -36,6 +36,7 @@ and differ from a true one in one detail.
   mind2web2 check-judge --judge_model gpt-5-mini
   mind2web2 check-judge --judge_model gpt-5-mini --judge_model o4-mini     two judges, compared
   mind2web2 check-judge --sample 60                                        cheaper, less certain
+  mind2web2 check-judge --labels mine.jsonl                                on labels of your own, or others'
 
 Replies are stored, so that the same check is free the next time. Exit status: 0 every case has a reply,
 1 some have none because the judge failed, 2 the check could not start, 5 where --fail_under applies.
@@ -65,6 +66,12 @@ def add_command(commands: Subcommands) -> None:
         metavar="NAME",
         action="append",
         help="the cases of this category only; may be repeated; results name no such check",
+    )
+    add(
+        "--labels",
+        metavar="FILE",
+        help="labels in place of the set: JSON lines with claim, label and text; or attributionbench:FILE, "
+        "aggrefact:FILE, memerag:FILE; results name no such check",
     )
     estimate = {"--estimate": Flag(True, "print requests, tokens and dollars, and ask nothing")}
     overwrite = {"--overwrite": Flag(True, "ask everything again")}
@@ -127,7 +134,7 @@ def run(options: argparse.Namespace) -> int:
             options.takes | {"judge_model"},
             is_announced=True,
         )
-    labelled = _selected(options.category or (), options.sample)
+    labelled, ceiling = _selected(options.labels, options.category or (), options.sample)
     # No pages are captured, and no scripts run.
     settings = replace(settings, no_capture=True, no_barred=True)
     models = options.judge_models or [settings.model]
@@ -142,7 +149,8 @@ def run(options: argparse.Namespace) -> int:
         checking,
         judges,
         console,
-        is_recorded=not options.category,
+        is_recorded=not options.category and options.labels is None,
+        ceiling=ceiling,
         is_json=options.json,
         least_share=options.fail_under,
     )
@@ -152,13 +160,19 @@ def run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class _Check:
-    """What is checked, and how it is shown; a check of chosen categories is not recorded for results."""
+    """What is checked, and how it is shown.
+
+    Args:
+        is_recorded: results name the check; not one of chosen categories, or on other labels.
+        ceiling: how often annotators agree with each other.
+    """
 
     settings: RunSettings
     checking: Checking
     judges: list[RunSettings]
     console: Console
     is_recorded: bool
+    ceiling: float | None
     is_json: bool
     least_share: float | None
 
@@ -175,16 +189,19 @@ class _Check:
         return self.results_root / CHECKS_FOLDER / FILE_NAME
 
 
-def _selected(categories: Sequence[str], sample: int | None) -> LabelledSet:
+def _selected(
+    labels: str | None, categories: Sequence[str], sample: int | None
+) -> tuple[LabelledSet, float | None]:
     from mind2web2.judge_check.labelled_set import labelled_set
+    from mind2web2.judge_check.outside_labels import read_labels
 
-    labelled = labelled_set()
+    labelled, ceiling = (labelled_set(), None) if labels is None else read_labels(labels)
     if unknown := set(categories) - set(labelled.categories):
         known = "; ".join(labelled.categories)
         raise UsageError(f"--category {', '.join(sorted(unknown))}: there is none; known are {known}")
     if categories:
         labelled = labelled.of(categories)
-    return labelled.sample(sample) if sample else labelled
+    return (labelled.sample(sample) if sample else labelled), ceiling
 
 
 async def _estimated(check: _Check) -> int:
@@ -259,6 +276,11 @@ async def _checked(check: _Check) -> int:
     else:
         for each in found:
             _print_quality(console, each)
+        if check.ceiling is not None:
+            line(
+                console,
+                f"Annotators agree with the others on {check.ceiling:.1%}: no judge can be shown better.",
+            )
         for comparison in compared:
             _print_comparison(console, comparison)
         if check.is_recorded:
@@ -353,6 +375,9 @@ def _print_quality(console: Console, found: Quality) -> None:
         f"Right: {_share_text(overall.accuracy)}. False claims accepted: "
         f"{_share_text(overall.false_accepted)}. True claims rejected: {_share_text(overall.true_rejected)}.",
     )
+    if not labelled.has_screenshots and found.balanced_accuracy is not None:
+        by_length = ", ".join(f"{name} {own.right}/{own.cases}" for name, own in found.by_length().items())
+        line(console, f"Balanced accuracy: {found.balanced_accuracy:.1%}. Right by length: {by_length}.")
     if found.weak:
         line(console, f"* more errors than in the other categories, beyond chance: {', '.join(found.weak)}.")
     if found.leaning is not None:

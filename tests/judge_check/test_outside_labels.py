@@ -1,0 +1,141 @@
+"""``check-judge --labels``: claims that others labelled, in their forms, put to a judge on loopback."""
+
+import json
+
+import pytest
+from projects import block_in, call
+from servers.judge_server import JudgeServer, prompt_text
+
+from mind2web2.cli import main
+from mind2web2.errors import UsageError
+from mind2web2.judge_check.outside_labels import annotators_agree, read_labels
+
+TEXT = "The bridge is 310 m long. It opened in 1911."
+
+
+def literal(body):
+    """Support what stands in the page word for word."""
+    prompt = prompt_text(body)
+    claim = block_in(prompt, "claim")
+    return {"reasoning": "r", "result": claim in (block_in(prompt, "page") or ""), "quote": ""}
+
+
+@pytest.fixture
+def judge(tmp_path, monkeypatch):
+    """Stand in a folder beside that judge."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    monkeypatch.setenv("COLUMNS", "160")
+    with JudgeServer(literal) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        yield server
+
+
+def write(path, rows):
+    """Write rows as JSON lines."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def test_a_judge_is_measured_on_given_labels(tmp_path, judge):
+    """Right on two claims, wrong on a true one in other words; without screenshots and record."""
+    rows = [
+        {"claim": "The bridge is 310 m long.", "label": True, "text": TEXT, "labels": [True, True, True]},
+        {"claim": "The bridge is 310 km long.", "label": False, "text": TEXT, "labels": [False, False, True]},
+        {"claim": "It has been open since 1911.", "label": True, "text": TEXT, "category": "words"},
+        {"claim": "It opened in 1911.", "label": True, "text": TEXT * 100, "labels": [True, True, False]},
+    ]
+    write(tmp_path / "labels.jsonl", rows)
+    outcome = call(main, "check-judge", "--labels", "labels.jsonl")
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert "Balanced accuracy: 83.3%." in outcome.stdout, outcome.stdout
+    assert "under 2,000 characters 2/3, under 20,000 1/1" in outcome.stdout
+    # Five labels have two others that agree, and three of the five say the same.
+    assert "Annotators agree with the others on 60.0%" in outcome.stdout
+    assert "Wrong: 3: It has been open since 1911. Right is true, given was false." in outcome.stdout
+    assert not list(tmp_path.rglob("*check*.json"))
+    assert all("image_url" not in json.dumps(body) for body in judge.requests)
+    found = json.loads(call(main, "check-judge", "--labels", "labels.jsonl", "--json").stdout)
+    [measured] = found["judges"]
+    assert (measured["overall"]["right"], measured["balanced_accuracy"]) == (3, pytest.approx(5 / 6))
+
+
+DATA_SETS = [
+    (
+        "attributionbench",
+        {
+            "id": "HAGRID-1",
+            "question": "How long is the bridge?",
+            "claim": "It is 310 m long.",
+            "response": "It is 310 m long and old.",
+            "references": ["Length: 310 m.", "Opened 1911."],
+            "attribution_label": "not attributable",
+            "src_dataset": "HAGRID",
+        },
+        [("It is 310 m long.", False, "HAGRID", "Length: 310 m.\n\nOpened 1911.")],
+    ),
+    (
+        "aggrefact",
+        {"dataset": "RAGTruth", "doc": TEXT, "claim": "It opened in 1911.", "label": 1},
+        [("It opened in 1911.", True, "RAGTruth", TEXT)],
+    ),
+    (
+        "memerag",
+        {
+            "query": "How long?",
+            "context": TEXT,
+            "language": "de",
+            "answer": [
+                {"sentence": "310 m.", "factuality": ["Supported", "Supported", "Not Supported"]},
+                {"sentence": "310 km.", "factuality": "Not Supported"},
+                {"sentence": "Long.", "factuality": "Challenging"},
+            ],
+        },
+        [("310 m.", True, "de", TEXT), ("310 km.", False, "de", TEXT)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "row", "expected"), DATA_SETS)
+def test_published_rows_are_read(tmp_path, name, row, expected):
+    """In the fields that the data sets have."""
+    write(tmp_path / "rows.jsonl", [row])
+    labelled, _ = read_labels(f"{name}:{tmp_path / 'rows.jsonl'}")
+    found = [
+        (case.question, case.right, case.category, labelled.pages[case.urls[0]].text)
+        for case in labelled.claims
+    ]
+    assert found == expected
+
+
+def test_claims_on_one_text_share_a_page(tmp_path):
+    """So that the judge's provider bills the page once."""
+    rows = [{"claim": f"Claim {n}.", "label": n % 2 == 0, "text": f"Text {n % 10}."} for n in range(1000)]
+    write(tmp_path / "rows.jsonl", rows)
+    labelled, ceiling = read_labels(str(tmp_path / "rows.jsonl"))
+    assert (len(labelled.claims), len(labelled.pages), ceiling) == (1000, 10, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "has no labels"),
+        ('{"claim": "c", "label": true, "text": "t"}\nx', "line 2: no JSON"),
+        ("[1]", "line 1: no JSON object"),
+        ('{"claim": "c", "text": "t"}', "line 1: label: field required"),
+        ('{"claim": "c", "label": "perhaps", "text": "t"}', "line 1: label: "),
+    ],
+)
+def test_a_wrong_row_is_named(tmp_path, content, message):
+    """With file, line and field."""
+    (tmp_path / "rows.jsonl").write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError, match=message):
+        read_labels(str(tmp_path / "rows.jsonl"))
+    with pytest.raises(UsageError, match=r"not a row of this data set|has no labels|no JSON"):
+        read_labels(f"attributionbench:{tmp_path / 'rows.jsonl'}")
+
+
+def test_agreement_counts_clear_majorities_of_others():
+    """Two annotators alone, or others who are divided, say nothing."""
+    assert annotators_agree([[True, False]]) is None
+    assert annotators_agree([[True, True, False]]) == 0.0
+    assert annotators_agree([[True, True, True], [False, False, False, True]]) == pytest.approx(6 / 7)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -37,6 +38,7 @@ class RehearsalPlan:
         cases: the folder of the author's cases; it may be missing.
         model: the judge whose prices count.
         aliases: of packages that scripts import, beside those that are built in.
+        import_paths: ``sys.path`` of the command, where scripts find their helper modules.
         writes_cases: write variants of the perfect case first.
         writes_golden: keep the cases' trees, to be compared from now on.
     """
@@ -47,6 +49,7 @@ class RehearsalPlan:
     cases: Path
     model: str
     aliases: Mapping[str, str] = field(default_factory=dict)
+    import_paths: tuple[str, ...] = ()
     writes_cases: bool = False
     writes_golden: bool = False
 
@@ -98,6 +101,7 @@ class TaskRehearsal:
 def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
     """Rehearse a task; to be called in a process whose event loop is free."""
     set_script_aliases(plan.aliases)
+    sys.path += [path for path in plan.import_paths if path not in sys.path]
     try:
         return asyncio.run(_rehearsal(plan))
     except (Mind2Web2Error, OSError) as error:

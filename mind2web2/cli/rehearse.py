@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -113,6 +114,7 @@ def _plans(settings: RunSettings, names: Sequence[str], cases: Path) -> list[Reh
                 (cases / task.task_id).absolute(),
                 settings.model,
                 aliases=own_script_aliases(),
+                import_paths=tuple(sys.path),
             )
         )
     if not plans:

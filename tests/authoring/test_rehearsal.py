@@ -203,6 +203,20 @@ def test_variants_of_a_perfect_answer(tmp_path, monkeypatch, capsys):
     assert suite.get("failures") == str(len(report["findings"]))
 
 
+def test_scripts_find_the_helpers_of_the_command(tmp_path, monkeypatch, capsys):
+    """Rehearsals run in processes of their own, with the import path of the command."""
+    monkeypatch.chdir(tmp_path)
+    scripts = tmp_path / "eval_scripts" / "own"
+    scripts.mkdir(parents=True)
+    (tmp_path / "helpers").mkdir()
+    (tmp_path / "helpers" / "rehearsal_helper.py").write_text("NAME = 'x'", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path / "helpers"))
+    text = HEAD.replace("FAULT", "pass")
+    (scripts / "museums.py").write_text(f"import rehearsal_helper\n{text}", encoding="utf-8")
+    assert main(["rehearse", "--strict"]) == 0
+    assert "museums: 4 leaves" in capsys.readouterr().out
+
+
 def test_a_tree_that_changes_is_named_by_its_first_leaf(tmp_path, monkeypatch, capsys):
     """Even where the score stays."""
     monkeypatch.chdir(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,13 +28,6 @@ def add_correction_roots(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def correction_roots(options: argparse.Namespace, eval_results_root: Path) -> CorrectionRoots:
-    """Return the folders that a command names."""
-    from mind2web2.runs.corrections import CorrectionRoots
-
-    return CorrectionRoots(eval_results_root, options.audits_root, options.rejudged_root)
-
-
 def correction_line(found: Correction) -> str:
     """Return raw and corrected score in one line."""
     value = "no value better than the judge's" if found.value is None else f"{found.value:.4f}"
@@ -45,9 +39,12 @@ def correction_line(found: Correction) -> str:
 
 
 def corrected_pairs(
-    options: argparse.Namespace, folders: Mapping[str, Path], tasks: Collection[str]
+    roots: CorrectionRoots, folders: Mapping[str, Path], tasks: Collection[str]
 ) -> list[tuple[str, CorrectedPair]]:
     """Return the corrected comparison of the first agent with each other one.
+
+    Args:
+        roots: of the command; each agent has results of its own folder.
 
     Raises:
         UsageError: an agent has neither labels nor a strong judge's sample.
@@ -56,7 +53,7 @@ def corrected_pairs(
 
     found = {}
     for name, folder in folders.items():
-        one = correction_of(correction_roots(options, folder.parent), folder.name, tasks)
+        one = correction_of(replace(roots, eval_results=folder.parent), folder.name, tasks)
         if one is None:
             raise UsageError(
                 f"--corrected: {name} has no labels and no sample by a strong judge at these tasks; make "

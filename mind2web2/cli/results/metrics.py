@@ -20,7 +20,6 @@ from mind2web2.cli.results.corrections import (
     add_correction_roots,
     corrected_pairs,
     correction_line,
-    correction_roots,
     pair_lines,
 )
 from mind2web2.cli.settings_file import paths_of, settings_of
@@ -32,7 +31,7 @@ from mind2web2.utils.names import check_name, name_list
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.runs.corrections import Correction
+    from mind2web2.runs.corrections import Correction, CorrectionRoots
     from mind2web2.runs.freshness import ResultsNow
     from mind2web2.runs.result_file import ResultFile
     from mind2web2.runs.results import LoadedResult
@@ -123,6 +122,7 @@ def run(options: argparse.Namespace) -> int:
     from mind2web2.cli.console import line, plain_console, warnings_on
     from mind2web2.cli.results.tables import print_comparison, shown_score
     from mind2web2.runs.comparison import compared_with_first
+    from mind2web2.runs.corrections import CorrectionRoots
 
     names = [check_name("agent", name) for name in options.agents]
     if len(set(names)) < len(names):
@@ -136,7 +136,8 @@ def run(options: argparse.Namespace) -> int:
     deleted = [_deleted(paths, folder) for folder in removed]
     console = plain_console()
     with warnings_on(console):
-        agents = [_summed_up(settings, paths, name, task_ids, options) for name in names]
+        roots = CorrectionRoots(paths.eval_results_root, options.audits_root, options.rejudged_root)
+        agents = [_summed_up(settings, paths, name, task_ids, roots) for name in names]
     comparisons = compared_with_first([agent[:2] for agent in agents], task_ids)
     if options.json:
         _print_json(console, agents, comparisons, by_tag=options.by_tag)
@@ -183,7 +184,7 @@ def _summed_up(
     paths: PathConfig,
     agent_name: str,
     task_ids: list[str] | None,
-    options: argparse.Namespace,
+    roots: CorrectionRoots,
 ) -> _Agent:
     from mind2web2.cli.evaluate_report import lasting_cautions
     from mind2web2.runs.answer import AnswerOutcome
@@ -207,7 +208,7 @@ def _summed_up(
     answers, summary = found
     results = list(latest_results(root, agent_name))
     newest = max((each for _, _, each in results), key=lambda found: found.path.name, default=None)
-    correction = correction_of(correction_roots(options, root), agent_name, task_ids)
+    correction = correction_of(roots, agent_name, task_ids)
     scored = {(answer.task_id, answer.answer_name) for answer in answers if answer.score is not None}
     outcomes = [
         AnswerOutcome(task_id, name, each.content, None)
@@ -467,6 +468,7 @@ def run_compare(options: argparse.Namespace) -> int:
     from mind2web2.cli.console import line, plain_console
     from mind2web2.cli.results.tables import print_ranking, print_verdict
     from mind2web2.runs.comparison import ranking
+    from mind2web2.runs.corrections import CorrectionRoots
     from mind2web2.runs.judge_checks import failed_check
     from mind2web2.runs.judgings import Judging, leaf_flips
     from mind2web2.runs.shard_states import shard_caution
@@ -491,7 +493,8 @@ def run_compare(options: argparse.Namespace) -> int:
         shared = set(found.tasks).intersection(
             *({task for task, _ in own.scores()} for own in agents.values())
         )
-        corrected = corrected_pairs(options, folders, shared)
+        roots = CorrectionRoots(Path(), options.audits_root, options.rejudged_root)
+        corrected = corrected_pairs(roots, folders, shared)
     leaves = {
         name: {place: leaf for place, leaf in own.leaves.items() if place[0] in found.tasks}
         for name, own in agents.items()

@@ -48,8 +48,8 @@ class JudgeUsage(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    judgments: int
-    input_tokens: int
+    judgments: int = 0
+    input_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
@@ -237,8 +237,13 @@ class ResultFile(BaseModel):
     @cached_property
     def trees(self) -> tuple[WrittenNode, ...]:
         """Return the rubric trees; a script may return none, or several."""
-        found = (read_tree(part.get("verification_tree")) for part in self._parts())
+        found = (read_tree(tree) for tree in self.tree_documents())
         return tuple(tree for tree in found if tree is not None)
+
+    def tree_documents(self) -> list[Mapping[str, Any]]:
+        """Return the rubric trees as JSON, as the script gave them."""
+        trees = (part.get("verification_tree") for part in self._parts())
+        return [tree for tree in trees if isinstance(tree, dict)]
 
     @cached_property
     def sound_tree(self) -> WrittenNode | None:

@@ -49,7 +49,6 @@ from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import text_sha256
-from mind2web2.utils.json_fields import mapping, mappings
 from mind2web2.utils.loop_thread import LoopThread
 from mind2web2.utils.names import check_name
 from mind2web2.utils.path_config import PathConfig, ScriptFile, script_in
@@ -121,8 +120,7 @@ class Score:
     @property
     def tree(self) -> Mapping[str, Any]:
         """Return the rubric tree; empty for an empty answer, and where the script returns none."""
-        parts = mappings(self.result.get("eval_breakdown"))
-        return mapping(parts[0].get("verification_tree")) if parts else {}
+        return next(iter(ResultFile.of(self.result).tree_documents()), {})
 
     @property
     def evidence(self) -> dict[str, Mapping[str, Any]]:
@@ -136,8 +134,8 @@ class Score:
     @property
     def cost_usd(self) -> float | None:
         """Return the price of the answer's judgments, reused ones included; ``None`` where it is unknown."""
-        cost_usd: float | None = self.result.get("judge_usage", {}).get("cost_usd")
-        return cost_usd
+        usage = ResultFile.of(self.result).judge_usage
+        return None if usage is None else usage.cost_usd
 
 
 @dataclass(frozen=True, slots=True)

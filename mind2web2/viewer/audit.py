@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -14,10 +12,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from mind2web2.errors import UsageError
+from mind2web2.rubric.verdicts import Evidence
+from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.audited import AuditedAnswer, JudgedLeaf, audited_answers, sample
 from mind2web2.runs.corrected import behind_wrong_gates
 from mind2web2.runs.labels import LabelFile, Verdict, verdicts_of
-from mind2web2.viewer.catalog import AnswerKey, Catalog, Json, NoSuchResultError, tree_rows
+from mind2web2.viewer.catalog import AnswerKey, Catalog, Json, NoSuchResultError, markdown_tree
 from mind2web2.viewer.server import JsonResponse, json_route
 
 _MAX_NOTE_CHARS = 2000
@@ -114,38 +114,35 @@ class AuditSession:
 
         The judge's verdict is in it in the second pass only, beside the auditor's own blind label.
         """
-        leaf, row = self._row(number)
-        evidence = row["evidence"]
+        leaf, root, evidence = self._judged(number)
         key = self._key(leaf)
-        answer = self._catalog.answer(key)
-        task = next((tree[0].get("desc", "") for tree in answer["trees"] if tree), "")
         pages = [
-            {"url": check["url"], "sha256": check["page"].get("sha256")}
-            for check in evidence.get("pages") or ()
-            if check.get("page")
+            {"url": check.url, "sha256": check.page.sha256}
+            for check in evidence.pages
+            if check.page is not None
         ]
         found = {
             "number": number,
             "agent": key.agent,
             "task": key.task,
             "answer": key.answer,
-            "task_text": task,
-            "claim": evidence.get("claim"),
-            "instruction": evidence.get("additional_instruction"),
+            "task_text": root.desc,
+            "claim": evidence.claim,
+            "instruction": evidence.additional_instruction,
             "is_skipped": leaf.is_skipped,
             "pages": pages,
             # Of a claim that the judge saw no page for, the answer is all there is.
-            "markdown": [] if pages else answer["markdown"],
+            "markdown": [] if pages else markdown_tree(self._catalog.answer_text(key) or ""),
         }
         if self._settings.is_second:
             blind = self._file.blind()[leaf.seen]
             found["blind"] = {"label": blind.label, "note": blind.note}
-            found["judge"] = self._revealed(leaf, row)
+            found["judge"] = self._revealed(leaf, evidence)
         return found
 
     def label(self, made: NewLabel) -> Json:
         """Keep a label, and return the judge's verdict and the number of leaves, which may have grown."""
-        leaf, row = self._row(made.number)
+        leaf, _, evidence = self._judged(made.number)
         self._file.append(
             leaf.name,
             leaf.seen_sha256,
@@ -156,10 +153,11 @@ class AuditSession:
         )
         if not self._settings.is_second:
             self._add_behind(self._answer(leaf))
-        return {**self._revealed(leaf, row), "leaf": leaf.name.leaf, "leaves": len(self._leaves)}
+        return {**self._revealed(leaf, evidence), "leaf": leaf.name.leaf, "leaves": len(self._leaves)}
 
-    def _revealed(self, leaf: JudgedLeaf, row: Mapping[str, Any]) -> Json:
-        return {"supported": leaf.passed, "is_skipped": leaf.is_skipped, "evidence": row["evidence"]}
+    def _revealed(self, leaf: JudgedLeaf, evidence: Evidence) -> Json:
+        shown = evidence.model_dump(mode="json", exclude_defaults=True)
+        return {"supported": leaf.passed, "is_skipped": leaf.is_skipped, "evidence": shown}
 
     def routes(self) -> list[Route]:
         """Return the routes of the session."""
@@ -184,15 +182,16 @@ class AuditSession:
     def _key(self, leaf: JudgedLeaf) -> AnswerKey:
         return AnswerKey(self._settings.agent, leaf.name.task, leaf.name.answer)
 
-    def _row(self, number: int) -> tuple[JudgedLeaf, Mapping[str, Any]]:
+    def _judged(self, number: int) -> tuple[JudgedLeaf, WrittenNode, Evidence]:
+        """Return a leaf of the sample, the root of its tree, and its evidence."""
         if not 0 <= number < len(self._leaves):
             raise NoSuchResultError(f"the sample has no leaf {number}")
         leaf = self._leaves[number]
         result = self._catalog.result(self._key(leaf))
         for tree in () if result is None else result.content.trees:
-            for row in tree_rows(tree):
-                if row["id"] == leaf.name.leaf and row["is_leaf"]:
-                    return leaf, row
+            for node in tree.leaves():
+                if node.id == leaf.name.leaf and node.evidence is not None:
+                    return leaf, tree, node.evidence
         raise NoSuchResultError(
             f"leaf {leaf.name.leaf} is gone: the answer was judged again; start the audit again"
         )

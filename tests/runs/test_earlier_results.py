@@ -112,7 +112,7 @@ def test_an_earlier_version_is_shown(tmp_path, monkeypatch):
         ("extractions", [{"url": "u"}, 1]),
         ("doubts", "x"),
         ("run", {"created": 5, "judge_check": {}}),
-        ("judge_usage", {"judgments": "many"}),
+        ("judge_usage", "many"),
         ("barred", {"list_sha256": 1, "sources": [{"url": "u"}, None]}),
         ("score_bounds", {"low": 2, "high": 1}),
         ("answer_flags", {"kind": "instruction"}),

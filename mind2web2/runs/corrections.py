@@ -126,6 +126,12 @@ def correction_of(
     return next((one for one in corrections if one is not None), None)
 
 
+def correcting_files(roots: CorrectionRoots, agent: str) -> list[Path]:
+    """Return the files on which an agent's corrected score rests beside its results."""
+    samples = [folder / agent / SAMPLE_NAME for folder in _sample_folders(roots.rejudged, agent)]
+    return [*sorted((roots.audits / agent).glob("*.jsonl")), *samples]
+
+
 def _sample_folders(rejudged_root: Path, agent: str) -> list[Path]:
     """Return the result folders of strong judges that have a sample of an agent, the newest first."""
     dated = []

@@ -166,7 +166,8 @@ def _squared_error_together(
 ) -> float:
     """Return the part of the squared error that joint changes add, with what they share with single ones.
 
-    The estimate of Horvitz and Thompson (1952) for the variance of their estimator, within answers.
+    The estimate of Horvitz and Thompson (1952) for the variance of their estimator, within answers. What sets
+    share may be negative and is badly known from few of them, so that it only adds.
     """
     single = {leaf.name: leaf.change for leaf in labelled if leaf.change}
     of_answer: dict[Hashable, dict[frozenset[Hashable], float]] = defaultdict(dict)
@@ -175,7 +176,7 @@ def _squared_error_together(
             of_answer[one.answer][one.leaves] = one.change
             for leaf in one.leaves & single.keys():
                 of_answer[one.answer][frozenset([leaf])] = single[leaf]
-    squared = 0.0
+    squared, alone = 0.0, 0.0
     for sets in of_answer.values():
         chance = {leaves: chances.of(leaves) for leaves in sets}
         for one_set, change in sets.items():
@@ -184,4 +185,6 @@ def _squared_error_together(
                 if len(one_set) > 1 or len(other) > 1:
                     scale = 1 / (chance[one_set] * chance[other]) - 1 / chances.of(one_set | other)
                     squared += change * other_change * scale
-    return squared
+            if len(one_set) > 1:
+                alone += (1 - chance[one_set]) * (change / chance[one_set]) ** 2
+    return max(squared, alone)

@@ -22,6 +22,7 @@ from mind2web2.judge.store import CHECKS_FOLDER
 from mind2web2.rubric.arithmetic import explanations
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.comparison import NoSharedTaskError, ranking
+from mind2web2.runs.corrections import CorrectionRoots, correcting_files, correction_of
 from mind2web2.runs.judge_checks import failed_check
 from mind2web2.runs.judgings import CAUSES, judged_leaf, own_cause
 from mind2web2.runs.result_facts import ResultFacts, result_facts
@@ -79,6 +80,7 @@ class _AgentRead:
     answers: list[ScoredAnswer]
     summary: Json
     failed_check: str | None
+    correction: Json | None
 
 
 class Catalog:
@@ -86,10 +88,18 @@ class Catalog:
 
     Args:
         agents: the agents to show, in this order; empty for all that have results.
+        corrections: where labels and samples by a strong judge are; ``None`` shows no corrected scores.
     """
 
-    def __init__(self, paths: PathConfig, agents: Sequence[str] = (), tasks: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        paths: PathConfig,
+        agents: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+        corrections: CorrectionRoots | None = None,
+    ) -> None:
         self.paths = paths
+        self._corrections = corrections
         self._agents = list(agents)
         self._tasks = frozenset(tasks)
         self._read: dict[str, _AgentRead] = {}
@@ -256,15 +266,23 @@ class Catalog:
                 if not self._tasks or path.relative_to(folder).parts[0] in self._tasks
             )
             checks = (self.paths.eval_results_root / CHECKS_FOLDER).glob("*.json")
-            checked = tuple((str(path), path.stat().st_mtime_ns) for path in sorted(checks))
+            corrected = () if self._corrections is None else correcting_files(self._corrections, agent)
+            checked = tuple((str(path), path.stat().st_mtime_ns) for path in (*sorted(checks), *corrected))
             if known is None or known.state != (*state, *checked):
                 found = agent_answers(self.paths.eval_results_root, agent)
                 answers = [answer for answer in found if not self._tasks or answer.task_id in self._tasks]
                 summary = self._summary(agent, answers, state)
                 check = failed_check(self.paths.eval_results_root, agent)
-                known = _AgentRead(0.0, (*state, *checked), answers, summary, check)
+                correction = self._correction(agent)
+                known = _AgentRead(0.0, (*state, *checked), answers, summary, check, correction)
             self._read[agent] = replace(known, looked_s=time.monotonic())
             return known
+
+    def _correction(self, agent: str) -> Json | None:
+        if self._corrections is None:
+            return None
+        found = correction_of(self._corrections, agent, self._tasks or None)
+        return None if found is None else found.summary()
 
     def _summary(self, agent: str, answers: Sequence[ScoredAnswer], state: Sequence[Any]) -> Json:
         """Return the agent's metrics: its ``summary.json`` while that is newer than all results."""
@@ -293,6 +311,7 @@ class Catalog:
             "bounds": summary.get("bounds"),
             "warnings": summary["warnings"],
             "failed_check": read.failed_check,
+            "corrected": read.correction,
             "missing": summary["missing"],
             "judges": sorted({answer.facts.judge for answer in read.answers if answer.facts.judge}),
             "cost_usd": self._cost(agent),

@@ -10,6 +10,7 @@ from viewer.made_results import Results, leaf, result
 
 from mind2web2.cli import main
 from mind2web2.errors import UsageError
+from mind2web2.runs.corrections import CorrectionRoots
 from mind2web2.runs.labels import LabelFile
 from mind2web2.viewer.audit import AuditSession, AuditSettings, NewLabel
 from mind2web2.viewer.catalog import Catalog
@@ -130,3 +131,17 @@ def test_audit_without_labels_says_how_to_make_some(results, capsys):
     """In one line."""
     assert main(["audit", AGENT, "--eval_results_root", str(results.paths.eval_results_root)]) == 2
     assert "mind2web2 view bot --audit YOUR_NAME" in capsys.readouterr().err
+
+
+def test_overview_shows_the_corrected_score_beside_the_raw_one(results):
+    """Once there are labels, without a new result."""
+    folder = results.paths.project_root
+    roots = CorrectionRoots(results.paths.eval_results_root, folder / "audits", folder / "rejudged")
+    assert Catalog(results.paths, [AGENT], corrections=roots).overview()["agents"][0]["corrected"] is None
+    session = session_of(results)
+    for number in range(96):
+        session.label(NewLabel(number=number, label="y"))
+    (agent,) = Catalog(results.paths, [AGENT], corrections=roots).overview()["agents"]
+    assert agent["metrics"]["avg_score"] == pytest.approx(4 / 6, abs=1e-5)
+    assert agent["corrected"]["corrected"] == pytest.approx(1)
+    assert agent["corrected"]["by"] == "labels of ann"

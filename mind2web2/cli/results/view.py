@@ -17,7 +17,7 @@ from mind2web2.cli.options import (
     port_number,
     positive_int,
 )
-from mind2web2.cli.results.audit import add_audits_root
+from mind2web2.cli.results.corrections import add_correction_roots
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
@@ -82,7 +82,8 @@ def add_command(commands: Subcommands) -> None:
     view.add_argument(
         "--seed", type=count, default=0, help="auditors with one seed label the same leaves (default: 0)"
     )
-    add_audits_root(view)
+    for parser in (view, report):
+        add_correction_roots(parser)
     pages = view.add_argument_group("pages that are captured again")
     pages.add_argument("--reviewer", metavar="NAME", help="who decides (default: your user name)")
     add_settings(view, ["cdp_url", "allow_private_network"], group=pages)
@@ -103,7 +104,9 @@ def run_view(options: argparse.Namespace) -> int:
     from mind2web2.viewer.server import Session, application, guarded, listen, open_browser, run_routes, serve
 
     settings = settings_of(options)
-    catalog = _catalog(settings, options.agents, settings.task_ids)
+    catalog = _catalog(
+        settings, options.agents, settings.task_ids, (options.audits_root, options.rejudged_root)
+    )
     catalog.agents()
     listener = listen(options.host, options.port)
     host, port = listener.getsockname()[:2]
@@ -144,7 +147,12 @@ def run_report(options: argparse.Namespace) -> int:
     title = options.title or DEFAULT_TITLE
     content = ReportContent(pages=not options.no_pages, redact_tasks=options.redact_tasks, title=title)
     settings = settings_of(options)
-    catalog = _catalog(settings, options.agents, [*settings.task_ids, *options.tasks])
+    catalog = _catalog(
+        settings,
+        options.agents,
+        [*settings.task_ids, *options.tasks],
+        (options.audits_root, options.rejudged_root),
+    )
     catalog.check_tasks()
     size = asyncio.run(write_report(options.output, catalog, content))
     console = plain_console()
@@ -178,8 +186,13 @@ def _audited(catalog: Catalog) -> str:
     return agents[0]
 
 
-def _catalog(settings: RunSettings, named: Sequence[str], tasks: Sequence[str]) -> Catalog:
+def _catalog(
+    settings: RunSettings, named: Sequence[str], tasks: Sequence[str], correctors: tuple[Path, Path]
+) -> Catalog:
+    """Return the results to show; the last paths have the labels and the samples by a strong judge."""
+    from mind2web2.runs.corrections import CorrectionRoots
     from mind2web2.viewer.catalog import Catalog
 
     agents = [check_name("agent", name.rstrip("/")) for name in named]
-    return Catalog(paths_of(settings, *agents), agents, list(tasks))
+    paths = paths_of(settings, *agents)
+    return Catalog(paths, agents, list(tasks), CorrectionRoots(paths.eval_results_root, *correctors))

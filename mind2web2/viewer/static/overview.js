@@ -95,6 +95,13 @@ function Legend() {
   </details>`;
 }
 
+/** @param {any} found */
+function corrected(found) {
+  if (!found) return "no labels, no strong judge";
+  const interval = found.these_tasks ? ` (${percent(found.these_tasks.low)} to ${percent(found.these_tasks.high)})` : "";
+  return `${found.corrected === null ? "no better value" : percent(found.corrected)}${interval}, ${found.by}`;
+}
+
 /** @param {{agents: any[], answers: any[]}} props */
 function Agents({ agents: all, answers }) {
   const withAnswers = new Set(answers.map((row) => row.agent));
@@ -103,6 +110,7 @@ function Agents({ agents: all, answers }) {
   /** @type {[string, (agent: any) => any][]} */
   const rows = [
     ["partial completion", (agent) => withInterval(agent, "avg_score", agent.metrics.avg_score)],
+    ["corrected for the judge's errors, these tasks", (agent) => corrected(agent.corrected)],
     ["success rate", (agent) => withInterval(agent, "success_rate", agent.metrics.success_rate)],
     ["pass@k", (agent) => [`@${agent.pass_at.k} `, withInterval(agent, "pass_at", agent.pass_at.value)]],
     ["partial completion, had weak verdicts gone either way", (agent) => (agent.bounds?.avg_score ? agent.bounds.avg_score.map(percent).join(" to ") : "not recorded")],

@@ -129,7 +129,7 @@ def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
     missing = _missing(table, tasks, runs)
     warnings = _missing_warnings(missing, "counted as 0", len(tasks))
     if outside:
-        warnings.append(f"tasks not in the task list, left out: {name_list(outside)}")
+        warnings.append(f"tasks that were not asked for, left out: {name_list(outside)}")
     warnings += _unequal_chances(table, tasks, runs)
     return ScoreGrid(table, scores, tasks, runs, missing, True, tuple(warnings))
 

@@ -313,7 +313,7 @@ def test_a_task_list_counts_missing_tasks(results, as_json):
         )
     else:
         assert "Warning: tasks without any answer: 1 (c), counted as 0" in run.stdout.splitlines()
-        assert "Warning: tasks not in the task list, left out: b" in run.stdout.splitlines()
+        assert "Warning: tasks that were not asked for, left out: b" in run.stdout.splitlines()
 
 
 def test_results_of_several_judges_are_not_averaged_in_silence(results):

@@ -259,7 +259,7 @@ def test_tasks_outside_the_list_are_left_out_and_named():
     metrics = agent_metrics("bot", table, ["a"])
     assert (metrics["num_runs"], metrics["avg_score"], metrics["avg_time_seconds"]) == (1, 0.0, None)
     assert metrics["avg_answer_word_count"] == 10
-    assert metrics["warnings"] == ["tasks not in the task list, left out: x"]
+    assert metrics["warnings"] == ["tasks that were not asked for, left out: x"]
 
 
 def test_scores_of_different_judges_are_not_averaged_silently():

@@ -206,6 +206,7 @@ def print_run(console: Console, run: RunReport) -> None:
     judge = run.judge
     if not run.is_quiet:
         print_usage(console, judge.usage)
+        print_spent_for_nothing(console, judge.spent_for_nothing())
     line(console, f"Judge: {judge.settings.model} ({judge.endpoint}). {totals_text(judge.usage)}.")
     if judge.budget is not None:
         line(console, budget_text(judge.budget))
@@ -254,6 +255,16 @@ def print_usage(console: Console, usage: RunUsage) -> None:
         rows = {task_id: _usage_cells(usage.tasks[task_id]) for task_id in sorted(usage.tasks)}
         print_amounts(console, "Judge use", "task", _USAGE_COLUMNS, rows | {"all": _usage_cells(asked)})
     print_unreported(console, usage)
+
+
+def print_spent_for_nothing(console: Console, usage: Usage) -> None:
+    """Print what lookahead asked about leaves that were skipped; nothing if that was none."""
+    if usage.judgments:
+        line(
+            console,
+            f"Lookahead: {usage.judgments:,} of these judgments ({_cost(usage)}) were about leaves that were "
+            "skipped when their gates were decided.",
+        )
 
 
 def print_unreported(console: Console, usage: RunUsage) -> None:

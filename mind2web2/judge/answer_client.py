@@ -46,6 +46,11 @@ class RunJudging(Protocol):
     ) -> Judgment:
         """Return a judgment, as ``CachingJudge.judgment`` promises."""
 
+    async def judgment_ahead(
+        self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limits: AnswerLimits
+    ) -> Judgment:
+        """Return a judgment, as ``CachingJudge.judgment_ahead`` promises."""
+
     async def record_skip_decision(
         self, subject: QuestionContext, source: tuple[str, str], ordinal: int, skip_reason: str | None
     ) -> str | None:
@@ -104,13 +109,7 @@ class AnswerClient(JudgeSession, AsyncCalls):
     ) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
         self._latch.check()
-        settings = self._run.settings
-        request = replace(
-            request,
-            model=settings.model,
-            temperature=settings.temperature,
-            reasoning_effort=settings.reasoning_effort,
-        )
+        request = self._of_run(request)
         try:
             judgment = await self._run.judgment(request, subject, self._source, self._limits)
             reply = _as_reply(judgment, request)
@@ -132,6 +131,32 @@ class AnswerClient(JudgeSession, AsyncCalls):
         if judgment.outcome == "too_long":
             raise ContextTooLongError(judgment.text)
         return reply
+
+    def _of_run(self, request: ChatRequest) -> ChatRequest:
+        """Return a request with the run's model and parameters."""
+        settings = self._run.settings
+        return replace(
+            request,
+            model=settings.model,
+            temperature=settings.temperature,
+            reasoning_effort=settings.reasoning_effort,
+        )
+
+    async def ask_ahead(self, request: ChatRequest, subject: QuestionContext) -> ChatReply:
+        """Answer a question without any note of it; once cancelled, send nothing more.
+
+        Raises:
+            ContextTooLongError: a shorter request may succeed.
+            JudgeError: the judge failed, or the question cannot be asked ahead.
+        """
+        self._latch.check()
+        request = self._of_run(request)
+        judgment = await self._run.judgment_ahead(request, subject, self._source, self._limits)
+        if judgment.outcome == "too_long":
+            raise ContextTooLongError(judgment.text)
+        if judgment.outcome == "fewer_images":
+            raise JudgeError("the judge takes fewer images")
+        return _as_reply(judgment, request)
 
     def note_service(self, answer: ServiceAnswer) -> None:
         """Add the reply of a map or paper service to the ledger."""

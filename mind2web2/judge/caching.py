@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from mind2web2.errors import (
     ContextTooLongError,
     ImagesRefusedError,
     JudgeAccessError,
+    JudgeError,
     JudgeUnavailableError,
     JudgeUnusableError,
     JudgmentMissingError,
@@ -84,6 +86,8 @@ class CachingJudge:
         self._checking, self._is_checked = asyncio.Lock(), False
         self._unreachable: JudgeUnusableError | None = None
         self._asked_now: set[str] = set()
+        # Judgments asked ahead that nothing rests on yet: task and usage, by key.
+        self._ahead: dict[str, tuple[str, Usage]] = {}
         # Replies that a full disk did not take. No request follows until they are written.
         self._unwritten: dict[str, Judgment] = {}
         self._writing = asyncio.Lock()
@@ -150,11 +154,64 @@ class CachingJudge:
                 self._asked_now.add(key)
             return judgment
 
+    async def judgment_ahead(
+        self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limits: AnswerLimits
+    ) -> Judgment:
+        """Return a judgment that may never count.
+
+        A cancelled caller waits for a request that is sent, so that its reply is stored.
+
+        Raises:
+            JudgeError: the judge failed, or a budget is set, which such judgments would use up.
+        """
+        if self.budget is not None:
+            raise JudgeError("within a budget, nothing is asked ahead")
+        sent: list[bool] = []
+        given_up: list[bool] = []
+
+        def check() -> None:
+            limits.check()
+            if given_up:
+                raise JudgeError("the question is not asked any more")
+            sent.append(True)
+
+        checked = AnswerLimits(limits.places, check)
+        asked = asyncio.create_task(self._judged_ahead(request, subject, source, checked, sent))
+        try:
+            return await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            given_up.append(True)
+            if not sent:
+                asked.cancel()
+            await asyncio.wait({asked})
+            if not asked.cancelled():
+                asked.exception()  # retrieved: nothing depends on it
+            raise
+
+    async def _judged_ahead(
+        self,
+        request: ChatRequest,
+        subject: QuestionContext,
+        source: tuple[str, str],
+        limits: AnswerLimits,
+        sent: Sequence[bool],
+    ) -> Judgment:
+        judgment = await self.judgment(request, subject, source, limits)
+        if sent:
+            self._ahead[judgment.key] = (source[0], usage_of(judgment, self.price))
+        return judgment
+
+    def spent_for_nothing(self) -> Usage:
+        """Return the usage of the judgments that were asked ahead for leaves that were skipped then."""
+        return sum((usage for _, usage in self._ahead.values()), Usage())
+
     def _permit(self, request: ChatRequest, limits: AnswerLimits) -> Permit:
         reservation = None if self.budget is None else self.budget.reservation(request)
         return Permit(limits, self._breaker, reservation)
 
     def _reused(self, judgment: Judgment, source: tuple[str, str]) -> Judgment:
+        if self._ahead.pop(judgment.key, None) is not None:
+            return judgment  # its usage counts as asked
         if judgment.outcome != "fewer_images":
             self.usage.of(source[0]).reused += usage_of(judgment, self.price)
         return judgment

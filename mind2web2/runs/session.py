@@ -277,7 +277,11 @@ def run_parts(
         log_to_console=settings.self_debug,
         clock=time.monotonic if batches is None else batches.worked_s,
         # A question waits up to a day for its batch, so that as many as possible are asked at once.
-        execution=ExecutionOptions(settings.sequential, NO_LIMIT if settings.batch else MOST_PENDING),
+        execution=ExecutionOptions(
+            sequential=settings.sequential,
+            most_pending=NO_LIMIT if settings.batch else MOST_PENDING,
+            lookahead=settings.looks_ahead,
+        ),
         isolation=_isolation(settings) if settings.isolate else None,
         as_of=settings.as_of,
         barred=_barred(settings),

@@ -486,6 +486,19 @@ class RunSettings:
         "one verification after another, in the order of the scripts; the scores are the same",
         group=_LIMITS,
     )
+    lookahead: Literal["off", "gates"] | None = _setting(
+        None,
+        Setting(
+            "gates: ask about a claim before the gates that may skip it are decided, which saves time, and "
+            "costs requests about claims that are skipped then; the scores are the same; nothing is asked "
+            "ahead within --max_cost",
+            parse=values.one_of(("off", "gates")),
+            metavar="HOW",
+            group=_LIMITS,
+            default_text="off; gates with --batch",
+            see="cost-and-speed.md#time",
+        ),
+    )
     page_memory: int = _setting(
         256 * 1024**2,
         Setting(
@@ -692,6 +705,12 @@ class RunSettings:
     def is_shared(self) -> bool:
         """Return whether the judgments are in a database that several machines share."""
         return self.judgments is not None and self.judgments.startswith(values.DATABASE_URLS)
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Return whether claims are asked about before their gates are decided."""
+        is_wanted = self.lookahead == "gates" or (self.lookahead is None and self.batch)
+        return is_wanted and not self.sequential and not self.is_replay
 
     @property
     def captures_pages(self) -> bool:

@@ -18,10 +18,12 @@ class ExecutionOptions:
     Args:
         sequential: one verification, and one source page, after another.
         most_pending: deferred verifications of one script; the next one waits.
+        lookahead: verifications behind undecided gates are asked at once.
     """
 
     sequential: bool = False
     most_pending: int = MOST_PENDING
+    lookahead: bool = False
 
 
 _DEFAULT_OPTIONS = ExecutionOptions()

@@ -45,6 +45,11 @@ class NotedPrerequisites:
     decided: str | None
     pending: tuple[PendingVerdict, ...] = ()
 
+    @property
+    def is_open(self) -> bool:
+        """Tell whether only pending verdicts decide."""
+        return self.decided is None and bool(self.pending)
+
     async def skip_reason(self) -> str | None:
         """Return why the verification is skipped, ``None`` if it is not."""
         for each in self.pending:

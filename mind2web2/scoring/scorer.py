@@ -239,6 +239,8 @@ class Scorer:
             max_cost=max_cost,
             answer_timeout=answer_timeout,
             isolate=isolate,
+            # A score is waited for.
+            lookahead="gates",
             allow_private_network=allow_private_network,
             no_capture=missing_pages == "unavailable",
             no_barred=True,

@@ -82,7 +82,7 @@ class ClaimJudging:
     """Judges claims about one answer."""
 
     def __init__(self, context: EvaluationContext) -> None:
-        self._context = context
+        self.context = context
 
     async def judged(
         self, verification: Verification, urls: Sequence[str], had_sources: bool
@@ -121,14 +121,14 @@ class ClaimJudging:
             if _is_supported(checks):
                 return checks
         if failure is not None:
-            raise self._context.judge.fail(failure)
+            raise self.context.judge.fail(failure)
         return checks
 
     async def _in_cheap_order(self, urls: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the pages that are at hand, then those that would have to be captured."""
         if len(urls) == 1:
             return list(urls), []
-        cached = dict(zip(urls, await self._context.cached(urls), strict=True))
+        cached = dict(zip(urls, await self.context.cached(urls), strict=True))
         return [url for url in urls if cached[url]], [url for url in urls if not cached[url]]
 
     async def _checks_of(
@@ -136,7 +136,7 @@ class ClaimJudging:
     ) -> list[PageCheck | JudgmentMissingError]:
         """Check pages that are equally cheap to have, in order, while the next pages are prepared."""
         checks: list[PageCheck | JudgmentMissingError] = []
-        prepare = partial(self._context.prepare, with_images=verification.use_screenshot)
+        prepare = partial(self.context.prepare, with_images=verification.use_screenshot)
         async with pages_ahead(prepare, urls, 1 if current_options().sequential else PAGES_AT_ONCE) as reach:
             for number, url in enumerate(urls):
                 reach(number)
@@ -152,9 +152,9 @@ class ClaimJudging:
 
     async def _check_page(self, verification: Verification, url: str, *, is_only_page: bool) -> PageCheck:
         try:
-            page = await self._context.page(url, verification.use_screenshot)
+            page = await self.context.page(url, verification.use_screenshot)
         except CaptureError as error:
-            self._context.logger.warning(
+            self.context.logger.warning(
                 "page is unavailable node=%s url=%s reason=%s", verification.node_id, url, error
             )
             return PageCheck(url=url, outcome="unavailable", reason=str(error))
@@ -184,7 +184,7 @@ class ClaimJudging:
     async def _cast(
         self, verification: Verification, page: PreparedPage | None, trial: int, others_may_decide: bool
     ) -> tuple[Vote, PreparedPage | None]:
-        context = self._context
+        context = self.context
         subject = QuestionContext(
             "verify",
             node=verification.node_id,

@@ -30,6 +30,7 @@ from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.claims import BinaryEvalResult, ClaimJudging, Verification, evidence_of
 from mind2web2.verification.context import EvaluationContext
+from mind2web2.verification.lookahead import asked_ahead, may_look_ahead
 from mind2web2.verification.messages import NO_INSTRUCTION
 from mind2web2.verification.script_access import ScriptAccess
 
@@ -147,7 +148,9 @@ class Verifier(ScriptAccess):
         self._asking_tasks.add(_current_task())
         # The configuration is the script's, and may change.
         judging = ClaimJudging(replace(self._context, config=copy(self._context.config)))
-        return self._verified(judging, verification, node, _noted_urls(sources), prerequisites)
+        looks_ahead = not is_used_up(sources) and may_look_ahead(self._context)
+        noted = _noted_urls(sources)
+        return self._verified(judging, verification, node, noted, prerequisites, looks_ahead=looks_ahead)
 
     async def _verified(
         self,
@@ -156,14 +159,35 @@ class Verifier(ScriptAccess):
         node: VerificationNode | None,
         sources: NotedSources,
         prerequisites: NotedPrerequisites,
+        *,
+        looks_ahead: bool,
     ) -> bool:
         with cut_off_noted(self._context.judge, verification.node_id or verification.claim):
             # All that was started together has looked by now, and may decide without a question, as a skip.
             await asyncio.sleep(0)
-            skip_reason = await self._gate(verification, await prerequisites.skip_reason())
+            if looks_ahead and verification.missing is None and prerequisites.is_open:
+                reason = await self._reason_ahead(judging, verification, sources, prerequisites)
+            else:
+                reason = await prerequisites.skip_reason()
+            skip_reason = await self._gate(verification, reason)
             if skip_reason is not None:
                 return self._skip(verification, node, skip_reason)
             return await self._judge(judging, verification, node, sources)
+
+    async def _reason_ahead(
+        self,
+        judging: ClaimJudging,
+        verification: Verification,
+        sources: NotedSources,
+        prerequisites: NotedPrerequisites,
+    ) -> str | None:
+        """Return why the verification is skipped, and ask its questions until that is known."""
+        try:
+            urls, had_sources = sources()
+        except Exception:  # it is raised again where it counts
+            return await prerequisites.skip_reason()
+        async with asked_ahead(judging.context, verification, urls, had_sources):
+            return await prerequisites.skip_reason()
 
     async def _judge(
         self,

@@ -293,15 +293,7 @@ class RunService:
     ) -> Judgment:
         """Return what ``CachingJudge.judgment`` returns."""
         self.latch.check()
-        settings = self.judge.settings
-        request = ChatRequest(
-            model=settings.model,
-            messages=messages,
-            temperature=settings.temperature,
-            reasoning_effort=settings.reasoning_effort,
-            extra=extra,
-            **self._template_fields(template),
-        )
+        request = self._request(messages, template, extra)
         limits = AnswerLimits(self.limits.llm, self.latch.check)
         try:
             return await self.judge.judgment(request, subject, self.source, limits)
@@ -313,6 +305,32 @@ class RunService:
         except Exception as error:
             self.latch.fail(unexpected(error))
             raise
+
+    async def judgment_ahead(
+        self,
+        messages: list[dict[str, Any]],
+        template: TemplateName | None,
+        extra: dict[str, Any],
+        subject: QuestionContext,
+    ) -> Judgment:
+        """Return what ``CachingJudge.judgment_ahead`` returns; its failures do not count."""
+        self.latch.check()
+        limits = AnswerLimits(self.limits.llm, self.latch.check)
+        request = self._request(messages, template, extra)
+        return await self.judge.judgment_ahead(request, subject, self.source, limits)
+
+    def _request(
+        self, messages: list[dict[str, Any]], template: TemplateName | None, extra: dict[str, Any]
+    ) -> ChatRequest:
+        settings = self.judge.settings
+        return ChatRequest(
+            model=settings.model,
+            messages=messages,
+            temperature=settings.temperature,
+            reasoning_effort=settings.reasoning_effort,
+            extra=extra,
+            **self._template_fields(template),
+        )
 
     def _template_fields(self, template: TemplateName | None) -> dict[str, Any]:
         """Return the fields of a request for a template of the script's process."""

@@ -373,8 +373,21 @@ class RunJudge:
         limits: AnswerLimits,  # noqa: ARG002 (the run enters its own)
     ) -> Judgment:
         """Return what ``CachingJudge.judgment`` returns."""
+        return await self._judgment("judgment", request, subject)
+
+    async def judgment_ahead(
+        self,
+        request: ChatRequest,
+        subject: QuestionContext,
+        source: tuple[str, str],  # noqa: ARG002 (likewise)
+        limits: AnswerLimits,  # noqa: ARG002 (likewise)
+    ) -> Judgment:
+        """Return what ``CachingJudge.judgment_ahead`` returns."""
+        return await self._judgment("judgment_ahead", request, subject)
+
+    async def _judgment(self, kind: str, request: ChatRequest, subject: QuestionContext) -> Judgment:
         judgment: Judgment = await self._client.ask(
-            "judgment",
+            kind,
             messages=list(request.messages),
             template=self._name_of(request.template),
             extra=dict(request.extra),

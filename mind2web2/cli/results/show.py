@@ -267,7 +267,7 @@ class _AnswerPage:
         self._console.print(
             Text.assemble(
                 indent,
-                (f"{node.status}{score}", _STYLES.get(node.status, "")),
+                (f"{status}{score}", _STYLES.get(status, "")),
                 " * " if node.critical else " ",
                 (made_visible(node.id), "bold"),
                 " (sequential)" if is_sequence else "",

@@ -179,7 +179,8 @@ class Scorer:
         judgments: the file that keeps the judge's replies; by default they are kept in memory.
         missing_pages: the outcome for a cited page that is not in ``pages``: ``no_score``; ``unavailable``
             (claims on it fail, as with ``evaluate --no_capture``); or ``capture`` it now.
-        isolate: run each script in a process of its own (slower, docs/in-process.md).
+        isolate: run each script in a process of its own, where the system can fork; without, scripts change
+            this process (docs/in-process.md).
         max_answers: answers in work at once; further calls wait.
         max_llm_requests: judge requests at once.
         max_cost: dollars, after which no request is sent.
@@ -199,7 +200,7 @@ class Scorer:
         eval_version: str | None = None,
         judgments: str | Path | None = None,
         missing_pages: MissingPages = "no_score",
-        isolate: bool = False,
+        isolate: bool = IS_POSSIBLE,
         max_answers: int = 64,
         max_llm_requests: int = DEFAULT_JUDGE_LIMIT,
         max_cost: float | None = None,

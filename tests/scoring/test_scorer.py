@@ -397,7 +397,7 @@ def test_a_script_that_blocks_the_thread_does_not_keep_the_scorer_from_closing(p
         f"open({str(begun)!r}, 'w').close()\n"
         f"import os\nwhile not os.path.exists({str(end)!r}): time.sleep(0.01)\nreturn evaluator.get_summary()"
     )
-    scorer = scorer_of(project)
+    scorer = scorer_of(project, isolate=False)
     outcomes = []
     with scorer:
         thread = threading.Thread(target=lambda: outcomes.append(scorer.score_sync("lake", "x")))

@@ -8,7 +8,6 @@ at the same time: work starts when all verdicts before it are decided, and nothi
 from __future__ import annotations
 
 import asyncio
-from asyncio import futures
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from functools import partial
@@ -17,6 +16,8 @@ from weakref import WeakSet
 
 Callback = Callable[..., object]
 
+# asyncio's own callback that ends a sleep, by its name: it has no public one.
+_END_OF_SLEEP = "_set_result_unless_cancelled"
 # Event loops that report what scripts start.
 _reporting: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
 
@@ -133,7 +134,7 @@ def _report_timers(loop: asyncio.AbstractEventLoop, starting: Starting) -> None:
     ) -> asyncio.TimerHandle:
         began_s = loop.time()
         # The end of asyncio.sleep: a task waits for it, which is counted itself.
-        work = None if callback is futures._set_result_unless_cancelled else starting()  # type: ignore[attr-defined]
+        work = None if getattr(callback, "__name__", "") == _END_OF_SLEEP else starting()
         # A time limit does not run while the script waits for earlier verdicts.
         when += loop.time() - began_s
         schedule = partial(_scheduled, partial(call_at, when), arguments, context)

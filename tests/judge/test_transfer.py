@@ -57,7 +57,7 @@ def test_nothing_exported_is_nothing_read(tmp_path):
             judgment(outcome="too_long").model_dump_json().replace("too_long", "x").encode(),
             ":1 .*: outcome: ",
         ),
-        (b"\xff\xfe", r"cannot read judgments from .*bad\.jsonl: "),
+        (b"\xff\xfe", r"bad\.jsonl is no \.jsonl file: a file of judgments is one that "),
     ],
 )
 def test_a_damaged_export_names_the_line(tmp_path, content, message):

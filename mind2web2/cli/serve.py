@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "MIND2WEB2_TOKEN"
 _SETTINGS = (
-    *("eval_scripts_root", "eval_version", *JUDGE_SETTINGS, "judgments", "max_llm_requests"),
+    *("eval_scripts_root", "eval_version", *JUDGE_SETTINGS, "votes", "judgments", "max_llm_requests"),
     *("max_cost", "max_concurrent_answers", "answer_timeout"),
 )
 SCORING_DEFAULTS = RunSettings(max_concurrent_answers=64, answer_timeout=600.0)
@@ -159,6 +159,7 @@ def scorer_of(
             max_images=settings.max_images,
             extra_body=json.loads(settings.judge_extra_body or "{}"),
             outage_wait_s=settings.judge_outage_wait,
+            votes=settings.votes,
         ),
         pages=pages,
         scripts=paths_of(settings).eval_scripts_root,

@@ -126,3 +126,5 @@ def _judge_options(judge: JudgeRecord) -> Iterator[tuple[str, str]]:
         yield "judge_temperature", str(judge.temperature)
     if judge.max_images:
         yield "max_images", str(judge.max_images)
+    if judge.votes != "always":
+        yield "votes", judge.votes

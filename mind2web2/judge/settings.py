@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mind2web2.judge.store import JudgmentSource
 from mind2web2.llm_client.image_limits import ImageLimit
+from mind2web2.rubric.verdicts import VoteRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class JudgeSettings:
         max_images: most images in one question, 0 for none; ``None`` for the judge's own limit.
         image_limits: for a replay, the limits that the recorded run met; read from the store.
         extra_body: JSON object of further parameters of each request; ``None`` for none.
+        votes: how often the judge votes on a claim; no part of a judgment's key.
     """
 
     provider: str
@@ -33,6 +35,7 @@ class JudgeSettings:
     max_images: int | None = None
     image_limits: tuple[ImageLimit, ...] = ()
     extra_body: str | None = None
+    votes: VoteRule = "always"
 
     @property
     def keyed_body(self) -> str | None:

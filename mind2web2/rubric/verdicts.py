@@ -9,6 +9,11 @@ from typing import Literal, NamedTuple, Protocol, Self, TypeGuard
 from pydantic import BaseModel, ConfigDict
 
 Status = Literal["initialized", "passed", "failed", "partial", "skipped"]
+# How often the judge votes on a claim: two or three times, likewise only where the first vote is in doubt, or
+# once.
+VoteRule = Literal["always", "doubt", "1"]
+# Claims with this number of trials, the benchmark's, follow the rule; others keep their own number.
+DEFAULT_TRIALS = 3
 
 
 def is_score(value: object) -> TypeGuard[float]:
@@ -187,7 +192,7 @@ def evidence_faults(evidence: Evidence, *, is_recorded: bool = True) -> Iterator
 
 def _judge_faults(evidence: Evidence, is_recorded: bool) -> Iterator[str]:
     if not evidence.pages:
-        yield from _vote_faults(evidence.votes, evidence.num_trials, "the answer")
+        yield from _vote_faults(evidence, evidence.votes, None, "the answer")
         return
     if evidence.votes:
         yield "there are votes on the answer beside those on pages"
@@ -195,7 +200,7 @@ def _judge_faults(evidence: Evidence, is_recorded: bool) -> Iterator[str]:
     if not judged:
         yield "decided by the judge, though no page was available"
     for check in judged:
-        yield from _vote_faults(check.votes, evidence.num_trials, check.url)
+        yield from _vote_faults(evidence, check.votes, check.page, check.url)
         if check.votes and (check.outcome == "supported") is not _majority(check.votes):
             yield f"{check.url} is recorded as {check.outcome}, against its votes"
     if any(check.outcome == "supported" for check in evidence.pages[:-1]):
@@ -210,12 +215,18 @@ def _shown_faults(checks: Sequence[PageCheck]) -> Iterator[str]:
             yield f"{check.url} was judged, and nothing says what of it was shown"
 
 
-def _vote_faults(votes: Sequence[Vote], num_trials: int | None, about: str) -> Iterator[str]:
+def _vote_faults(
+    evidence: Evidence, votes: Sequence[Vote], page: PageShown | None, about: str
+) -> Iterator[str]:
+    num_trials = evidence.num_trials
     if not votes:
         yield f"a verdict on {about} without a vote"
         return
     if [vote.trial for vote in votes] != list(range(1, len(votes) + 1)):
         yield f"votes on {about} are missing, or there are too many"
+    elif evidence.vote_rule == "doubt" and len(votes) == 1:
+        if doubts := doubts_of(votes[0], page):
+            yield f"one vote on {about}, though it was in doubt: {', '.join(doubts)}"
     elif num_trials is not None and outcome([vote.supported for vote in votes], num_trials) is None:
         yield f"{len(votes)} votes on {about} settle nothing, of {num_trials}"
     if any(vote.supported and vote.declined is not None for vote in votes):
@@ -224,6 +235,25 @@ def _vote_faults(votes: Sequence[Vote], num_trials: int | None, about: str) -> I
 
 def _majority(votes: Sequence[Vote]) -> bool:
     return 2 * sum(vote.supported for vote in votes) > len(votes)
+
+
+Doubt = Literal["quotation", "page", "declined"]
+
+
+def doubts_of(vote: Vote, page: PageShown | None) -> tuple[Doubt, ...]:
+    """Return why a first vote is in doubt.
+
+    Its quotation is not in the texts shown, or it supports the claim without any; the page looks wrong, or
+    its text was cut; the judge declined.
+    """
+    is_unquoted = vote.supported if vote.quote is None else vote.quote.match == "not_found"
+    is_cut = page is not None and page.text_chars < page.text_chars_stored
+    found: dict[Doubt, bool] = {
+        "quotation": is_unquoted,
+        "page": is_cut or (page is not None and bool(page.troubles)),
+        "declined": vote.declined is not None,
+    }
+    return tuple(doubt for doubt, is_so in found.items() if is_so)
 
 
 _SKIP_REASON = re.compile(r"not judged, because '(.*)' (?:failed|was skipped)", re.DOTALL)
@@ -357,6 +387,7 @@ class Evidence(BaseModel):
         decided_by: ``judge`` (votes decided), ``prerequisite`` (skipped), ``page`` (no source was
             available), ``script`` (a custom node) or ``error`` (an exception inside the verification).
         num_trials: of each vote, at most; a vote ends as soon as it is settled.
+        vote_rule: ``doubt`` where a first vote that is not in doubt settled it, too.
         votes: the votes on the answer alone; votes on pages are with their page.
         pages: every page checked, in order.
         reason: the cause in one line where no judge decided.
@@ -370,6 +401,7 @@ class Evidence(BaseModel):
     claim: str | None = None
     additional_instruction: str | None = None
     num_trials: int | None = None
+    vote_rule: Literal["doubt"] | None = None
     votes: tuple[Vote, ...] = ()
     pages: tuple[PageCheck, ...] = ()
     reason: str | None = None

@@ -87,6 +87,7 @@ def _prompts(results: Iterable[ResultFile]) -> str:
 
 
 def _votes(results: Iterable[ResultFile]) -> str:
+    results = list(results)
     trials = Counter(
         evidence.num_trials
         for result in results
@@ -96,7 +97,9 @@ def _votes(results: Iterable[ResultFile]) -> str:
     if not trials:
         return "votes not recorded"
     most = [str(number) for number, _ in trials.most_common()]
-    return f"majority of at most {' or '.join(most)} votes a claim"
+    on_demand = any(one.provenance is not None and one.provenance.judge.votes == "doubt" for one in results)
+    demand = ", a second and third only where the first was in doubt" * on_demand
+    return f"majority of at most {' or '.join(most)} votes a claim{demand}"
 
 
 def _listed(names: Iterable[str]) -> str:

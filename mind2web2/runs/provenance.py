@@ -26,6 +26,7 @@ from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.preparation import NO_SCREENSHOT, page_content, pdf_notes, screenshot_note
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.prompts import BlockChain, HashedText
+from mind2web2.rubric.verdicts import VoteRule
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs, changed_inputs
 from mind2web2.utils.files import read_regular_file, text_sha256
 from mind2web2.utils.names import name_list
@@ -40,7 +41,11 @@ _SHAPING_LIBRARIES = ("anthropic", "httpx2", "openai", "patchright", "pillow", "
 
 
 class JudgeRecord(BaseModel):
-    """The judge of a result and its parameters."""
+    """The judge of a result and its parameters.
+
+    Args:
+        votes: how often it votes on a claim; results of earlier versions have the default.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -51,6 +56,7 @@ class JudgeRecord(BaseModel):
     reasoning_effort: str | None = None
     max_images: int | None = None
     extra_body: str | None = None
+    votes: VoteRule = "always"
 
     @classmethod
     def of(cls, settings: JudgeSettings, endpoint: str) -> JudgeRecord:
@@ -63,6 +69,7 @@ class JudgeRecord(BaseModel):
             reasoning_effort=settings.reasoning_effort,
             max_images=settings.max_images,
             extra_body=settings.keyed_body,
+            votes=settings.votes,
         )
 
 

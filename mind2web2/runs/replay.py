@@ -27,6 +27,7 @@ def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> J
         judge.endpoint,
         max_images=judge.max_images,
         extra_body=judge.extra_body,
+        votes=settings.votes,
         replayed_from=source_of(path),
     )
 

@@ -93,6 +93,8 @@ def _judge(result: ResultFile, made_from: Provenance | None) -> str | None:
         return f"{result.judge_model}, parameters not recorded" if result.judge_model else None
     given = made_from.judge.model_dump(include=_JUDGE_PARAMETERS, exclude_none=True)
     parameters = [f"{name}={value}" for name, value in given.items()]
+    if made_from.judge.votes != "always":
+        parameters.append(f"votes={made_from.judge.votes}")
     return " ".join([result.judge_model or made_from.judge.model, *parameters])
 
 

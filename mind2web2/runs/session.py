@@ -212,6 +212,7 @@ def judge_settings(settings: RunSettings) -> JudgeSettings:
         batch=settings.batch,
         max_images=settings.max_images,
         extra_body=settings.judge_extra_body,
+        votes=settings.votes,
     )
 
 
@@ -281,6 +282,7 @@ def run_parts(
             sequential=settings.sequential,
             most_pending=NO_LIMIT if settings.batch else MOST_PENDING,
             lookahead=settings.looks_ahead,
+            votes=judge.settings.votes,
         ),
         isolation=_isolation(settings) if settings.isolate else None,
         as_of=settings.as_of,

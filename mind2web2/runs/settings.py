@@ -30,6 +30,7 @@ JUDGE_PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_ant
 BATCH_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
 PLAIN, RAY = "plain", "ray"
+VOTE_RULES = ("always", "doubt", "1")
 # The settings that name the judge; of the servers, only the command line's count if it has one.
 JUDGE_NAMES = ("llm_provider", "judge_model", "judge_base_url", "judge_pool")
 SERVER_NAMES = ("judge_base_url", "judge_pool")
@@ -198,6 +199,10 @@ def _provider_in_file(text: str) -> str:
     if text not in JUDGE_PROVIDERS:
         raise ValueError(f"{text!r} is none of {', '.join(JUDGE_PROVIDERS)}")
     return text
+
+
+def _votes_in_file(found: str | int) -> str:
+    return values.one_of(VOTE_RULES)(str(found))
 
 
 def _folder_in_file(example: str) -> InFile:
@@ -415,6 +420,19 @@ class RunSettings:
                 )
             },
             in_file=InFile("1", (int,), values.count),
+        ),
+    )
+    votes: Literal["always", "doubt", "1"] = _setting(
+        "always",
+        Setting(
+            "votes on a claim by the script's default rule: always two or three, as the benchmark has it; "
+            "doubt: a second and third only where the first is in doubt, or the leaf is critical; or 1. "
+            "Results name the rule",
+            parse=values.one_of(VOTE_RULES),
+            metavar=f"{{{','.join(VOTE_RULES)}}}",
+            group=_JUDGE,
+            in_file=InFile('"doubt"', (str, int), _votes_in_file),
+            see="cost-and-speed.md#votes-on-demand",
         ),
     )
     judge_outage_wait: float = _setting(

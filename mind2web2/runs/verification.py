@@ -313,6 +313,7 @@ def _parts(
         None if judge.endpoint == REPLAY_ENDPOINT else judge.endpoint,
         max_images=judge.max_images,
         extra_body=judge.extra_body,
+        votes=judge.votes,
     )
     settings = RunSettings(
         llm_provider=REPLAY,

@@ -1,4 +1,4 @@
-"""How many judge requests of one answer may run at the same time."""
+"""How many judge requests of one answer may run at the same time, and how many votes a claim has."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from mind2web2.rubric.verdicts import VoteRule
+
 # More than any provider accepts at once; bounds the pending verifications of one script.
 MOST_PENDING = 256
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionOptions:
-    """How many judge requests of one answer may run at the same time; no setting changes a verdict.
+    """How many judge requests of one answer may run at the same time; only ``votes`` may change a verdict.
 
     Args:
         sequential: one verification, and one source page, after another.
         most_pending: deferred verifications of one script; the next one waits.
         lookahead: verifications behind undecided gates are asked at once.
+        votes: how often the judge votes on a claim.
     """
 
     sequential: bool = False
     most_pending: int = MOST_PENDING
     lookahead: bool = False
+    votes: VoteRule = "always"
 
 
 _DEFAULT_OPTIONS = ExecutionOptions()

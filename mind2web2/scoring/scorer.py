@@ -41,11 +41,12 @@ from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, OWN_PARAMETERS, P
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.page_cache import PageCache
+from mind2web2.rubric.verdicts import VoteRule
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, evaluated
 from mind2web2.runs.answers import EMPTY_ANSWER, MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.session import OwnParts, Session, open_run
-from mind2web2.runs.settings import RunSettings
+from mind2web2.runs.settings import VOTE_RULES, RunSettings
 from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import text_sha256
@@ -85,6 +86,7 @@ class Judge:
         api_key: default from the provider's environment variable.
         max_images: of a page in one question, 0 for none; ``None`` for as many as the server accepts.
         extra_body: further parameters of each request.
+        votes: how often it votes on a claim, as ``--votes``.
         outage_wait_s: how long a request waits for a server that became unreachable.
         client: an object of your own with ``async_response`` instead of a server (eval-scripts.md); it is
             called in the scorer's thread.
@@ -100,6 +102,7 @@ class Judge:
     reasoning_effort: str | None = None
     max_images: int | None = None
     extra_body: Mapping[str, Any] | None = None
+    votes: VoteRule = "always"
     outage_wait_s: float = 120.0
     client: ScriptedClient | None = None
     price: tuple[float, float] | tuple[float, float, float] | None = None
@@ -209,6 +212,8 @@ class Scorer:
     ) -> None:
         if not isinstance(judge, Judge):
             raise UsageError(f"judge is {judge!r}: give Judge(model=...)")
+        if judge.votes not in VOTE_RULES:
+            raise UsageError(f"votes is {judge.votes!r}: give {', '.join(VOTE_RULES)}")
         if isolate and not IS_POSSIBLE:
             raise UsageError("isolate needs a system that can fork processes: leave it out")
         if missing_pages not in get_args(MissingPages):
@@ -236,6 +241,7 @@ class Scorer:
             judge_extra_body=_json_of(judge.extra_body),
             judge_outage_wait=judge.outage_wait_s,
             max_images=judge.max_images,
+            votes=judge.votes,
             max_llm_requests=max_llm_requests,
             max_cost=max_cost,
             answer_timeout=answer_timeout,

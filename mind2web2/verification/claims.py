@@ -15,7 +15,15 @@ from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import flags_of
-from mind2web2.rubric.verdicts import NO_PAGE_NAMED, Evidence, PageCheck, Vote, outcome, trials_needed
+from mind2web2.rubric.verdicts import (
+    NO_PAGE_NAMED,
+    Evidence,
+    PageCheck,
+    Vote,
+    doubts_of,
+    outcome,
+    trials_needed,
+)
 from mind2web2.scheduling.options import current_options
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.api_misuse import script_api
@@ -67,6 +75,7 @@ class Verification:
 
     Args:
         missing: the name of a value that the claim rests on and the answer does not give.
+        is_first_enough: a first vote that is not in doubt decides.
     """
 
     claim: str
@@ -76,6 +85,7 @@ class Verification:
     use_screenshot: bool
     prerequisites: tuple[str, ...] = ()
     missing: str | None = None
+    is_first_enough: bool = False
 
 
 class ClaimJudging:
@@ -172,7 +182,7 @@ class ClaimJudging:
     ) -> tuple[tuple[Vote, ...], PreparedPage | None]:
         """Return the votes, and the page as the last of them was shown it."""
         votes: list[Vote] = []
-        while needed := trials_needed([vote.supported for vote in votes], verification.num_trials):
+        while needed := _trials_needed(votes, page, verification):
             trials = range(len(votes) + 1, len(votes) + needed + 1)
             cast = await all_or_first_error(
                 self._cast(verification, page, trial, others_may_decide) for trial in trials
@@ -217,7 +227,23 @@ class ClaimJudging:
         return vote, answered.page
 
 
+def _trials_needed(votes: Sequence[Vote], page: PreparedPage | None, verification: Verification) -> int:
+    """Return how many further votes are to be asked together."""
+    if verification.is_first_enough and not votes:
+        return 1
+    if _is_first_enough(votes, page, verification):
+        return 0
+    return trials_needed([vote.supported for vote in votes], verification.num_trials)
+
+
+def _is_first_enough(votes: Sequence[Vote], page: PreparedPage | None, verification: Verification) -> bool:
+    shown = None if page is None else page.shown()
+    return verification.is_first_enough and len(votes) == 1 and not doubts_of(votes[0], shown)
+
+
 def _decision(votes: Sequence[Vote], verification: Verification) -> bool:
+    if verification.is_first_enough and len(votes) == 1:
+        return votes[0].supported
     return outcome([vote.supported for vote in votes], verification.num_trials) is True
 
 
@@ -235,6 +261,7 @@ def evidence_of(verification: Verification, decided_by: Any, **details: Any) -> 
         claim=verification.claim,
         additional_instruction=None if instruction == NO_INSTRUCTION else instruction,
         num_trials=verification.num_trials if decided_by == "judge" else None,
+        vote_rule="doubt" if decided_by == "judge" and verification.is_first_enough else None,
         flags=flags_of(verification.claim),
         prerequisites=verification.prerequisites,
         **details,

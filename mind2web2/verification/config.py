@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from mind2web2.pages.prepared_page import PageSettings
+from mind2web2.rubric.verdicts import DEFAULT_TRIALS
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.messages import NO_INSTRUCTION
 
@@ -33,7 +34,7 @@ class EvaluatorConfig:
     image_max_width: int = 1100
     image_max_height: int = 10_000
     jpeg_quality: int = 85
-    default_num_trials: int = 3
+    default_num_trials: int = DEFAULT_TRIALS
     default_majority_vote: bool = True
     default_use_screenshot: bool = True
     default_additional_instruction: str = NO_INSTRUCTION

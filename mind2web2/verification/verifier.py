@@ -14,7 +14,7 @@ from mind2web2.judge.session import cut_off_noted
 from mind2web2.prompts import encodable
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.values import is_empty
-from mind2web2.rubric.verdicts import Evidence, check_trials
+from mind2web2.rubric.verdicts import DEFAULT_TRIALS, Evidence, check_trials
 from mind2web2.scheduling.deferral import (
     Request,
     current_deferral,
@@ -25,6 +25,7 @@ from mind2web2.scheduling.deferral import (
     prerequisites_now,
     toolkit_at_work,
 )
+from mind2web2.scheduling.options import current_options
 from mind2web2.scheduling.prerequisites import NotedPrerequisites
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
@@ -242,13 +243,17 @@ class Verifier(ScriptAccess):
         trials = config.default_num_trials if num_trials is None else num_trials
         check_trials(trials)
         by_majority = config.default_majority_vote if majority_vote is None else majority_vote
+        trials = trials if by_majority else 1
+        rule = current_options().votes if trials == DEFAULT_TRIALS else "always"
         if additional_instruction is None or additional_instruction == NO_INSTRUCTION:
             additional_instruction = config.default_additional_instruction
         return Verification(
             claim=encodable(str(claim)),
             node_id=None if node is None else encodable(node.id),
             additional_instruction=encodable(str(additional_instruction)),
-            num_trials=trials if by_majority else 1,
+            num_trials=1 if rule == "1" else trials,
+            # A claim without a leaf steers its script: it counts as a gate.
+            is_first_enough=rule == "doubt" and node is not None and not node.critical,
             use_screenshot=config.default_use_screenshot if use_screenshot is None else use_screenshot,
             missing=next((name for name, value in (required or {}).items() if is_empty(value)), None),
         )

@@ -202,7 +202,9 @@ def _agent(order: _Order, name: str) -> _Agent:
         raise UsageError(f"no answer of {name} that is there has a score: evaluate it first")
     endpoint = endpoint_of(own.llm_provider, own.judge_server()) or ""
     record = JudgeRecord.of(judge_settings(own), endpoint)
-    digest = hashlib.sha256(record.model_dump_json().encode()).hexdigest()[:8]
+    # Folders of earlier versions are continued: the default rule is not in their names.
+    unnamed = {"votes"} if record.votes == "always" else None
+    digest = hashlib.sha256(record.model_dump_json(exclude=unnamed).encode()).hexdigest()[:8]
     folder = order.root / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', record.model)}-{digest}"
     times = order.times or (1 if is_other else _TIMES)
     return _Agent(name, own, work, counted, folder, times, is_other)
@@ -227,7 +229,9 @@ def _inherited(given: RunSettings, newest: LoadedResult | None) -> tuple[RunSett
     )
     if is_other:
         return own, True, False
-    taken: dict[str, Any] = {name: getattr(made, name) for name in {*_JUDGE, "max_images"} - given.given}
+    taken: dict[str, Any] = {
+        name: getattr(made, name) for name in {*_JUDGE, "max_images", "votes"} - given.given
+    }
     if "judge_pool" in taken:
         taken["judge_pool"] = None
     # The settings file does not replace them, but may name a pool.

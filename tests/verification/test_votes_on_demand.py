@@ -1,0 +1,147 @@
+"""``--votes``: how many votes a claim has by each rule, and what the evidence says of it."""
+
+import json
+
+import pytest
+from evaluations import PAGE, started, stored
+from projects import ClaimJudge, call, entered, evaluate
+from result_parts import shown
+from scripted_judge import ScriptedJudge
+from servers.judge_server import JudgeServer
+
+from mind2web2.cli import evaluate_main, main
+from mind2web2.judge.settings import JudgeSettings
+from mind2web2.rubric.verdicts import PageShown, Quote, Vote, doubts_of, evidence_faults
+from mind2web2.scheduling.options import ExecutionOptions, execution_options
+
+FOUND, MISSING = "80 m", "90 fathoms"
+
+
+def reply(result, quote=FOUND):
+    """Return a judge's reply."""
+    return {"reasoning": "", "result": result, "quote": quote}
+
+
+async def judged(tmp_path, rule, replies, *, critical=False, **options):
+    """Return verdict and evidence of a claim on a page; the judge has exactly these replies."""
+    judge = ScriptedJudge([_validated(each) for each in replies])
+    evaluator = started(judge, stored(tmp_path))
+    leaf = evaluator.add_leaf("leaf", "", critical=critical)
+    with execution_options(ExecutionOptions(votes=rule)):
+        verdict = await evaluator.verify("claim", leaf, PAGE, **options)
+    assert len(judge.questions) == len(replies)
+    return verdict, leaf.evidence
+
+
+def _validated(fields):
+    return lambda question: question.template.model_validate(fields)
+
+
+@pytest.mark.parametrize(
+    ("rule", "replies", "options", "expected"),
+    [
+        ("always", [reply(True), reply(True)], {}, True),
+        ("doubt", [reply(True)], {}, True),
+        ("doubt", [reply(False)], {}, False),
+        ("doubt", [reply(False, "")], {}, False),
+        ("doubt", [reply(True, MISSING), reply(True)], {}, True),
+        ("doubt", [reply(True, ""), reply(False), reply(False)], {}, False),
+        ("doubt", [reply(False, MISSING), reply(True), reply(True)], {}, True),
+        ("doubt", [reply(True), reply(True)], {"critical": True}, True),
+        ("doubt", [reply(True, MISSING)], {"num_trials": 1}, True),
+        ("doubt", [reply(True), reply(True)], {"num_trials": 5}, True),
+        ("doubt", [reply(True, MISSING)], {"majority_vote": False}, True),
+        ("1", [reply(True, MISSING)], {}, True),
+        ("1", [reply(False)], {"critical": True}, False),
+        ("1", [reply(True), reply(True)], {"num_trials": 5}, True),
+    ],
+)
+async def test_a_rule_takes_the_votes_it_needs(tmp_path, rule, replies, options, expected):
+    """The judge has exactly the replies that may be asked for, and the evidence contradicts nothing."""
+    verdict, evidence = await judged(tmp_path, rule, replies, **options)
+    assert verdict is expected
+    assert len(evidence.pages[0].votes) == len(replies)
+    assert list(evidence_faults(evidence)) == []
+
+
+@pytest.mark.parametrize(
+    ("page", "vote", "expected"),
+    [
+        ({}, {}, ()),
+        (None, {}, ()),
+        ({"text_chars_stored": 2}, {}, ("page",)),
+        ({"troubles": ("robot_check",)}, {}, ("page",)),
+        ({}, {"declined": "no"}, ("declined",)),
+        ({}, {"quote": Quote(text="x", match="not_found")}, ("quotation",)),
+        ({}, {"quote": Quote(text="x", match="approximate")}, ()),
+        ({}, {"supported": True}, ("quotation",)),
+    ],
+)
+def test_a_vote_is_in_doubt_for_a_reason(page, vote, expected):
+    """A failure needs no quotation: often there is none for what is missing."""
+    seen = None if page is None else PageShown(**shown(**page))
+    assert doubts_of(Vote(**{"trial": 1, "supported": False, "reasoning": ""} | vote), seen) == expected
+
+
+async def test_a_claim_without_a_leaf_is_voted_on(tmp_path):
+    """It steers its script, and so counts as a gate."""
+    judge = ScriptedJudge(True)
+    with execution_options(ExecutionOptions(votes="doubt")):
+        await started(judge, stored(tmp_path)).verify("claim", None, PAGE)
+    assert len(judge.questions) == 2
+
+
+async def test_a_single_vote_in_doubt_is_a_fault(tmp_path):
+    """A result that names the rule ``doubt`` has not followed it."""
+    _, evidence = await judged(tmp_path, "doubt", [reply(True)])
+    [check] = evidence.pages
+    doubtful = check.model_copy(update={"votes": (check.votes[0].model_copy(update={"quote": None}),)})
+    faults = list(evidence_faults(evidence.model_copy(update={"pages": (doubtful,)})))
+    assert faults == [f"one vote on {PAGE}, though it was in doubt: quotation"]
+
+
+async def test_results_of_another_rule_are_judged_again(tmp_path, monkeypatch):
+    """The rule is part of a result's provenance, and no part of a judgment's key."""
+    project = entered(tmp_path, monkeypatch)
+    project.add_answer()
+    project.add_script({"deep": ("The lake is deep.", None)})
+    judge = ClaimJudge()
+    rules = ["always", "always", "1"]
+    requests = []
+    for rule in rules:
+        await evaluate(
+            project,
+            judge,
+            settings=JudgeSettings("openai", "judge-1", votes=rule),
+            order=ExecutionOptions(votes=rule),
+        )
+        requests.append(len(judge.claims))
+    assert requests == [2, 2, 2], "the first vote is stored"
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in project.result_paths()]
+    assert [each["provenance"]["judge"]["votes"] for each in found] == ["always", "1"]
+
+
+@pytest.mark.parametrize(("rule", "requests"), [("always", 3), ("doubt", 2), ("1", 2)])
+def test_a_run_and_its_replay_follow_the_rule(tmp_path, monkeypatch, rule, requests):
+    """A gate has two votes by ``doubt``, and the replay that verifies the results asks for no others."""
+    project = entered(tmp_path, monkeypatch)
+    project.add_answer()
+    project.add_script_body(
+        """
+        await evaluator.verify("claim 1", evaluator.add_leaf("one", "", critical=ONE_IS_GATE), None)
+        await evaluator.verify("claim 2", evaluator.add_leaf("two", "", critical=False), None, num_trials=1)
+        return evaluator.get_summary()
+        """.replace("ONE_IS_GATE", str(rule == "1"))
+    )
+    deep = {"reasoning": "", "result": True, "quote": "deep and cold"}
+    with JudgeServer(reply=deep) as server:
+        words = ["--judge_base_url", server.base_url, "--votes", rule]
+        assert call(evaluate_main, "bot", *words).returncode == 0
+        assert len(server.requests) == requests
+    [path] = project.result_paths()
+    result = json.loads(path.read_text(encoding="utf-8"))
+    assert result["provenance"]["judge"]["votes"] == rule
+    verified = call(main, "verify-results", "bot")
+    assert verified.returncode == 0, verified.stdout
+    metrics = call(main, "metrics", "bot").stdout
+    assert ("votes=" in metrics) is (rule != "always"), metrics

@@ -38,6 +38,7 @@ from mind2web2.runs.results import (
 )
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.runs.summaries import SUMMARY_NAME, agent_answers, stored_metrics
+from mind2web2.runs.unreviewed import unreviewed_warning
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, RubricFileError, read_rubric
 from mind2web2.scripts.rubric_outline import tree_lines
 from mind2web2.utils.files import file_sha256, read_regular_file
@@ -303,13 +304,15 @@ class Catalog:
     def _agent(self, agent: str, read: _AgentRead) -> Json:
         summary = read.summary
         passes = next((name for name in summary if name.startswith("pass_at_")), "pass_at_0")
+        scripts = (answer.facts.script for answer in read.answers)
+        unreviewed = unreviewed_warning(self.paths.eval_scripts_root, scripts)
         return {
             "name": agent,
             "metrics": {name: summary.get(name) for name in (*_METRICS, "avg_time_seconds")},
             "pass_at": {"k": int(passes.removeprefix("pass_at_")), "value": summary[passes]},
             "intervals": _intervals(summary, passes),
             "bounds": summary.get("bounds"),
-            "warnings": summary["warnings"],
+            "warnings": [*summary["warnings"], *([] if unreviewed is None else [unreviewed])],
             "failed_check": read.failed_check,
             "corrected": read.correction,
             "missing": summary["missing"],

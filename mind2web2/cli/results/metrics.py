@@ -192,6 +192,7 @@ def _summed_up(
     from mind2web2.runs.freshness import results_now
     from mind2web2.runs.results import latest_results
     from mind2web2.runs.summaries import agent_answers, stored_metrics, summarised_answers
+    from mind2web2.runs.unreviewed import unreviewed_warning
 
     root = paths.eval_results_root
     not_written = None
@@ -215,6 +216,11 @@ def _summed_up(
         for task_id, name, each in results
         if (task_id, name) in scored and (task_ids is None or task_id in task_ids)
     ]
+    shown = [answer for answer in answers if (answer.task_id, answer.answer_name) in scored]
+    unreviewed = unreviewed_warning(paths.eval_scripts_root, (answer.facts.script for answer in shown))
+    if unreviewed is not None:
+        # Not in summary.json: it holds until a person reviews the file.
+        summary = summary | {"warnings": [*summary["warnings"], unreviewed]}
     return _Agent(
         name=agent_name,
         answers=answers,

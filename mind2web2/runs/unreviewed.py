@@ -1,0 +1,38 @@
+"""Tasks whose rubric file a model has drafted and no person has reviewed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from mind2web2.errors import EvalScriptError
+from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, read_rubric
+from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.names import name_list
+
+
+def unreviewed_warning(scripts_root: Path, scripts: Iterable[str | None]) -> str | None:
+    """Return one line that names the unreviewed tasks, ``None`` if there are none.
+
+    Args:
+        scripts: version folder and file name of the scripts of some results.
+    """
+    files = sorted({name for name in scripts if name is not None and name.endswith(RUBRIC_SUFFIX)})
+    tasks = {Path(name).stem for name in files if _is_unreviewed(scripts_root / name)}
+    if not tasks:
+        return None
+    return (
+        f"drafted by a model and reviewed by no person: {name_list(tasks)}; their scores may be wrong "
+        "(read the rubric file, then write `drafted: reviewed` into it)"
+    )
+
+
+def _is_unreviewed(path: Path) -> bool:
+    try:
+        # The word saves reading most files as YAML.
+        if b"unreviewed" not in read_regular_file(path):
+            return False
+        return read_rubric(path).rubric.drafted == "unreviewed"
+    except (OSError, EvalScriptError):
+        # Results of files that are gone or changed say so elsewhere.
+        return False

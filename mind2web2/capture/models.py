@@ -64,6 +64,10 @@ def downloads_from(network: NetworkSettings) -> Iterator[None]:
         downloads.reset(token)
 
 
+# The audit event of each file that a script downloads by a tool.
+DOWNLOAD_EVENT = "mind2web2.download"
+
+
 @contextmanager
 def refused_downloads_reported(report: Callable[[str], None]) -> Iterator[None]:
     """Report each URL that this block or its tasks may not download because its address is private."""

@@ -137,6 +137,7 @@ def _obstacles(made_from: Provenance, conditions: Conditions) -> Iterator[str]:
     """Yield why a result does not hold although nothing that it was made from has changed."""
     if made_from.other_pages:
         yield "the script stored pages itself, which cannot be compared"
+    yield from made_from.inputs.not_compared
     if conditions.with_captures and not made_from.with_captures and None in made_from.pages.values():
         yield "missing pages can be captured now"
     if conditions.with_private_network and made_from.refused_downloads:

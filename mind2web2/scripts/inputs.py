@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import wraps
+from functools import lru_cache, wraps
 from importlib.util import source_from_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +26,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mind2web2.capture.models import DOWNLOAD_EVENT
 from mind2web2.errors import AnswerError
 from mind2web2.judge.store import ServiceAnswer
 from mind2web2.scheduling.deferral import current_deferral, defer_no_more, guard_side_effect
@@ -210,8 +211,10 @@ def _nodes(source: bytes) -> Iterator[ast.AST]:
         yield from ast.walk(syntax_tree(source))
 
 
+OPENS_CONNECTIONS = "the script opens connections, whose results are not compared"
 MAX_FILES = 1_000
-MAX_FILE_BYTES = 64 * 1024**2
+# In place of a digest: there is a folder, whose names the script did not list.
+_FOLDER = "folder"
 _WRITING = os.O_WRONLY | os.O_RDWR
 # Audit events of changes that another attempt of the script, or a verification, may find.
 _LASTING = frozenset(
@@ -222,6 +225,18 @@ _LASTING = frozenset(
 )
 # Events of what a script starts, and what then runs beside it.
 _BESIDE = frozenset({"_thread.start_new_thread", "subprocess.Popen", "os.posix_spawn", "os.fork"})
+_LISTING = frozenset({"os.listdir", "os.scandir"})
+# Events of reads whose content this process does not see.
+_UNSEEN = {
+    **dict.fromkeys(
+        ("subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "os.exec", "os.system"),
+        "the script starts programs, whose results are not compared",
+    ),
+    **dict.fromkeys(
+        ("socket.connect", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname"), OPENS_CONNECTIONS
+    ),
+    DOWNLOAD_EVENT: OPENS_CONNECTIONS,
+}
 # Of a value that may be a secret: enough to see a change, too little to guess it from.
 _DIGEST_CHARS = 12
 
@@ -232,7 +247,9 @@ class ScriptInputs(BaseModel):
     Args:
         modules: digests of helper modules from outside the installation, by path from the script's folder.
         files: digests of other files that it opened for reading, likewise; ``None`` for one that was missing.
+        folders: digests of the names in folders that it listed, likewise; ``None`` for a missing one.
         is_complete: there were not more of them than are recorded.
+        not_compared: why a result cannot be reused although nothing else has changed.
         variables: short digests of the variables that ``--script_env`` hands on.
         services: answers of map and paper services.
         clock: ``None`` where nothing depends on it.
@@ -243,7 +260,9 @@ class ScriptInputs(BaseModel):
 
     modules: Mapping[str, str | None] = Field(default_factory=dict)
     files: Mapping[str, str | None] = Field(default_factory=dict)
+    folders: Mapping[str, str | None] = Field(default_factory=dict)
     is_complete: bool = True
+    not_compared: tuple[str, ...] = ()
     variables: Mapping[str, str] = Field(default_factory=dict)
     services: tuple[ServiceAnswer, ...] = ()
     clock: ClockReading | None = None
@@ -265,12 +284,21 @@ class InputsNow:
 
 def changed_inputs(inputs: ScriptInputs, script_folder: Path, now: InputsNow) -> Iterator[str]:
     """Yield the changes since a script ran, one phrase each; reads the files."""
-    for kind, digests in (("helper module", inputs.modules), ("file", inputs.files)):
+    recorded = (
+        ("helper module", inputs.modules, _file_digest),
+        ("file", inputs.files, _file_digest),
+        ("list of files in", inputs.folders, _listing_digest),
+    )
+    for kind, digests, digest_of in recorded:
         for name, was in digests.items():
-            sha256 = _file_digest(str(script_folder / name))
-            if sha256 != was:
-                change = "is gone" if sha256 is None else "is new" if was is None else "changed"
+            digest = digest_of(str(script_folder / name))
+            if digest != was:
+                change = "is gone" if digest is None else "is new" if was is None else "changed"
                 yield f"{kind} {name} {change}"
+    for name in inputs.modules:
+        package = name.removesuffix(".py") + "/__init__.py"
+        if package not in inputs.modules and (script_folder / package).is_file():
+            yield f"helper module {name} is hidden by the package {package}"
     if not inputs.is_complete:
         yield f"the script reads more than {MAX_FILES} files, which are not compared"
     if now.variables is not None and now.variables != inputs.variables:
@@ -306,6 +334,8 @@ class InputRecorder:
     script_path: Path
     is_only_one: bool = False
     _digests: dict[str, str | None] = field(default_factory=dict)
+    _folders: dict[str, str | None] = field(default_factory=dict)
+    _not_compared: set[str] = field(default_factory=set)
     _written: set[str] = field(default_factory=set)
     _is_complete: bool = True
 
@@ -321,6 +351,24 @@ class InputRecorder:
         elif is_read:
             self._digests[path] = _file_digest(path)
 
+    def note_listing(self, path: str) -> None:
+        """Note that the names in a folder are about to be listed."""
+        if path in self._folders:
+            return
+        if len(self._folders) >= MAX_FILES:
+            self._is_complete = False
+        else:
+            self._folders[path] = _listing_digest(path)
+
+    def note_unseen(self, reason: str) -> None:
+        """Note a read whose content is not seen."""
+        self._not_compared.add(reason)
+
+    def is_inside(self, folder: str) -> bool:
+        """Tell whether the script, or its working folder, is in a folder."""
+        places = (os.path.abspath(self.script_path), str(Path.cwd()))  # noqa: PTH100 (links stay)
+        return any(os.path.commonpath([folder, place]) == folder for place in places)
+
     def sources(self) -> list[bytes]:
         """Return the texts of the script and of its helper modules."""
         paths = [str(self.script_path), *self._modules()]
@@ -334,7 +382,9 @@ class InputRecorder:
         return ScriptInputs(
             modules={self._name(path): sha256 for path, sha256 in sorted(modules.items())},
             files={self._name(path): sha256 for path, sha256 in sorted(files.items())},
+            folders={self._name(path): digest for path, digest in sorted(self._folders.items())},
             is_complete=self._is_complete,
+            not_compared=tuple(sorted(self._not_compared)),
             clock=clock,
         )
 
@@ -376,6 +426,8 @@ def inputs_recorded(recorder: InputRecorder) -> Iterator[None]:
         # Hooks cannot be taken back.
         sys.addaudithook(_hook)
         os.stat = _recording(os.stat)
+        os.lstat = _recording(os.lstat, with_folders=False)
+        os.access = _recording_access(os.access)
         _is_installed.append(True)
     if recorder.is_only_one:
         _only_recorder.append(recorder)
@@ -386,8 +438,14 @@ def inputs_recorded(recorder: InputRecorder) -> Iterator[None]:
         _recorder.reset(token)
 
 
-def _recording(stat_file: Callable[..., os.stat_result]) -> Callable[..., os.stat_result]:
-    """Return ``os.stat`` such that it records files: ``Path.exists`` and the like raise no audit event."""
+def _recording(
+    stat_file: Callable[..., os.stat_result], *, with_folders: bool = True
+) -> Callable[..., os.stat_result]:
+    """Return ``os.stat`` such that it records files: ``Path.exists`` and the like raise no audit event.
+
+    Args:
+        with_folders: record folders as well; ``os.lstat`` is asked for each part of a path that is resolved.
+    """
 
     @wraps(stat_file)
     def recorded(path: Any, **keywords: Any) -> os.stat_result:
@@ -396,9 +454,21 @@ def _recording(stat_file: Callable[..., os.stat_result]) -> Callable[..., os.sta
         except FileNotFoundError:
             _note(path, os.O_RDONLY)
             raise
-        if stat.S_ISREG(found.st_mode):
-            _note(path, os.O_RDONLY)
+        is_folder = stat.S_ISDIR(found.st_mode)
+        if stat.S_ISREG(found.st_mode) or (is_folder and with_folders):
+            _note(path, os.O_RDONLY, is_folder=is_folder)
         return found
+
+    return recorded
+
+
+def _recording_access(access: Callable[..., bool]) -> Callable[..., bool]:
+    """Return ``os.access`` such that it records files."""
+
+    @wraps(access)
+    def recorded(path: Any, *arguments: Any, **keywords: Any) -> bool:
+        _note(path, os.O_RDONLY)
+        return access(path, *arguments, **keywords)
 
     return recorded
 
@@ -408,6 +478,10 @@ def _hook(event: str, arguments: tuple[Any, ...], is_ending: Callable[[], bool] 
         return
     if event in ("open", "sqlite3.connect"):
         _note(arguments[0], arguments[2] if event == "open" else os.O_RDONLY)
+    if event in _LISTING:
+        _note_listing(arguments[0])
+    if event in _UNSEEN:
+        _note_unseen(event, arguments)
     if event in _BESIDE and _is_by_script():
         defer_no_more()
         return
@@ -430,19 +504,55 @@ def _is_compiled_module(arguments: tuple[Any, ...]) -> bool:
     return bool(arguments) and "__pycache__" in str(arguments[0])
 
 
-def _note(opened: object, flags: object) -> None:
+@contextmanager
+def _recorder_at_work() -> Iterator[InputRecorder | None]:
+    """Yield the recorder, unless this thread is recording already: what a recorder reads does not count."""
     recorder = _recorder.get() or next(iter(_only_recorder), None)
     if recorder is None or getattr(_state, "is_busy", False):
+        yield None
         return
     _state.is_busy = True
     try:
-        path = _read_path(opened)
-        if path is not None and isinstance(flags, int) and caller_of(sys._getframe(2)) != "own":
-            recorder.note(path, flags)
+        yield recorder
     except (OSError, ValueError, TypeError):
         pass  # the call itself fails for the same reason, or concerns no file
     finally:
         _state.is_busy = False
+
+
+def _note(opened: object, flags: object, *, is_folder: bool = False) -> None:
+    frame = sys._getframe(2)
+    with _recorder_at_work() as recorder:
+        if recorder is None:
+            return
+        path = _read_path(opened)
+        if path is None or not isinstance(flags, int) or caller_of(frame) == "own":
+            return
+        if not (is_folder and recorder.is_inside(path)):
+            recorder.note(path, flags)
+
+
+def _note_listing(listed: object) -> None:
+    frame = sys._getframe(2)
+    # To find modules, Python lists each folder where they may be.
+    if frame.f_globals.get("__name__", "").startswith(("importlib", "_frozen_importlib")):
+        return
+    with _recorder_at_work() as recorder:
+        path = _read_path("." if listed is None else listed)
+        if recorder is not None and path is not None and caller_of(frame) != "own":
+            recorder.note_listing(path)
+
+
+def _note_unseen(event: str, arguments: tuple[Any, ...]) -> None:
+    frame = sys._getframe(2)
+    if event.startswith("socket.") and isinstance(arguments[-1], str | bytes):
+        return  # a socket of this machine
+    with _recorder_at_work() as recorder:
+        if recorder is not None:
+            # Code without a known caller is the script's in a process of its own; else it may be the judge's.
+            counted = ("script", "other") if recorder.is_only_one else ("script",)
+            if event == DOWNLOAD_EVENT or caller_of(frame) in counted:
+                recorder.note_unseen(_UNSEEN[event])
 
 
 def _read_path(opened: object) -> str | None:
@@ -461,17 +571,44 @@ def _module_name(path: str) -> str:
 
 
 def _file_digest(path: str) -> str | None:
-    content = _content(path)
-    return None if content is None else hashlib.sha256(content).hexdigest()
+    """Return the digest of a file's bytes, however large; ``None`` where there is none."""
+    with suppress(OSError, ValueError):
+        status = os.stat(path)  # noqa: PTH116 (quick: it is asked at each opening)
+        if stat.S_ISDIR(status.st_mode):
+            return _FOLDER
+        if stat.S_ISREG(status.st_mode):
+            if status.st_size > _LARGE_BYTES:
+                state = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+                return _large_digest(path, state)
+            return _streamed_digest(path)
+    return None
+
+
+# A file of this size takes 0.1 s: it is read once for many answers.
+_LARGE_BYTES = 64 * 1024**2
+
+
+@lru_cache(maxsize=1024)
+def _large_digest(path: str, _state: tuple[int, ...]) -> str:
+    return _streamed_digest(path)
+
+
+def _streamed_digest(path: str) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _listing_digest(path: str) -> str | None:
+    """Return the digest of the names in a folder; ``None`` where there is none."""
+    with suppress(OSError, ValueError):
+        # Python adds compiled modules by itself.
+        names = sorted(name for name in os.listdir(path) if name != "__pycache__")  # noqa: PTH208
+        return hashlib.sha256("\0".join(map(repr, names)).encode()).hexdigest()
+    return None
 
 
 def _content(path: str) -> bytes | None:
-    """Return a regular file's bytes, those of a very large one as its size and time; ``None`` for others."""
+    """Return a regular file's bytes; ``None`` for others."""
     with suppress(OSError, ValueError):
-        status = os.stat(path)  # noqa: PTH116 (quick: it is asked at each opening)
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        if status.st_size > MAX_FILE_BYTES:
-            return f"{status.st_size} {status.st_mtime_ns}".encode()
-        return Path(path).read_bytes()
+        return Path(path).read_bytes() if Path(path).is_file() else None
     return None

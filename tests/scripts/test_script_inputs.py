@@ -112,6 +112,107 @@ async def test_a_file_that_was_missing_is_noticed(tmp_path, look):
     assert not again.reused
 
 
+FOLDER = "pathlib.Path(__file__).parent / 'facts'"
+
+
+def put(path):
+    """Return a change of the files: a new file, in a new folder if need be."""
+
+    def change(root):
+        target = root / "eval_scripts/example" / path
+        target.parent.mkdir(exist_ok=True)
+        target.write_text("DEPTH = 'other'\n")
+
+    return change
+
+
+def add_folder(root):
+    """Change the files: a new folder."""
+    (root / "eval_scripts/example/later").mkdir()
+
+
+def change_in_place(root):
+    """Change a large file; its size and time stay."""
+    path = root / "eval_scripts/example/facts/large.bin"
+    was = path.stat()
+    with path.open("r+b") as file:
+        file.write(b"1")
+    os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    ("before", "claim", "change", "reason"),
+    [
+        ("", f"sorted(os.listdir({FOLDER}))", put("facts/b.json"), "list of files in facts changed"),
+        ("", f"len(list(({FOLDER}).glob('*.json')))", put("facts/b.json"), "list of files in facts changed"),
+        (
+            "import glob\n",
+            f"len(glob.glob(str({FOLDER} / '*')))",
+            put("facts/b.json"),
+            "list of files in facts changed",
+        ),
+        ("", f"[len(list(os.scandir({FOLDER})))]", put("facts/b.json"), "list of files in facts changed"),
+        ("", f"({FOLDER}).with_name('later').is_dir()", add_folder, "file later is new"),
+        ("", f"os.path.lexists(({FOLDER}).with_name('later'))", add_folder, "file later is new"),
+        ("", f"os.access(({FOLDER}).with_name('later'), os.R_OK)", add_folder, "file later is new"),
+        ("", f"({FOLDER} / 'large.bin').read_bytes()[:1]", change_in_place, "file facts/large.bin changed"),
+        (
+            HELPER,
+            "adv_common.DEPTH",
+            put("helpers/facts/__init__.py"),
+            "helper module helpers/facts.py is hidden by the package helpers/facts/__init__.py",
+        ),
+    ],
+)
+async def test_what_a_script_looks_up_is_compared(tmp_path, isolation, before, claim, change, reason):
+    """Lists of folders, whether files exist, large files, and which of two modules Python takes."""
+    project = project_with(tmp_path, before, claim)
+    put("facts/a.json")(tmp_path)
+    with (tmp_path / "eval_scripts/example/facts/large.bin").open("wb") as file:
+        file.truncate(65 * 1024**2)
+    [first] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    [again] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    change(tmp_path)
+    [changed] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    assert (first.reason, again.reused, changed.reused) == (None, True, False)
+    assert reason in changed.changed
+
+
+@pytest.mark.parametrize(
+    ("before", "claim", "reason"),
+    [
+        ("import subprocess\n", "subprocess.run(['true']).returncode", "starts programs"),
+        ("", "os.system('true')", "starts programs"),
+        ("with os.popen('echo deep') as output: output.read()\n", "1", "starts programs"),
+        (
+            "import contextlib, socket\n"
+            "with contextlib.suppress(OSError): socket.create_connection(('127.0.0.1', 1))\n",
+            "1",
+            "opens connections",
+        ),
+        (
+            "import contextlib\nfrom mind2web2.api_tools import PDFParser\n"
+            "with contextlib.suppress(Exception): await PDFParser().extract('http://127.0.0.1:1/a.pdf')\n",
+            "1",
+            "opens connections",
+        ),
+        (
+            "import contextlib, urllib.request\n"
+            "with contextlib.suppress(OSError): urllib.request.urlopen('http://127.0.0.1:1/')\n",
+            "1",
+            "opens connections",
+        ),
+    ],
+)
+async def test_what_cannot_be_compared_is_judged_again(tmp_path, isolation, before, claim, reason):
+    """Its content comes from elsewhere, and the reason says so."""
+    project = project_with(tmp_path, before, claim)
+    [first] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    [again] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    assert first.reason is None
+    assert f"the script {reason}, whose results are not compared" in again.changed
+
+
 async def test_a_changed_variable_is_noticed_and_not_written_down(tmp_path):
     """It may be a secret."""
     project = project_with(tmp_path, "", "'deep'")

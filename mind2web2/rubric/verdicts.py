@@ -168,7 +168,7 @@ def implied_verdict(evidence: Evidence) -> Outcome | None:
     if evidence.decided_by in ("page", "error"):
         return _VERDICTS[False]
     groups = [check.votes for check in evidence.pages] if evidence.pages else [evidence.votes]
-    return _VERDICTS[any(_majority(votes) for votes in groups)]
+    return _VERDICTS[any(is_majority(votes) for votes in groups)]
 
 
 def evidence_faults(evidence: Evidence, *, is_recorded: bool = True) -> Iterator[str]:
@@ -201,7 +201,7 @@ def _judge_faults(evidence: Evidence, is_recorded: bool) -> Iterator[str]:
         yield "decided by the judge, though no page was available"
     for check in judged:
         yield from _vote_faults(evidence, check.votes, check.page, check.url)
-        if check.votes and (check.outcome == "supported") is not _majority(check.votes):
+        if check.votes and (check.outcome == "supported") is not is_majority(check.votes):
             yield f"{check.url} is recorded as {check.outcome}, against its votes"
     if any(check.outcome == "supported" for check in evidence.pages[:-1]):
         yield "pages were checked after one that supports the claim"
@@ -233,7 +233,8 @@ def _vote_faults(
         yield f"a vote on {about} was declined, and yet counts as support"
 
 
-def _majority(votes: Sequence[Vote]) -> bool:
+def is_majority(votes: Sequence[Vote]) -> bool:
+    """Tell whether most votes support the claim."""
     return 2 * sum(vote.supported for vote in votes) > len(votes)
 
 

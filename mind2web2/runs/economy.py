@@ -124,6 +124,9 @@ def _figures(
     votes: Mapping[str, int],
     claims: Mapping[str, int],
 ) -> RuleFigures:
+    if signs is None:
+        # By definition, not by what these tasks happen to show.
+        return RuleFigures(rule, Estimate(1.0), Estimate(0.0), Estimate(0.0))
     requests, verdicts, scores = [], [], []
     for task, own in results.items():
         replays = [replayed(result, signs) for result in own]

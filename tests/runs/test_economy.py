@@ -12,7 +12,7 @@ from scripted_judge import ScriptedJudge
 from mind2web2.cli import main
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.rubric.node import VerificationNode
-from mind2web2.rubric.verdicts import Evidence, PageCheck, PageShown, Quote, Vote, skip_reason
+from mind2web2.rubric.verdicts import Evidence, PageCheck, PageShown, Quote, Vote, skip_reason, trials_needed
 from mind2web2.rubric.written_tree import tree_as_dict
 from mind2web2.runs.economy import RULES, economy_of, replayed
 from mind2web2.runs.result_file import ResultFile
@@ -107,9 +107,33 @@ def test_shares_are_by_task():
     by_name = {rule.rule: rule for rule in found.rules}
     assert by_name["always"].requests.value == 1
     assert by_name["always"].verdicts.value == 0
+    assert by_name["always"].scores.high is None, "it is no finding of these tasks"
     assert by_name["1"].requests.value == 23 / 47
     assert by_name["1"].scores.value == 1 / 23
     assert by_name["1"].scores.low < 1 / 23 < by_name["1"].scores.high
+
+
+def test_random_flips_show_no_sign():
+    """With 3% of them, a rule of doubt takes under 60% of the requests, and keeps most of the flips."""
+    draws = Random(5)
+    tasks = {f"t{number}": [_flipped(draws) for _ in range(3)] for number in range(60)}
+    doubt = next(rule for rule in economy_of(tasks).rules if rule.rule == "doubt")
+    assert 0.55 < doubt.requests.value < 0.6
+    assert 0.01 < doubt.verdicts.value < 0.03
+    assert 0.04 < doubt.scores.value < 0.12
+
+
+def _flipped(draws):
+    """Return a result of twelve claims, two of them gates; 4% of the first quotations are not found."""
+    leaves = []
+    for number in range(12):
+        truth, cast = draws.random() < 0.6, []
+        while needed := trials_needed(cast, 3):
+            cast += [truth is not (draws.random() < 0.03) for _ in range(needed)]
+        verdict = PASSED if 2 * sum(cast) > len(cast) else FAILED
+        quote = "not_found" if draws.random() < 0.04 else "found"
+        leaves.append((on_answer("".join("ny"[vote] for vote in cast), quote), verdict, number < 2))
+    return result(*leaves)
 
 
 class FickleJudge(ScriptedJudge):

@@ -35,6 +35,7 @@ from mind2web2.scripts.inputs import (
     ScriptInputs,
     answer_moment,
     reading_at,
+    recorded_moment,
     variable_digests,
 )
 from mind2web2.utils.files import file_sha256, text_sha256
@@ -112,6 +113,7 @@ def why_judged_again(found: LoadedResult, job: AnswerJob, text: str, conditions:
     else:
         changes = [*_present(job, text, conditions).changes_since(made_from, is_edited=False)]
         changes += _obstacles(made_from, conditions)
+        changes += _other_hour(made_from, moment_of(job.answer, conditions.as_of))
     if changes:
         log.info("result no longer holds path=%s changed=%s", found.path, "; ".join(changes))
     return "; ".join(changes) or None
@@ -144,6 +146,16 @@ def _obstacles(made_from: Provenance, conditions: Conditions) -> Iterator[str]:
         yield "files on private addresses can be downloaded now"
     if conditions.with_private_network and conditions.with_captures and made_from.refused_pages:
         yield "pages on private addresses can be captured now"
+
+
+def _other_hour(made_from: Provenance, moment: datetime | None) -> Iterator[str]:
+    """Yield that ``--as_of`` names another hour of the same date; another date is a change of the clock."""
+    clock = made_from.inputs.clock
+    if moment is None or clock is None or not clock.is_read or made_from.inputs.as_of is None:
+        return
+    was, now = recorded_moment(clock), moment.astimezone()
+    if was is not None and was.date() == now.date() and was != now:
+        yield f"the script reads the clock: it ran as of {was:%H:%M:%S}, now {now:%H:%M:%S}"
 
 
 class PresentReader:

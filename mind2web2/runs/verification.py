@@ -79,6 +79,7 @@ class Check:
         answer_name: ``None`` for summaries.
         found: the newest result, where one can be read.
         is_failed_run: the agent gave no answer, which counts as 0 and leaves nothing to compare.
+        replayed_score: the score of the replay; ``None`` where there was none.
     """
 
     task_id: str | None = None
@@ -86,6 +87,7 @@ class Check:
     found: LoadedResult | None = None
     findings: list[Finding] = field(default_factory=list)
     is_failed_run: bool = False
+    replayed_score: float | None = None
 
     @property
     def place(self) -> str:
@@ -113,6 +115,11 @@ class Check:
     def score_by_tree(self) -> float | None:
         """Return the score that follows from the rubric tree of the result."""
         return None if self.result is None else self.result.score_by_tree
+
+    @property
+    def recomputed_score(self) -> float | None:
+        """Return the score of the replay, else that of the result's own tree."""
+        return self.score_by_tree if self.replayed_score is None else self.replayed_score
 
     @property
     def needs_replay(self) -> bool:
@@ -280,10 +287,14 @@ async def _compare_replays(
                     reason = f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
                     check.add("missing", f"it cannot be replayed: {reason}", "judgments")
                     return
+            check.replayed_score = replayed.final_score
             if differences := list(_differences(result, replayed)):
                 more = f" and {len(differences) - _MAX_NAMED} more" if len(differences) > _MAX_NAMED else ""
                 text = f"its judgments give another result: {'; '.join(differences[:_MAX_NAMED])}{more}"
-                check.findings.insert(0, Finding("wrong", text, "overwrite"))
+                if reasons := made_from.inputs.not_compared:
+                    check.add("stale", f"{text} ({'; '.join(reasons)})", "evaluate")
+                else:
+                    check.findings.insert(0, Finding("wrong", text, "overwrite"))
 
         with open_for_replay(copied_store(judgments, root / FILE_NAME)) as store:
             await all_or_first_error(compare(check, store) for check in checks)

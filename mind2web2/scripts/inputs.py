@@ -237,6 +237,9 @@ _UNSEEN = {
     ),
     DOWNLOAD_EVENT: OPENS_CONNECTIONS,
 }
+# Functions of lxml that open files in C.
+_PARSES_FILES = frozenset({"parse", "iterparse"})
+_READS_VARIABLES = frozenset({"environ", "environb", "getenv", "getenvb", "expandvars"})
 # Of a value that may be a secret: enough to see a change, too little to guess it from.
 _DIGEST_CHARS = 12
 
@@ -384,9 +387,20 @@ class InputRecorder:
             files={self._name(path): sha256 for path, sha256 in sorted(files.items())},
             folders={self._name(path): digest for path, digest in sorted(self._folders.items())},
             is_complete=self._is_complete,
-            not_compared=tuple(sorted(self._not_compared)),
+            not_compared=tuple(sorted(self._not_compared.union(self._unseen_by_text()))),
             clock=clock,
         )
+
+    def _unseen_by_text(self) -> Iterator[str]:
+        """Yield the reads that no hook sees, by the texts of the script and its helper modules."""
+        sources = self.sources()
+        names = {name.rpartition(".")[2] for name in _names_in(sources)}
+        if not names.isdisjoint(_PARSES_FILES) and any(
+            "lxml" in imported_names(source) for source in sources
+        ):
+            yield "the script parses files by lxml, which are not compared"
+        if not self.is_only_one and not names.isdisjoint(_READS_VARIABLES):
+            yield "the script reads variables without isolation, which are not compared"
 
     def _modules(self) -> dict[str, str | None]:
         """Return helper modules: those read now, and those that the process has read for another script."""

@@ -295,6 +295,29 @@ def test_a_judgment_that_was_changed_shows(example):
     assert len({name for _, name, _ in found}) > 5
 
 
+def test_the_score_of_the_replay_is_shown(example):
+    """Where it differs, the result is wrong; stale where its script reads what is not compared."""
+    with sqlite3.connect(example / "eval_results" / "example" / FILE_NAME) as connection:
+        connection.execute("UPDATE judgments SET text = replace(text, 'true', 'false')")
+    connection.close()
+    words = ("--task_id", TASK, "--json")
+    entries = json.loads(call(main, "verify-results", "example", *words).stdout)["answers"]
+    [entry] = [entry for entry in entries if entry["answer_name"] == f"{STEM}.md"]
+    assert (entry["record"], entry["score"], entry["replayed_score"]) == (
+        "wrong",
+        pytest.approx(4 / 9, abs=1e-4),
+        0.0,
+    )
+
+    def add_reason(result):
+        result["provenance"]["inputs"]["not_compared"] = ["the script starts programs"]
+
+    change(result_path(example), add_reason, seal=True)
+    entries = json.loads(call(main, "verify-results", "example", *words).stdout)["answers"]
+    [entry] = [entry for entry in entries if entry["answer_name"] == f"{STEM}.md"]
+    assert entry["record"] == "stale"
+
+
 def test_why_a_page_is_unavailable_decides_nothing(example):
     """A later attempt to capture it may fail for another reason; results stay correct and up to date."""
     for path in (example / "cache").rglob("*.capture.json"):

@@ -213,6 +213,29 @@ async def test_what_cannot_be_compared_is_judged_again(tmp_path, isolation, befo
     assert f"the script {reason}, whose results are not compared" in again.changed
 
 
+async def test_files_that_compiled_code_opens_are_not_compared(tmp_path, isolation):
+    """By lxml no hook sees them; a text that is parsed needs no file."""
+    for claim, reused in (
+        ("etree.fromstring('<a/>').tag", True),
+        ("etree.parse('a.xml').getroot().tag", False),
+    ):
+        project = project_with(
+            tmp_path / claim[6:11], "from lxml import etree\nos.chdir(pathlib.Path(__file__).parent)\n", claim
+        )
+        (project.root / "eval_scripts/example/a.xml").write_text("<a/>")
+        await evaluate(project, ClaimJudge(), isolation=isolation)
+        [again] = await evaluate(project, ClaimJudge(), isolation=isolation)
+        assert again.reused is reused
+
+
+async def test_variables_without_isolation_are_not_compared(tmp_path, isolation):
+    """A script in this process sees all of them; one in its own only those that it is given."""
+    project = project_with(tmp_path, "", "os.environ.get('EXAMPLE')")
+    await evaluate(project, ClaimJudge(), isolation=isolation)
+    [again] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    assert again.reused is (isolation is not None)
+
+
 async def test_a_changed_variable_is_noticed_and_not_written_down(tmp_path):
     """It may be a secret."""
     project = project_with(tmp_path, "", "'deep'")
@@ -341,6 +364,10 @@ class TestAsOf:
             again = self.run(project, server, "--as_of", as_of)
             assert again.returncode == 0
             assert len(project.result_paths()) == 1
+            if as_of.endswith("T23:59"):
+                self.run(project, server, "--as_of", "2025-03-14T09:00")
+                assert self.claim(project)[0] == "2025-03-14T09:00:00 2025"
+                project.result_paths()[-1].unlink()
             self.run(project, server, "--as_of", "2020-01-01")
             assert self.claim(project)[0] == "2020-01-01T12:00:00 2020"
             project.result_paths()[-1].unlink()

@@ -146,7 +146,7 @@ def _print(
             by_finding.setdefault(finding, []).append(check.place)
     for check in answers:
         task_id, _, stem = check.place.removesuffix(".md").rpartition("/")
-        numbers = (number(check.score), number(check.score_by_tree))
+        numbers = (number(check.score), number(check.recomputed_score))
         table.add_row(task_id, stem, *numbers, _state(check))
     console.print(table)
     for finding, places in sorted(by_finding.items(), key=lambda item: KINDS.index(item[0].kind)):
@@ -209,6 +209,7 @@ def _print_json(answers: Sequence[Check], summaries: Sequence[Check]) -> None:
                 "path": None if check.found is None else str(check.found.path),
                 "score": check.score,
                 "score_by_tree": check.score_by_tree,
+                "replayed_score": check.replayed_score,
                 "record": _state(check),
                 "findings": [finding._asdict() for finding in check.findings],
             }

@@ -240,6 +240,9 @@ _UNSEEN = {
 # Functions of lxml that open files in C.
 _PARSES_FILES = frozenset({"parse", "iterparse"})
 _READS_VARIABLES = frozenset({"environ", "environb", "getenv", "getenvb", "expandvars"})
+_READS_ACCOUNT = _READS_VARIABLES | {"expanduser", "home", "setlocale", "getlocale", "getdefaultlocale"}
+# The variables of a person's account that every script gets.
+_ACCOUNT = ("HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "LC_ALL")
 # Of a value that may be a secret: enough to see a change, too little to guess it from.
 _DIGEST_CHARS = 12
 
@@ -254,6 +257,7 @@ class ScriptInputs(BaseModel):
         is_complete: there were not more of them than are recorded.
         not_compared: why a result cannot be reused although nothing else has changed.
         variables: short digests of the variables that ``--script_env`` hands on.
+        account: short digests of ``HOME``, ``LANG`` and the like, if the script may read them.
         services: answers of map and paper services.
         clock: ``None`` where nothing depends on it.
         as_of: the value of ``--as_of``: a moment, or ``answer``.
@@ -267,6 +271,7 @@ class ScriptInputs(BaseModel):
     is_complete: bool = True
     not_compared: tuple[str, ...] = ()
     variables: Mapping[str, str] = Field(default_factory=dict)
+    account: Mapping[str, str] = Field(default_factory=dict)
     services: tuple[ServiceAnswer, ...] = ()
     clock: ClockReading | None = None
     as_of: str | None = None
@@ -308,6 +313,9 @@ def changed_inputs(inputs: ScriptInputs, script_folder: Path, now: InputsNow) ->
         names = {*now.variables, *inputs.variables}
         changed = [name for name in names if now.variables.get(name) != inputs.variables.get(name)]
         yield f"variables of --script_env changed: {', '.join(sorted(changed))}"
+    account = account_digests()
+    if changed := [name for name, was in inputs.account.items() if account.get(name) != was]:
+        yield f"variables changed: {', '.join(sorted(changed))}"
     clock = inputs.clock
     if clock is None or now.clock is None:
         return
@@ -323,6 +331,11 @@ def variable_digests(variables: Mapping[str, str]) -> dict[str, str]:
         name: hashlib.sha256(f"{name}={value}".encode()).hexdigest()[:_DIGEST_CHARS]
         for name, value in variables.items()
     }
+
+
+def account_digests() -> dict[str, str]:
+    """Return short digests of the variables of a person's account."""
+    return variable_digests({name: os.environ.get(name, "") for name in _ACCOUNT})
 
 
 @dataclass
@@ -388,8 +401,12 @@ class InputRecorder:
             folders={self._name(path): digest for path, digest in sorted(self._folders.items())},
             is_complete=self._is_complete,
             not_compared=tuple(sorted(self._not_compared.union(self._unseen_by_text()))),
+            account=account_digests() if self._may_read_account() else {},
             clock=clock,
         )
+
+    def _may_read_account(self) -> bool:
+        return any(name.rpartition(".")[2] in _READS_ACCOUNT for name in _names_in(self.sources()))
 
     def _unseen_by_text(self) -> Iterator[str]:
         """Yield the reads that no hook sees, by the texts of the script and its helper modules."""

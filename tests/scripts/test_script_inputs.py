@@ -236,6 +236,19 @@ async def test_variables_without_isolation_are_not_compared(tmp_path, isolation)
     assert again.reused is (isolation is not None)
 
 
+@pytest.mark.parametrize(
+    ("name", "claim"), [("HOME", "pathlib.Path.home()"), ("LANG", "os.environ.get('LANG')")]
+)
+async def test_a_changed_account_is_noticed(tmp_path, monkeypatch, name, claim):
+    """Every script gets these variables; they count where it may read them."""
+    project = project_with(tmp_path, "", claim)
+    await evaluate(project, ClaimJudge(), isolation=Isolation())
+    [again] = await evaluate(project, ClaimJudge(), isolation=Isolation())
+    monkeypatch.setenv(name, str(tmp_path))
+    [changed] = await evaluate(project, ClaimJudge(), isolation=Isolation())
+    assert (again.reused, changed.reused, changed.changed) == (True, False, f"variables changed: {name}")
+
+
 async def test_a_changed_variable_is_noticed_and_not_written_down(tmp_path):
     """It may be a secret."""
     project = project_with(tmp_path, "", "'deep'")

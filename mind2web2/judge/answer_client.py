@@ -22,7 +22,7 @@ from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.llm_client.prices import OwnPrice
-from mind2web2.scheduling.deferral import guarded
+from mind2web2.scheduling.deferral import guarded, toolkit_at_work
 from mind2web2.utils.api_misuse import script_api
 
 
@@ -111,7 +111,9 @@ class AnswerClient(JudgeSession, AsyncCalls):
         self._latch.check()
         request = self._of_run(request)
         try:
-            judgment = await self._run.judgment(request, subject, self._source, self._limits)
+            # A connection that opens now stays for later requests: its callbacks are not the script's.
+            with toolkit_at_work():
+                judgment = await self._run.judgment(request, subject, self._source, self._limits)
             reply = _as_reply(judgment, request)
         except JudgmentMissingError:
             raise

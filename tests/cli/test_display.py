@@ -11,12 +11,13 @@ from mind2web2.cli.console import RunDisplay, duration_text, totals_text
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
 from mind2web2.runs.answer import AnswerOutcome
+from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.run import RunProgress
 
 
 def outcome(number, score=None, reason=None, **facts):
     """Return what became of an answer."""
-    result = None if score is None else {"final_score": score}
+    result = None if score is None else ResultFile.of({"final_score": score})
     return AnswerOutcome("lake", f"answer_{number}.md", result, reason, **facts)
 
 

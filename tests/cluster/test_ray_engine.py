@@ -180,6 +180,8 @@ async def test_a_result_that_a_file_system_shows_late_is_waited_for(tmp_path, mo
     pulls = []
 
     class Slow(Mirror):
+        is_remote = True
+
         def pull(self, path):
             pulls.append(path)
             if len(pulls) == 3:
@@ -187,7 +189,7 @@ async def test_a_result_that_a_file_system_shows_late_is_waited_for(tmp_path, mo
 
     monkeypatch.setattr("mind2web2.storage.mirror._mirrors", {folder: Slow()})
     outcome = AnswerOutcome("lake", answer.name, None, None, earlier_result=later.name)
-    assert (await with_result(job, outcome)).result == {"final_score": 1.0}
+    assert (await with_result(job, outcome)).result.final_score == 1.0
     assert (len(pulls), earlier.exists()) == (3, True)
 
 
@@ -233,7 +235,7 @@ async def test_the_first_node_to_open_leaves_the_others_their_share(tmp_path, mo
     monkeypatch.setattr("mind2web2.cluster.engine.placed_actor", lambda _ray, _kind, node_id: actors[node_id])
     nodes = [{"NodeID": name, "NodeManagerHostname": "host", "Alive": True} for name in actors]
     ray = SimpleNamespace(nodes=lambda: nodes, kill=lambda _: None)
-    setup = NodeSetup(RunSettings(), None, None, AGENT, (), {}, {})
+    setup = NodeSetup(RunSettings(), None, None, AGENT, (), {}, {}, {})
     engine = RayEngine(ray, setup, 8, RunUsage(), None, "endpoint")
     cache = CacheFileSys(tmp_path)
     files = [AnswerFile(f"answer_{number}.md", tmp_path) for number in range(8)]
@@ -273,7 +275,9 @@ async def test_a_node_that_gives_no_news_loses_its_answers_to_the_others(tmp_pat
     monkeypatch.setattr("mind2web2.cluster.engine._REPORT_EVERY_S", 0.01)
     nodes = [{"NodeID": name, "NodeManagerHostname": "host", "Alive": True} for name in actors]
     ray = SimpleNamespace(nodes=lambda: nodes, kill=lambda _: None)
-    engine = RayEngine(ray, NodeSetup(None, AGENT, (), {}, {}), 4, RunUsage(), None, "endpoint")
+    engine = RayEngine(
+        ray, NodeSetup(RunSettings(), None, None, AGENT, (), {}, {}, {}), 4, RunUsage(), None, "endpoint"
+    )
     files = [AnswerFile(f"answer_{number}.md", tmp_path) for number in range(4)]
     cache = CacheFileSys(tmp_path)
 
@@ -297,7 +301,7 @@ async def test_answers_may_end_while_judgments_are_kept():
             copied.append(key)
             keys.add("k2")
 
-    setup = NodeSetup(None, AGENT, (), {}, {})
+    setup = NodeSetup(RunSettings(), None, None, AGENT, (), {}, {}, {})
     engine = RayEngine(SimpleNamespace(), setup, 1, RunUsage(), Store(), "endpoint")
     await engine._keep(keys)
     assert copied == ["k1"]
@@ -336,12 +340,12 @@ async def test_the_end_of_a_run_loses_no_report(tmp_path, monkeypatch):
     monkeypatch.setattr("mind2web2.cluster.engine._REPORT_EVERY_S", 0.0)
     nodes = [{"NodeID": "a", "NodeManagerHostname": "host", "Alive": True}]
     ray = SimpleNamespace(nodes=lambda: nodes, kill=lambda _: None)
-    setup = NodeSetup(RunSettings(), None, None, AGENT, (), {}, {})
+    setup = NodeSetup(RunSettings(), None, None, AGENT, (), {}, {}, {})
     engine = RayEngine(ray, setup, 1, RunUsage(), Store(), "endpoint")
     async with engine.opened():
         await actor.has_begun.wait()
         async with engine:
-            assert (await engine.evaluate(job)).result == {"judgment": "k1"}
+            assert (await engine.evaluate(job)).result.document == {"judgment": "k1"}
     assert copied == ["k1"]
 
 

@@ -58,7 +58,7 @@ async def undisturbed_trees(results: Path, library: PageLibrary) -> dict[Name, A
     ]
     if missing:
         raise AssertionError(f"a replay gives no result: {missing}")
-    trees = {name_of(outcome): tree_of(outcome.result) for outcome in outcomes if outcome.result}
+    trees = {name_of(outcome): tree_of(outcome.result.document) for outcome in outcomes if outcome.result}
     expected = json.loads((REPOSITORY / "examples" / "expected_scores.json").read_text(encoding="utf-8"))
     for task, answers in expected.items():
         for answer, score in answers.items():

@@ -39,6 +39,8 @@ _PAGES_AT_ONCE = 4
 _CONTENT_ID = "https://cid.invalid/"
 _CID_ADDRESS = re.compile(rb"cid:([^\s\"'()<>&\\]{1,500})")
 _MAX_PARTS = 20_000
+# A saved page has its parts side by side, at most in one frame each.
+_MOST_NESTED_PARTS = 100
 # Responses of these show no document in a browser.
 _WITHOUT_CONTENT = (204, 205, 304)
 _MAIN_TYPES = ("text/html", "application/xhtml+xml")
@@ -373,9 +375,21 @@ def _is_web_address(url: str) -> bool:
     return lookup_key(url) is not None and split_url(clean_url(url)).scheme in ("http", "https")
 
 
+def _check_nesting(message: Message) -> None:
+    """Raise ``RecursionError`` for a message whose parts are nested deeper than any page's are."""
+    stack = [(message, 0)]
+    while stack:
+        part, depth = stack.pop()
+        if depth > _MOST_NESTED_PARTS:
+            raise RecursionError
+        if part.is_multipart():
+            stack += [(each, depth + 1) for each in part.get_payload()]  # type: ignore[misc]
+
+
 def _mhtml_page(path: Path, url: str | None) -> Iterator[FoundPage | Fault]:
     try:
         message = message_from_bytes(read_regular_file(path, MAX_FILE_BYTES))
+        _check_nesting(message)
         parts = [part for part in message.walk() if not part.is_multipart()]
     except RecursionError:
         yield Fault(path.name, "its parts are nested too deeply")

@@ -246,9 +246,14 @@ def test_changed_inputs_make_results_stale(example):
 )
 def test_results_of_another_judge_are_stale(example, words, text):  # noqa: ARG001 (the working directory)
     """Where one is named."""
-    exit_status, found, _ = verify(*words)
+    exit_status, found, output = verify(*words)
     assert exit_status == 3
     assert [(kind, reason) for kind, _, reason in found] == [("stale", text)]
+    # The suggested command names each option once, with the judge that is expected now.
+    [suggested] = [line for line in output.splitlines() if line.startswith("Next, for ")]
+    option = words[0].replace("-", "_").replace("__", "--", 1)
+    assert (suggested.count(option), suggested.count("--judge_model")) == (1, 1)
+    assert f"{option} {words[1]}" in suggested
 
 
 def test_summaries_are_derived_again(example):

@@ -178,12 +178,16 @@ def _suggestion(
     if not settings.task_ids and is_all:
         tasks = {}
     words = [word for task_id in tasks for word in ("--task_id", str(task_id))]
-    words += [word for name, value in _judge(settings).items() for word in (f"--judge_{name}", str(value))]
     words += ["--overwrite"] if cure in ("overwrite", "judgments") else []
     # An answer without a result of its own is judged as the others were.
     like = next((check.made_from for check in (*some, *answers) if check.made_from is not None), None)
-    if "--overwrite" in words:
+    expected = _judge(settings)
+    if "--overwrite" in words or expected:
         like = _asked_by_a_judge(like)
+    if like is None:
+        words += [word for name, value in expected.items() for word in (f"--judge_{name}", str(value))]
+    else:
+        like = like.model_copy(update={"judge": like.judge.model_copy(update=expected)})
     evaluate = suggested_evaluation(settings, agent_name, like, *words)
     if cure == "judgments":
         return f"name their file with --judgments FILE, or ask again: {evaluate}"

@@ -82,10 +82,11 @@ def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
             f"{number(summary['success_rate'])}.",
         )
     if (these := summary["these_tasks"]) is not None:
+        above = "; the intervals above are for tasks at large" if is_sampled else ""
         line(
             console,
             f"These tasks with other answers of the agent: partial completion {number(these['low'])} to "
-            f"{number(these['high'])} ({_LEVEL}); the intervals above are for tasks at large.",
+            f"{number(these['high'])} ({_LEVEL}){above}.",
         )
     _print_missing(console, summary)
     for warning in summary["warnings"]:

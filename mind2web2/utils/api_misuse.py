@@ -395,7 +395,11 @@ _ONE_AT_A_TIME = threading.Lock()
 def syntax_tree(source: str | bytes, filename: str = "<unknown>") -> ast.Module:
     """Return the syntax tree of a source, in any thread."""
     with _ONE_AT_A_TIME:
-        return ast.parse(source, filename=filename)
+        try:
+            return ast.parse(source, filename=filename)
+        except SystemError:
+            # Another package parses in a thread of its own, without our lock.
+            return ast.parse(source, filename=filename)
 
 
 @lru_cache(maxsize=64)

@@ -156,16 +156,10 @@ def change_in_place(root):
         ("", f"os.path.lexists(({FOLDER}).with_name('later'))", add_folder, "file later is new"),
         ("", f"os.access(({FOLDER}).with_name('later'), os.R_OK)", add_folder, "file later is new"),
         ("", f"({FOLDER} / 'large.bin').read_bytes()[:1]", change_in_place, "file facts/large.bin changed"),
-        (
-            HELPER,
-            "adv_common.DEPTH",
-            put("helpers/facts/__init__.py"),
-            "helper module helpers/facts.py is hidden by the package helpers/facts/__init__.py",
-        ),
     ],
 )
 async def test_what_a_script_looks_up_is_compared(tmp_path, isolation, before, claim, change, reason):
-    """Lists of folders, whether files exist, large files, and which of two modules Python takes."""
+    """Lists of folders, whether files exist, and large files."""
     project = project_with(tmp_path, before, claim)
     put("facts/a.json")(tmp_path)
     with (tmp_path / "eval_scripts/example/facts/large.bin").open("wb") as file:
@@ -176,6 +170,17 @@ async def test_what_a_script_looks_up_is_compared(tmp_path, isolation, before, c
     [changed] = await evaluate(project, ClaimJudge(), isolation=isolation)
     assert (first.reason, again.reused, changed.reused) == (None, True, False)
     assert reason in changed.changed
+
+
+async def test_a_package_that_hides_a_helper_is_noticed(tmp_path):
+    """In a process of its own: here, other tests have loaded helpers of that name."""
+    project = project_with(tmp_path, HELPER, "adv_common.DEPTH")
+    [first] = await evaluate(project, ClaimJudge(), isolation=Isolation())
+    [again] = await evaluate(project, ClaimJudge(), isolation=Isolation())
+    put("helpers/facts/__init__.py")(tmp_path)
+    [changed] = await evaluate(project, ClaimJudge(), isolation=Isolation())
+    assert (first.reason, again.reused, changed.reused) == (None, True, False)
+    assert "helpers/facts.py is hidden by the package helpers/facts/__init__.py" in changed.changed
 
 
 @pytest.mark.parametrize(

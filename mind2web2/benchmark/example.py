@@ -40,7 +40,7 @@ def _files() -> Iterator[tuple[str, bytes]]:
     root = packed if packed.is_dir() else _PACKAGE.parent
     if not (root / JUDGMENTS).is_file():
         raise UsageError(
-            f"this installation lacks the example ({root / JUDGMENTS}): install the package anew"
+            f"this installation lacks the example ({root / JUDGMENTS}): install the package again"
         )
     paths = [path for name in _FOLDERS for path in sorted((root / name).rglob("*")) if _is_part(path)]
     for path in (*paths, root / JUDGMENTS):

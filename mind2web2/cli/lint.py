@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Find faults of eval scripts and rubric files without running them: claims without a source, trees without
-a gate, leaves that nobody judges, and others (docs/lint.md lists the rules).
+a gate, leaves that are never judged, and others (docs/lint.md lists the rules).
 
   mind2web2 lint                              all tasks under eval_scripts/
   mind2web2 lint eval_scripts/mine/lake.py

@@ -4,7 +4,12 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-PARTS = ("answers/example", "cache/example", "eval_scripts/example", "examples/judgments.jsonl")
+PARTS = (
+    "answers/example",
+    "cache/example",
+    "eval_scripts/example",
+    "examples/judgments.jsonl",
+)
 
 
 class ExampleProject(BuildHookInterface):
@@ -13,4 +18,6 @@ class ExampleProject(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add them; an editable wheel holds no package, only the way to it."""
         if version != "editable":
-            build_data["force_include"].update({part: f"mind2web2/example_project/{part}" for part in PARTS})
+            build_data["force_include"].update(
+                {part: f"mind2web2/example_project/{part}" for part in PARTS}
+            )

@@ -16,12 +16,20 @@ from mind2web2.runs.audited import AuditedAnswer, JudgedLeaf, judge_quality, sam
 from mind2web2.runs.corrected import behind_wrong_gates, corrected_score
 from mind2web2.runs.labels import LeafName, Verdicts
 from mind2web2.statistics.correction import CorrectedMean
-from mind2web2.statistics.sampled_answers import JudgedTwice, corrected_by_answers, sampling_order
+from mind2web2.statistics.sampled_answers import (
+    JudgedTwice,
+    corrected_by_answers,
+    sampling_order,
+)
 from mind2web2.statistics.uncertainty import Interval
 
 SIMULATIONS = 120
 _NOISE = 1e-9
-_PASSED, _FAILED, _SKIPPED = Outcome(1.0, "passed"), Outcome(0.0, "failed"), Outcome(0.0, "skipped")
+_PASSED, _FAILED, _SKIPPED = (
+    Outcome(1.0, "passed"),
+    Outcome(0.0, "failed"),
+    Outcome(0.0, "skipped"),
+)
 
 
 @dataclass(frozen=True)
@@ -62,20 +70,44 @@ AUDITS = (
     Design("160 x 3, 600 labels", tasks=160, labels=600),
     Design("errors in a fifth of the tasks", is_clustered=True),
     Design("errors in a fifth of 40 tasks", tasks=40, is_clustered=True),
-    Design("gates fail wrongly, none skipped", gate_failures=0.15, wrong_failures=0.0, wrong_passes=0.0),
-    Design("the same, skipped", gate_failures=0.15, wrong_failures=0.0, wrong_passes=0.0, skips=True),
+    Design(
+        "gates fail wrongly, none skipped",
+        gate_failures=0.15,
+        wrong_failures=0.0,
+        wrong_passes=0.0,
+    ),
+    Design(
+        "the same, skipped",
+        gate_failures=0.15,
+        wrong_failures=0.0,
+        wrong_passes=0.0,
+        skips=True,
+    ),
     Design("all errors, skipped", gate_failures=0.15, skips=True),
     Design("24 leaves, 1,500 labels", leaves=24, runs=1, labels=1500),
     Design("24 leaves, all labelled", leaves=24, runs=1, tasks=30, labels=10**6),
-    Design("judge errs 1%, 60 labels", wrong_failures=0.01, wrong_passes=0.01, labels=60),
-    Design("judge errs 3 and 10%, 60 labels", wrong_failures=0.03, wrong_passes=0.1, labels=60),
+    Design(
+        "judge errs 1%, 60 labels", wrong_failures=0.01, wrong_passes=0.01, labels=60
+    ),
+    Design(
+        "judge errs 3 and 10%, 60 labels",
+        wrong_failures=0.03,
+        wrong_passes=0.1,
+        labels=60,
+    ),
     Design("12 labels", labels=12),
     Design("stopped at 100 of 200", given=100),
     Design("stopped at 200 of 600", labels=600, given=200),
     Design("stopped at 260 of all", labels=10**6, given=260),
     Design("30 tasks, stopped at 60 of 200", tasks=30, runs=1, given=60),
     Design("two auditors, two seeds, 100 each", labels=100, seeds=(0, 1)),
-    Design("good agent, 30% passed wrongly", runs=1, quality=0.8, wrong_failures=0.0, wrong_passes=0.3),
+    Design(
+        "good agent, 30% passed wrongly",
+        runs=1,
+        quality=0.8,
+        wrong_failures=0.0,
+        wrong_passes=0.3,
+    ),
     Design("judge biased by .2", wrong_failures=0.0, wrong_passes=0.4),
     Design("20 x 3", tasks=20),
     Design("20 x 3, all errors skipped", tasks=20, gate_failures=0.15, skips=True),
@@ -122,7 +154,9 @@ class _World:
             for run in range(design.runs):
                 self._add(design, f"task_{task}", f"answer_{run + 1}", quality, factor)
 
-    def _add(self, design: Design, task: str, answer: str, quality: float, factor: float) -> None:
+    def _add(
+        self, design: Design, task: str, answer: str, quality: float, factor: float
+    ) -> None:
         real = [self.draws.random() < quality for _ in range(design.leaves)]
         judged = []
         for place, own in enumerate(real):
@@ -130,7 +164,9 @@ class _World:
             if own and place == 0 and design.gate_failures is not None:
                 rate = design.gate_failures
             judged.append(own != (self.draws.random() < factor * rate))
-        names = [LeafName(task, answer, f"leaf_{place}") for place in range(design.leaves)]
+        names = [
+            LeafName(task, answer, f"leaf_{place}") for place in range(design.leaves)
+        ]
         self.truth |= dict(zip(names, real, strict=True))
         self.true_scores.append(_score(real))
         is_skipped = design.skips and not judged[0]
@@ -138,13 +174,23 @@ class _World:
         for place, (name, passed) in enumerate(zip(names, judged, strict=True)):
             skipped = is_skipped and place > 0
             outcome = _SKIPPED if skipped else _PASSED if passed else _FAILED
-            behind = Evidence(decided_by="prerequisite", reason=skip_reason("leaf_0", "failed"))
+            behind = Evidence(
+                decided_by="prerequisite", reason=skip_reason("leaf_0", "failed")
+            )
             evidence = behind if skipped else None
             score, status = outcome
             nodes.append(
-                WrittenNode(id=name.leaf, critical=place == 0, score=score, status=status, evidence=evidence)
+                WrittenNode(
+                    id=name.leaf,
+                    critical=place == 0,
+                    score=score,
+                    status=status,
+                    evidence=evidence,
+                )
             )
-            leaves.append(JudgedLeaf(name, passed and not skipped, False, place == 0, skipped, ""))
+            leaves.append(
+                JudgedLeaf(name, passed and not skipped, False, place == 0, skipped, "")
+            )
         root = WrittenNode(id="root", status="failed", children=tuple(nodes))
         self.answers.append(
             AuditedAnswer(
@@ -164,9 +210,9 @@ class _World:
         passes: dict[LeafName, float] = {}
         undecidable = set()
         for seed in design.seeds:
-            for leaf in sample(judged, design.labels, seed=self.draws.randrange(10**9) + seed)[
-                : design.given
-            ]:
+            for leaf in sample(
+                judged, design.labels, seed=self.draws.randrange(10**9) + seed
+            )[: design.given]:
                 is_wrong = leaf.passed is not self.truth[leaf.name]
                 if self.draws.random() < design.undecidable[0 if is_wrong else 1]:
                     undecidable.add(leaf.name)
@@ -227,8 +273,12 @@ SAMPLES = (
     Rejudged("130 x 3, 10%, judge of no use", 0.1, wrong=(0.5, 0.5)),
     Rejudged("130 x 3, 25%, biased by .2", 0.25, wrong=(0.05, 0.5)),
     Rejudged("40 x 3, 10%, biased by .2", 0.1, tasks=40, wrong=(0.05, 0.5)),
-    Rejudged("130 x 3, 10%, errors in a fifth", 0.1, wrong=(0.05, 0.2), is_clustered=True),
-    Rejudged("130 x 3, 25%, errors in a fifth", 0.25, wrong=(0.05, 0.2), is_clustered=True),
+    Rejudged(
+        "130 x 3, 10%, errors in a fifth", 0.1, wrong=(0.05, 0.2), is_clustered=True
+    ),
+    Rejudged(
+        "130 x 3, 25%, errors in a fifth", 0.25, wrong=(0.05, 0.2), is_clustered=True
+    ),
     Rejudged("130 x 3, judge errs 1%, 10%", 0.1, wrong=(0.01, 0.01)),
     Rejudged("130 x 3, stopped at +-.03", 1.0, until=0.03),
     Rejudged("130 x 3, stopped at +-.02", 1.0, until=0.02),
@@ -239,22 +289,33 @@ SAMPLES = (
 
 def rejudged(design: Rejudged, seed: int) -> Found | None:
     """Return one sample of answers by a strong judge, whose verdicts on all of them are the truth here."""
-    own = Design("", tasks=design.tasks, runs=design.runs, is_clustered=design.is_clustered)
+    own = Design(
+        "", tasks=design.tasks, runs=design.runs, is_clustered=design.is_clustered
+    )
     own = replace(own, wrong_failures=design.wrong[0], wrong_passes=design.wrong[1])
     world = _World(own, seed)
     exact = []
     for answer in world.answers:
         true = [world.truth[leaf.name] for leaf in answer.leaves]
-        exact.append(_score([one != (world.draws.random() < design.strong_wrong) for one in true]))
+        exact.append(
+            _score(
+                [one != (world.draws.random() < design.strong_wrong) for one in true]
+            )
+        )
     names = [(answer.task, answer.answer) for answer in world.answers]
     # With the world's own seed the sample would depend on the errors.
     order = sampling_order(names, world.draws.randrange(10**9))
-    places = {(answer.task, answer.answer): number for number, answer in enumerate(world.answers)}
+    places = {
+        (answer.task, answer.answer): number
+        for number, answer in enumerate(world.answers)
+    }
     found = None
     for size in _sizes(design, len(order)):
         drawn = {places[name] for name in order[:size]}
         found = [
-            JudgedTwice(answer.task, answer.score, exact[number] if number in drawn else None)
+            JudgedTwice(
+                answer.task, answer.score, exact[number] if number in drawn else None
+            )
             for number, answer in enumerate(world.answers)
         ]
         mean, _ = corrected_by_answers(found)
@@ -263,16 +324,24 @@ def rejudged(design: Rejudged, seed: int) -> Found | None:
     if found is None or not mean.is_enough:
         return None
     labels_alone = corrected_by_answers([replace(one, cheap=0.5) for one in found])[0]
-    everything = [replace(one, exact=value) for one, value in zip(found, exact, strict=True)]
+    everything = [
+        replace(one, exact=value) for one, value in zip(found, exact, strict=True)
+    ]
     strong_on_all = _half(corrected_by_answers(everything)[0].tasks_at_large)
     return _found(mean, fmean(exact), labels_alone.above, strong_on_all)
 
 
 def _sizes(design: Rejudged, total: int) -> Sequence[int]:
-    return [round(design.share * total)] if design.until is None else range(30, total + 1, 10)
+    return (
+        [round(design.share * total)]
+        if design.until is None
+        else range(30, total + 1, 10)
+    )
 
 
-def _found(mean: CorrectedMean, truth: float, alone: float, strong_on_all: float) -> Found:
+def _found(
+    mean: CorrectedMean, truth: float, alone: float, strong_on_all: float
+) -> Found:
     return Found(
         raw=mean.raw,
         estimate=mean.estimate,
@@ -292,7 +361,10 @@ _STRONG_POPULATION = 0.01**2 + 0.01 * 0.98 + 0.98**2 / 3
 
 
 def _covers(interval: Interval | None, truth: float) -> bool:
-    return interval is not None and interval.low - _NOISE <= truth <= interval.high + _NOISE
+    return (
+        interval is not None
+        and interval.low - _NOISE <= truth <= interval.high + _NOISE
+    )
 
 
 def _half(interval: Interval | None) -> float:
@@ -318,16 +390,22 @@ def report(name: str, simulate: Callable[[int], Found | None]) -> None:
     ]
     widths = [one.alone for one in found if one.alone]
     if widths:
-        words.append(f"of the sample alone {fmean(_half(one.these) for one in found) / fmean(widths):.0%}")
+        words.append(
+            f"of the sample alone {fmean(_half(one.these) for one in found) / fmean(widths):.0%}"
+        )
         complete = fmean(one.strong_on_all or 0.0 for one in found)
-        words.append(f"at large {fmean(_half(one.large) for one in found) / complete:.0%} of strong on all")
+        words.append(
+            f"at large {fmean(_half(one.large) for one in found) / complete:.0%} of strong on all"
+        )
     else:
         words.append(f"value shown {fmean(one.is_shown for one in found):.0%}")
     if len(found) < len(every):
         words.append(f"none in {1 - len(found) / len(every):.0%}")
     if any(one.extremes for one in found):
         holds = fmean(
-            one.extremes[0] - _half(one.these) <= one.truth <= one.extremes[1] + _half(one.these)
+            one.extremes[0] - _half(one.these)
+            <= one.truth
+            <= one.extremes[1] + _half(one.these)
             for one in found
             if one.extremes
         )
@@ -346,8 +424,13 @@ def agreement(design: Design) -> None:
         figures = judge_quality(world.answers, world.labels(design)).figures
         for name in asked:
             own = getattr(figures, name)
-            asked[name] += own.low is None or own.low - _NOISE <= pooled[name] <= own.high + _NOISE
-    listed = ", ".join(f"{name.replace('_', ' ')} {hits / SIMULATIONS:.1%}" for name, hits in asked.items())
+            asked[name] += (
+                own.low is None or own.low - _NOISE <= pooled[name] <= own.high + _NOISE
+            )
+    listed = ", ".join(
+        f"{name.replace('_', ' ')} {hits / SIMULATIONS:.1%}"
+        for name, hits in asked.items()
+    )
     sys.stdout.write(f"  {design.name:36} {listed}\n")
 
 
@@ -367,7 +450,9 @@ def _rates(worlds: Sequence[_World]) -> dict[str, float]:
 
 def main() -> None:
     """Simulate and print."""
-    title(f"{SIMULATIONS} audits by people a design: 8 leaves, 200 labels, errors of 5 and 20% unless said")
+    title(
+        f"{SIMULATIONS} audits by people a design: 8 leaves, 200 labels, errors of 5 and 20% unless said"
+    )
     for design in AUDITS:
         report(design.name, lambda seed, design=design: audited(design, seed))  # type: ignore[misc]
     title(f"{SIMULATIONS} samples of answers by a strong judge that errs by 1%")

@@ -39,18 +39,28 @@ async def measured(page_count: int) -> tuple[float, float, float]:
     held_bytes, most_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     del held
-    return pages_bytes / 1e6, (most_bytes - pages_bytes) / 1e6, (held_bytes - pages_bytes) / 1e6
+    return (
+        pages_bytes / 1e6,
+        (most_bytes - pages_bytes) / 1e6,
+        (held_bytes - pages_bytes) / 1e6,
+    )
 
 
 def page(number: int) -> HashedText:
     """Return a page's image, another for each number."""
-    return HashedText(f"data:image/jpeg;base64,{number:06d}" + "A" * PAGE_BYTES).prepared()
+    return HashedText(
+        f"data:image/jpeg;base64,{number:06d}" + "A" * PAGE_BYTES
+    ).prepared()
 
 
 async def waiting(folder: Path, pages: Sequence[HashedText], count: int) -> object:
     """Hand questions in, and return what each of them holds on to."""
-    collector = Collector(BatchFolder(folder), "/v1/chat/completions", count + 1, ROOM_BYTES)
-    bodies = [partial(body, pages[number % len(pages)], number) for number in range(count)]
+    collector = Collector(
+        BatchFolder(folder), "/v1/chat/completions", count + 1, ROOM_BYTES
+    )
+    bodies = [
+        partial(body, pages[number % len(pages)], number) for number in range(count)
+    ]
 
     async def asked(make_body: partial[JsonBody]) -> object:
         question = await collector.named("", make_body)
@@ -74,7 +84,9 @@ def body(image: HashedText, number: int) -> JsonBody:
 
 def main() -> None:
     """Print what is held."""
-    title(f"{QUESTIONS} questions in a batch job, pages of {PAGE_BYTES / 1e6:g} MB, {os.cpu_count()} cores")
+    title(
+        f"{QUESTIONS} questions in a batch job, pages of {PAGE_BYTES / 1e6:g} MB, {os.cpu_count()} cores"
+    )
     for page_count in (1, QUESTIONS):
         pages_mb, most_mb, held_mb = asyncio.run(measured(page_count))
         bodies_mb = QUESTIONS * PAGE_BYTES / 1e6

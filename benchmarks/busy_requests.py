@@ -29,7 +29,12 @@ LATENCY_S = 1.0
 # Tasks of one answer, and checks of each.
 SHAPES = ((60, 3), (90, 1))
 WAYS = {
-    "3 tasks x 3 answers at once": ["--max_concurrent_tasks", "3", "--max_concurrent_answers", "3"],
+    "3 tasks x 3 answers at once": [
+        "--max_concurrent_tasks",
+        "3",
+        "--max_concurrent_answers",
+        "3",
+    ],
     "by default": [],
 }
 
@@ -52,7 +57,10 @@ class TimedJudge:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -64,9 +72,15 @@ class TimedJudge:
         busy_s = sum(max(0.0, min(ended, last) - started) for started, ended in spans)
         return busy_s / (LIMIT * (last - first))
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         while head := await _head(reader):
-            lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+            lengths = [
+                line
+                for line in head.lower().split(b"\r\n")
+                if line.startswith(b"content-length:")
+            ]
             if not lengths:
                 writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
                 continue
@@ -100,13 +114,23 @@ def measure(name: str, words: list[str], tasks: int, checks: int) -> None:
     """Run the command once and print its figures."""
     with tempfile.TemporaryDirectory() as folder, TimedJudge(LATENCY_S) as judge:
         lay_out(Path(folder), tasks, 1, checks)
-        command = [sys.executable, REPOSITORY / "run_eval.py", "--agent_name", AGENT, *words]
+        command = [
+            sys.executable,
+            REPOSITORY / "run_eval.py",
+            "--agent_name",
+            AGENT,
+            *words,
+        ]
         with PeakMemory(0.2) as memory:
             began_s = time.perf_counter()
             subprocess.run(
                 [*command, "--judge_base_url", judge.base_url, "--no_capture"],
                 cwd=folder,
-                env={"OPENAI_API_KEY": "none", "PATH": "", "PYTHONPATH": str(REPOSITORY)},
+                env={
+                    "OPENAI_API_KEY": "none",
+                    "PATH": "",
+                    "PYTHONPATH": str(REPOSITORY),
+                },
                 stdout=subprocess.DEVNULL,
                 check=True,
             )

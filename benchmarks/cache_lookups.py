@@ -45,14 +45,19 @@ def filled_cache(folder: Path, page_count: int) -> CacheFileSys:
     started = time.perf_counter()
     cache = CacheFileSys(folder)
     open_s = time.perf_counter() - started
-    sys.stdout.write(f"{page_count:>6} pages: {put_s * 1000:.1f} ms a put, {open_s * 1000:.1f} ms to open\n")
+    sys.stdout.write(
+        f"{page_count:>6} pages: {put_s * 1000:.1f} ms a put, {open_s * 1000:.1f} ms to open\n"
+    )
     return cache
 
 
 def median_lookups_s(cache: CacheFileSys, page_count: int) -> float:
     """Return the median over several runs of the seconds for all lookups."""
     # Steps of 7 reach pages all over the cache in every spelling.
-    urls = [spelling(number * 7 + number // page_count, page_count) for number in range(LOOKUPS)]
+    urls = [
+        spelling(number * 7 + number // page_count, page_count)
+        for number in range(LOOKUPS)
+    ]
     seconds = []
     for _ in range(RUNS):
         started = time.perf_counter()
@@ -68,7 +73,9 @@ def main() -> None:
     smallest_s = None
     for page_count in PAGE_COUNTS:
         with tempfile.TemporaryDirectory() as folder:
-            lookups_s = median_lookups_s(filled_cache(Path(folder) / "task", page_count), page_count)
+            lookups_s = median_lookups_s(
+                filled_cache(Path(folder) / "task", page_count), page_count
+            )
         smallest_s = smallest_s or lookups_s
         sys.stdout.write(
             f"{page_count:>6} pages: {LOOKUPS} lookups {lookups_s * 1000:.1f} ms"

@@ -48,7 +48,9 @@ class Run:
     @property
     def waiting_share(self) -> float:
         """The part of the pages' time that was spent waiting for them."""
-        waited_s = sum(record.timings_s.get(WAITING_STAGE, 0.0) for record in self.records)
+        waited_s = sum(
+            record.timings_s.get(WAITING_STAGE, 0.0) for record in self.records
+        )
         return waited_s / sum(sum(record.timings_s.values()) for record in self.records)
 
 
@@ -63,7 +65,9 @@ async def capture(manager: BatchBrowserManager, url: str) -> CaptureRecord:
 async def warm_pages_s(site: OrdinarySite, kind: str) -> list[float]:
     """Return the seconds of pages captured one after the other, the first ones left out."""
     took_s = []
-    async with BatchBrowserManager(max_concurrent_pages=1, settings=site.settings()) as manager:
+    async with BatchBrowserManager(
+        max_concurrent_pages=1, settings=site.settings()
+    ) as manager:
         for number in range(WARM_PAGES + 2):
             started = time.perf_counter()
             await capture(manager, address(kind, number))
@@ -74,8 +78,12 @@ async def warm_pages_s(site: OrdinarySite, kind: str) -> list[float]:
 async def run_at_once(site: OrdinarySite, at_once: int, numbers: Iterator[int]) -> Run:
     """Capture pages never seen before, so many at once."""
     urls = [address("page", next(numbers)) for _ in range(PAGES_A_RUN[at_once])]
-    async with BatchBrowserManager(max_concurrent_pages=at_once, settings=site.settings()) as manager:
-        await asyncio.gather(*(capture(manager, address("plain", number)) for number in range(at_once)))
+    async with BatchBrowserManager(
+        max_concurrent_pages=at_once, settings=site.settings()
+    ) as manager:
+        await asyncio.gather(
+            *(capture(manager, address("plain", number)) for number in range(at_once))
+        )
         started, used_s = time.perf_counter(), processor_s()
         records = await asyncio.gather(*(capture(manager, url) for url in urls))
         took_s, used_s = time.perf_counter() - started, processor_s() - used_s
@@ -85,7 +93,11 @@ async def run_at_once(site: OrdinarySite, at_once: int, numbers: Iterator[int]) 
 def print_warm(site: OrdinarySite) -> None:
     """Measure and print single pages."""
     title(f"one page at a time, the browser warm, median of {WARM_PAGES}")
-    show("a plain page", statistics.median(asyncio.run(warm_pages_s(site, "plain"))), TARGET_PLAIN_S)
+    show(
+        "a plain page",
+        statistics.median(asyncio.run(warm_pages_s(site, "plain"))),
+        TARGET_PLAIN_S,
+    )
     show("an ordinary page", statistics.median(asyncio.run(warm_pages_s(site, "page"))))
 
 
@@ -101,14 +113,17 @@ def print_at_once(site: OrdinarySite, at_once: int, numbers: Iterator[int]) -> N
         f"  {at_once:>2} at once: {rate:6.0f} pages a minute {share:<17}"
         f" {waiting:4.0%} of a page's time waiting, {busy_s:.2f} s of processor a page\n"
     )
-    stages = {stage for run in runs for record in run.records for stage in record.timings_s}
+    stages = {
+        stage for run in runs for record in run.records for stage in record.timings_s
+    }
     records = [record for run in runs for record in run.records]
     medians = {
         stage: statistics.median(record.timings_s.get(stage, 0.0) for record in records)
         for stage in sorted(stages)
     }
     title(
-        "             median seconds by stage: " + ", ".join(f"{name} {s:.2f}" for name, s in medians.items())
+        "             median seconds by stage: "
+        + ", ".join(f"{name} {s:.2f}" for name, s in medians.items())
     )
 
 

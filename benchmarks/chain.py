@@ -44,7 +44,9 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
 END = "    return ev.get_summary()\n"
 
 
-def _gated(name: str, checks: int, indent: str = "    ", strategy: str = "parallel") -> str:
+def _gated(
+    name: str, checks: int, indent: str = "    ", strategy: str = "parallel"
+) -> str:
     gate = f"ev.add_leaf(f'{name}_gate', 'gate', part, critical=True)"
     check = f"ev.add_leaf(f'{name}_{{k}}', 'check', part)"
     return (
@@ -62,12 +64,14 @@ SCRIPTS = {
     "extract_then_gates": (
         "PARALLEL",
         "    item = await ev.extract('The item', Item)\n"
-        "    ev.add_custom_node(item.name, 'named', 'named', root)\n" + _gated("{item.name}", 4),
+        "    ev.add_custom_node(item.name, 'named', 'named', root)\n"
+        + _gated("{item.name}", 4),
     ),
     "item_loop": (
         "PARALLEL",
         "    found = await ev.extract('All items', Items)\n"
-        "    for n, item in enumerate(found.items):\n" + _gated("i{n}", 3, "        ", "sequential"),
+        "    for n, item in enumerate(found.items):\n"
+        + _gated("i{n}", 3, "        ", "sequential"),
     ),
     "chain_of_gates": (
         "PARALLEL",
@@ -109,22 +113,34 @@ def main() -> None:
     for way in ("off", "gates"):
         for name, (strategy, body) in SCRIPTS.items():
             with tempfile.TemporaryDirectory() as folder:
-                rows[way, name] = _one(Path(folder), name, strategy, body, way, latency_s)
-    title(f"{'script':24} {'links off':>10} {'gates':>6} {'requests off':>13} {'gates':>6}  same result")
+                rows[way, name] = _one(
+                    Path(folder), name, strategy, body, way, latency_s
+                )
+    title(
+        f"{'script':24} {'links off':>10} {'gates':>6} {'requests off':>13} {'gates':>6}  same result"
+    )
     for name in SCRIPTS:
         off, gates = rows["off", name], rows["gates", name]
         is_same = off[2] == gates[2]
-        title(f"{name:24} {off[0]:10.1f} {gates[0]:6.1f} {off[1]:13} {gates[1]:6}  {is_same}")
-    requests = {way: sum(rows[way, name][1] for name in SCRIPTS) for way in ("off", "gates")}
+        title(
+            f"{name:24} {off[0]:10.1f} {gates[0]:6.1f} {off[1]:13} {gates[1]:6}  {is_same}"
+        )
+    requests = {
+        way: sum(rows[way, name][1] for name in SCRIPTS) for way in ("off", "gates")
+    }
     title(f"requests for nothing: {1 - requests['off'] / requests['gates']:.1%}")
 
 
 def _one(folder: Path, name: str, strategy: str, body: str, way: str, latency_s: float):
     project = Project(folder)
-    project.add_answer("answer_1", "An answer [p](https://www.example.org/page/1).", name)
+    project.add_answer(
+        "answer_1", "An answer [p](https://www.example.org/page/1).", name
+    )
     project.add_raw_script(HEADER.replace("STRATEGY", strategy) + body + END, name)
     for number in range(8):
-        project.cache(name).put_web(f"https://www.example.org/page/{number}", f"page {number}", None)
+        project.cache(name).put_web(
+            f"https://www.example.org/page/{number}", f"page {number}", None
+        )
     moments: list[float] = []
 
     def reply(request):
@@ -144,13 +160,24 @@ def _one(folder: Path, name: str, strategy: str, body: str, way: str, latency_s:
     ):
         evaluate_main(
             [
-                *("--agent_name", AGENT, "--no_capture", "--no_barred", "--judge_base_url", server.base_url),
+                *(
+                    "--agent_name",
+                    AGENT,
+                    "--no_capture",
+                    "--no_barred",
+                    "--judge_base_url",
+                    server.base_url,
+                ),
                 *("--lookahead", way),
             ]
         )
     [path] = project.result_paths(task=name)
     result = read_json(path)
-    return (max(moments) - min(moments)) / latency_s, len(moments) // 2, result["eval_breakdown"]
+    return (
+        (max(moments) - min(moments)) / latency_s,
+        len(moments) // 2,
+        result["eval_breakdown"],
+    )
 
 
 if __name__ == "__main__":

@@ -74,8 +74,12 @@ async def evaluate(
     try:
         with gc_frozen():
             for number in range(runs + 1):
-                with JudgmentStore(folder / f"{options.sequential}_{number}_{FILE_NAME}") as store:
-                    judge = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
+                with JudgmentStore(
+                    folder / f"{options.sequential}_{number}_{FILE_NAME}"
+                ) as store:
+                    judge = CachingJudge(
+                        JudgeSettings("openai", "o4-mini"), client, store
+                    )
                     started = time.perf_counter()
                     await evaluate_once(script, judge, options)
                     took.append(time.perf_counter() - started)
@@ -86,13 +90,20 @@ async def evaluate(
     return statistics.median(took[1:]), requests
 
 
-async def evaluate_once(script: Path, judge: CachingJudge, options: ExecutionOptions) -> None:
+async def evaluate_once(
+    script: Path, judge: CachingJudge, options: ExecutionOptions
+) -> None:
     """Evaluate an answer from loading its script to its score."""
     answer_judge = AnswerClient(judge, "items", "answer_1.md", asyncio.Semaphore(200))
-    given: dict[str, Any] = dict.fromkeys(("agent_name", "answer_name", "cache", "semaphore"))
+    given: dict[str, Any] = dict.fromkeys(
+        ("agent_name", "answer_name", "cache", "semaphore")
+    )
     with execution_options(options):
         summary = await load_eval_script(script)(
-            client=answer_judge, answer=ANSWER, logger=logging.getLogger("benchmark"), **given
+            client=answer_judge,
+            answer=ANSWER,
+            logger=logging.getLogger("benchmark"),
+            **given,
         )
     if summary["final_score"] != 1.0:
         raise SystemExit("the judge supports every claim, and yet the score is not 1")
@@ -103,14 +114,20 @@ def measure(gate_is_judged: bool, base_url: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         script = folder / "items.py"
-        settings = f"ITEMS, CHECKS, GATE_IS_JUDGED = {ITEMS}, {CHECKS}, {gate_is_judged}\n"
+        settings = (
+            f"ITEMS, CHECKS, GATE_IS_JUDGED = {ITEMS}, {CHECKS}, {gate_is_judged}\n"
+        )
         script.write_text(settings + SCRIPT, encoding="utf-8")
-        deferred_s, requests = asyncio.run(evaluate(script, folder, base_url, ExecutionOptions(), RUNS))
+        deferred_s, requests = asyncio.run(
+            evaluate(script, folder, base_url, ExecutionOptions(), RUNS)
+        )
         sequential_s, in_order = asyncio.run(
             evaluate(script, folder, base_url, ExecutionOptions(sequential=True), 1)
         )
     if requests > in_order:
-        raise SystemExit(f"deferred, the script asked {requests} times instead of {in_order}")
+        raise SystemExit(
+            f"deferred, the script asked {requests} times instead of {in_order}"
+        )
     chain_s = LATENCY_S * (2 if gate_is_judged else 1)
     title(
         f"The critical node is {'judged' if gate_is_judged else 'decided by the script'}; {requests} requests"
@@ -118,13 +135,20 @@ def measure(gate_is_judged: bool, base_url: str) -> None:
     show("one after another (--sequential)", sequential_s)
     remark = f"{sequential_s / deferred_s:.1f} times as fast (target {LEAST_RATIO:g})"
     show("deferred", deferred_s, chain_s * MOST_OF_CHAIN, remark)
-    show("latency of the longest chain", chain_s, None, f"deferred took {deferred_s / chain_s:.2f} of it")
+    show(
+        "latency of the longest chain",
+        chain_s,
+        None,
+        f"deferred took {deferred_s / chain_s:.2f} of it",
+    )
 
 
 def main() -> None:
     """Measure and print."""
     os.environ.setdefault("OPENAI_API_KEY", "none")
-    title(f"{ITEMS} items of {CHECKS} checks, judge at {LATENCY_S:g} s, median of {RUNS}")
+    title(
+        f"{ITEMS} items of {CHECKS} checks, judge at {LATENCY_S:g} s, median of {RUNS}"
+    )
     with SlowJudge(LATENCY_S) as server:
         measure(False, server.base_url)
         measure(True, server.base_url)

@@ -31,19 +31,33 @@ def show_quality() -> None:
     right = wanted = given = 0
     for snippet in snippets:
         urls, found = set(snippet["urls"]), set(cited_urls(snippet["text"]))
-        right, wanted, given = right + len(urls & found), wanted + len(urls), given + len(found)
+        right, wanted, given = (
+            right + len(urls & found),
+            wanted + len(urls),
+            given + len(found),
+        )
         for url in sorted(urls ^ found):
             fault = "missed" if url in urls else "wrong"
             sys.stdout.write(f"  {fault} {url} in: {snippet['about']}\n")
-    sys.stdout.write(f"  {len(snippets)} snippets, {wanted} URLs: precision {right / given:.4f}, ")
+    sys.stdout.write(
+        f"  {len(snippets)} snippets, {wanted} URLs: precision {right / given:.4f}, "
+    )
     sys.stdout.write(f"recall {right / wanted:.4f} (target 0.99 each)\n")
 
 
 def answer(chars: int) -> str:
     """Return a report of about this length with a link a paragraph and a list of sources."""
     count = chars // (5 * len(WORDS) + 130)
-    paragraphs = [f"{WORDS * 5}[{n}] ([site](https://example.org/page/{n}))\n" for n in range(count)]
-    return "\n".join([*paragraphs, *(f"[{n}]: https://example.org/source/{n}_(a)" for n in range(count))])
+    paragraphs = [
+        f"{WORDS * 5}[{n}] ([site](https://example.org/page/{n}))\n"
+        for n in range(count)
+    ]
+    return "\n".join(
+        [
+            *paragraphs,
+            *(f"[{n}]: https://example.org/source/{n}_(a)" for n in range(count)),
+        ]
+    )
 
 
 def main() -> None:
@@ -53,9 +67,16 @@ def main() -> None:
     title("URL discovery: time an answer")
     for chars in (5_000, 20_000, 80_000):
         text = answer(chars)
-        show(f"an answer of {len(text):,} characters", median_s(lambda text=text: cited_urls(text)))
+        show(
+            f"an answer of {len(text):,} characters",
+            median_s(lambda text=text: cited_urls(text)),
+        )
     title("URL discovery: one megabyte")
-    show("of an ordinary answer", median_s(lambda: cited_urls(answer(1_000_000)), 1), TARGET_MEGABYTE_S)
+    show(
+        "of an ordinary answer",
+        median_s(lambda: cited_urls(answer(1_000_000)), 1),
+        TARGET_MEGABYTE_S,
+    )
     for unit in HOSTILE:
         text = unit * (1_000_000 // len(unit))
         took_s = median_s(lambda text=text: cited_urls(text), 1)

@@ -91,7 +91,9 @@ SHOWN_MS = """async ([address, selector, count]) => {
 async def cpu_ms(session: CDPSession) -> float:
     """Return the processor time that a tab has taken."""
     found = await session.send("Performance.getMetrics")
-    return 1000 * next(each["value"] for each in found["metrics"] if each["name"] == "ProcessTime")
+    return 1000 * next(
+        each["value"] for each in found["metrics"] if each["name"] == "ProcessTime"
+    )
 
 
 async def measured(page: Page, home: str) -> dict[str, float]:
@@ -101,7 +103,10 @@ async def measured(page: Page, home: str) -> dict[str, float]:
     cells = f"table.matrix td.cell a >> nth={TASKS * RUNS - 1}"
     await page.goto(home, wait_until="commit")
     shown = await page.evaluate(SHOWN_MS, ["", "table.matrix td.cell a", TASKS * RUNS])
-    found = {"overview ms": shown, "overview, processor time of the tab ms": await cpu_ms(session)}
+    found = {
+        "overview ms": shown,
+        "overview, processor time of the tab ms": await cpu_ms(session),
+    }
     before = await cpu_ms(session)
     answers = []
     for task in range(0, 50, 10):
@@ -110,7 +115,9 @@ async def measured(page: Page, home: str) -> dict[str, float]:
         node = f".node a[href^='{address}']"
         answers.append(await page.evaluate(SHOWN_MS, [address, node, LEAVES]))
     found["answer ms"] = statistics.median(answers)
-    found["answer, processor time of the tab ms"] = (await cpu_ms(session) - before) / len(answers)
+    found["answer, processor time of the tab ms"] = (
+        await cpu_ms(session) - before
+    ) / len(answers)
     await page.evaluate("() => { location.hash = '#/overview' }")
     await expect(page.locator(cells)).to_be_visible(timeout=60_000)
     search = page.get_by_label("Search tasks and claims")
@@ -140,7 +147,11 @@ async def measured(page: Page, home: str) -> dict[str, float]:
 
 def largest_tab_bytes() -> int:
     """Return what the largest of the browser's tabs holds in memory."""
-    tabs = (folder for folder in family() if b"--type=renderer" in (folder / "cmdline").read_bytes())
+    tabs = (
+        folder
+        for folder in family()
+        if b"--type=renderer" in (folder / "cmdline").read_bytes()
+    )
     return max(map(pss_bytes, tabs))
 
 
@@ -155,17 +166,27 @@ async def main() -> None:
         written_s = time.perf_counter() - started
         started = time.process_time()
         Catalog(results.paths).overview()
-        title(f"server: processor time of its first overview: {time.process_time() - started:.2f} s")
-        title(f"file without pages: {file.stat().st_size / 1e6:.1f} MB, written in {written_s:.1f} s")
+        title(
+            f"server: processor time of its first overview: {time.process_time() - started:.2f} s"
+        )
+        title(
+            f"file without pages: {file.stat().st_size / 1e6:.1f} MB, written in {written_s:.1f} s"
+        )
         async with async_playwright() as playwright:
-            browser = await playwright.chromium.launch(executable_path=find_browser(headless=True).path)
+            browser = await playwright.chromium.launch(
+                executable_path=find_browser(headless=True).path
+            )
             for home in ("server", "file"):
                 runs = []
                 for _ in range(TIMES):
                     context = await browser.new_context()
                     with served(Catalog(results.paths)) as address:
                         page = await context.new_page()
-                        runs.append(await measured(page, address if home == "server" else file.as_uri()))
+                        runs.append(
+                            await measured(
+                                page, address if home == "server" else file.as_uri()
+                            )
+                        )
                     await context.close()
                 for figure in runs[0]:
                     values = sorted(run[figure] for run in runs)

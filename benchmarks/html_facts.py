@@ -16,7 +16,9 @@ FACTS_A_KIND = 12
 MAX_CHARS = 300
 MIN_HIDDEN_WORDS = 4
 # Their text is shown changed (marks, ruby), or not at all.
-CHANGING_TAGS = "sub|sup|q|del|s|ruby|img|input|select|textarea|button|svg|math|object|iframe"
+CHANGING_TAGS = (
+    "sub|sup|q|del|s|ruby|img|input|select|textarea|button|svg|math|object|iframe"
+)
 BLOCKS = {
     "p",
     "ul",
@@ -41,7 +43,9 @@ KINDS = {
     "code": "//pre",
 }
 # Apache's manual shows the sign of a heading's own link only under the pointer.
-DROPPED = "//script|//style|//template|//noscript|//head|//comment()|//a[@class='permalink']"
+DROPPED = (
+    "//script|//style|//template|//noscript|//head|//comment()|//a[@class='permalink']"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,15 @@ def present_facts(source: bytes, seed: str) -> list[SourceFact]:
 def hidden_texts(source: bytes, seed: str) -> list[str]:
     """Return what must not be shown: comments, scripts, and what is not displayed, unless it is also seen."""
     document = _parsed(source)
-    hidden = document.xpath("//comment()|//script|//style|//template|//noscript|//*[@hidden]")
+    hidden = document.xpath(
+        "//comment()|//script|//style|//template|//noscript|//*[@hidden]"
+    )
     texts = [
-        flat(element.text or "" if isinstance(element, HtmlComment) else element.text_content())
+        flat(
+            element.text or ""
+            if isinstance(element, HtmlComment)
+            else element.text_content()
+        )
         for element in hidden
     ]
     _drop(hidden)
@@ -116,7 +126,10 @@ def _until_block(element: HtmlElement) -> Iterator[str]:
 
 def _may_stand_apart(pieces: list[str]) -> bool:
     """Tell whether only the style sheets know if words of neighbouring elements are one word."""
-    return any(before[-1].isalnum() and after[0].isalnum() for before, after in itertools.pairwise(pieces))
+    return any(
+        before[-1].isalnum() and after[0].isalnum()
+        for before, after in itertools.pairwise(pieces)
+    )
 
 
 def _first_line(text: str) -> str:
@@ -129,7 +142,9 @@ def _cells_of(table: HtmlElement) -> Iterator[Fact]:
     if table.xpath(".//table|ancestor::table|.//*[@colspan>1 or @rowspan>1]"):
         return
     rows = [row.xpath("./th|./td") for row in table.xpath(".//tr")]
-    columns = [_text_of(cell) if cell.tag == "th" else "" for cell in rows[0]] if rows else []
+    columns = (
+        [_text_of(cell) if cell.tag == "th" else "" for cell in rows[0]] if rows else []
+    )
     has_header = len(columns) > 1 and all(columns)
     for row in rows[1:] if has_header else rows:
         label, *values = map(_text_of, row)

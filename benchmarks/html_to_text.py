@@ -37,8 +37,34 @@ PAGES_A_PACKAGE = 40
 BROWSER = "/usr/bin/chromium-headless-shell"
 LIMIT = 10_000_000
 
-FACT_TAGS = {"p", "li", "dt", "dd", "td", "th", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "caption"}
-BLOCK_TAGS = FACT_TAGS | {"div", "ul", "ol", "dl", "table", "blockquote", "tr", "section", "br", "hr"}
+FACT_TAGS = {
+    "p",
+    "li",
+    "dt",
+    "dd",
+    "td",
+    "th",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "pre",
+    "caption",
+}
+BLOCK_TAGS = FACT_TAGS | {
+    "div",
+    "ul",
+    "ol",
+    "dl",
+    "table",
+    "blockquote",
+    "tr",
+    "section",
+    "br",
+    "hr",
+}
 VOID_TAGS = {"br", "hr", "img", "input", "meta", "link", "col", "area", "base", "wbr"}
 
 HIDING = (
@@ -87,7 +113,11 @@ class Facts(HTMLParser):
                 self.texts.append(text)
             if name in {"td", "th"} and self._table_depth == 1 and self.tables[-1]:
                 self.tables[-1][-1].append(text)
-            if name not in BLOCK_TAGS and self._open and name not in {"script", "style", "title"}:
+            if (
+                name not in BLOCK_TAGS
+                and self._open
+                and name not in {"script", "style", "title"}
+            ):
                 self._open[-1][1].extend(texts)
             if name == tag:
                 break
@@ -113,9 +143,15 @@ class Facts(HTMLParser):
         """Return (row's first cell, column's first cell, text) of tables without spanning cells."""
         found = []
         for rows in self.tables:
-            if len(rows) > 1 and len({len(row) for row in rows}) == 1 and len(rows[0]) > 1:
+            if (
+                len(rows) > 1
+                and len({len(row) for row in rows}) == 1
+                and len(rows[0]) > 1
+            ):
                 found += [
-                    (row[0], head, cell) for row in rows[1:] for head, cell in zip(rows[0], row, strict=True)
+                    (row[0], head, cell)
+                    for row in rows[1:]
+                    for head, cell in zip(rows[0], row, strict=True)
                 ]
         return [cell for cell in found if all(cell)]
 
@@ -135,7 +171,9 @@ def attributed(text: str, cells: list[tuple[str, str, str]]) -> int:
     """Count the cells that stand in one line with their row's first cell and below their column's first."""
     rows = [line.lstrip(" :>-") for line in text.split("\n")]
     grid = [
-        [plain(cell) for cell in re.split(r"(?<!\\)\|", row)[1:-1]] for row in rows if row.startswith("|")
+        [plain(cell) for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
+        for row in rows
+        if row.startswith("|")
     ]
     places: dict[tuple[str, int], list[int]] = {}
     for number, row in enumerate(grid):
@@ -143,11 +181,14 @@ def attributed(text: str, cells: list[tuple[str, str, str]]) -> int:
             places.setdefault((cell, column), []).append(number)
     found = 0
     for first, head, cell in cells:
-        columns = [column for value, column in places if value == cell.replace("|", "\\|")]
+        columns = [
+            column for value, column in places if value == cell.replace("|", "\\|")
+        ]
         found += any(
             (head.replace("|", "\\|"), column) in places
             and any(
-                grid[row][0] == first.replace("|", "\\|") for row in places[cell.replace("|", "\\|"), column]
+                grid[row][0] == first.replace("|", "\\|")
+                for row in places[cell.replace("|", "\\|"), column]
             )
             for column in columns
         )
@@ -188,7 +229,9 @@ class Tally:
     """What one way of reading kept, added, and took."""
 
     def __init__(self) -> None:
-        self.facts = self.kept = self.cells = self.attributed = self.chars = self.hidden = self.hidings = 0
+        self.facts = self.kept = self.cells = self.attributed = self.chars = (
+            self.hidden
+        ) = self.hidings = 0
         self.times_ms: list[float] = []
         self.missed: list[str] = []
 
@@ -196,12 +239,18 @@ class Tally:
         """Count one page."""
         flat = plain(unmarked(text)) + plain(text)
         self.facts += len(facts.texts)
-        missed = [fact for fact in facts.texts if fact not in flat and fact.replace("|", "\\|") not in flat]
+        missed = [
+            fact
+            for fact in facts.texts
+            if fact not in flat and fact.replace("|", "\\|") not in flat
+        ]
         self.kept += len(facts.texts) - len(missed)
         self.missed += missed
         cells = facts.cells()
         self.cells += len(cells)
-        self.attributed += max(attributed(text, cells), attributed(unmarked(text), cells))
+        self.attributed += max(
+            attributed(text, cells), attributed(unmarked(text), cells)
+        )
         self.chars += len(text)
         self.times_ms.append(took_ms)
 
@@ -235,9 +284,13 @@ async def measure_hidden(
 ) -> None:
     """Count what ways of hiding text each way of reading is taken in by."""
     for style in HIDING:
-        await page.set_content(f"<!doctype html><p>shown<div style='{style}'>secret</div>")
+        await page.set_content(
+            f"<!doctype html><p>shown<div style='{style}'>secret</div>"
+        )
         html = await page.content()
-        texts = {"this package": await read(page)} | {name: convert(html) for name, convert in ways.items()}
+        texts = {"this package": await read(page)} | {
+            name: convert(html) for name, convert in ways.items()
+        }
         for name, text in texts.items():
             tallies[name].hidden += "secret" in text
             tallies[name].hidings += 1
@@ -258,7 +311,9 @@ async def measure() -> None:
             facts = Facts(html)
             started = time.perf_counter()
             text = await read(page)
-            tallies["this package"].add(text, facts, (time.perf_counter() - started) * 1000)
+            tallies["this package"].add(
+                text, facts, (time.perf_counter() - started) * 1000
+            )
             for name, convert in ways.items():
                 started = time.perf_counter()
                 text = convert(html)
@@ -272,15 +327,22 @@ async def measure() -> None:
         sys.stdout.write(tally.figures(name))
     missed = tallies["this package"].missed
     if missed:
-        sys.stdout.write("  missed, for example:\n" + "".join(f"    {fact[:150]}\n" for fact in missed[:5]))
+        sys.stdout.write(
+            "  missed, for example:\n"
+            + "".join(f"    {fact[:150]}\n" for fact in missed[:5])
+        )
 
 
 def main() -> None:
     """Measure on the documentation that is installed."""
     found = pages()
-    title(f"HTML to text: {len(found)} pages of Debian's documentation, {len(HIDING)} ways of hiding text")
+    title(
+        f"HTML to text: {len(found)} pages of Debian's documentation, {len(HIDING)} ways of hiding text"
+    )
     if not found:
-        sys.stdout.write("  none is installed: apt-get install apache2-doc debian-handbook git-doc\n")
+        sys.stdout.write(
+            "  none is installed: apt-get install apache2-doc debian-handbook git-doc\n"
+        )
         return
     asyncio.run(measure())
 

@@ -30,7 +30,10 @@ class InstantProvider:
         async with limit:
             verdict = BinaryEvalResult(reasoning=REASONING, result=True)
         return ChatReply(
-            text=verdict.model_dump_json(), value=verdict, usage=USAGE, served_model="o4-mini-2025-04-16"
+            text=verdict.model_dump_json(),
+            value=verdict,
+            usage=USAGE,
+            served_model="o4-mini-2025-04-16",
         )
 
     async def close(self) -> None:

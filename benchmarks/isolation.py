@@ -104,11 +104,15 @@ class Load:
         answers = root / "answers" / AGENT / TASK
         answers.mkdir(parents=True)
         for number in range(1, self.answers + 1):
-            (answers / f"answer_{number}.md").write_text(f"Answer {number} on the lake. " * 300)
+            (answers / f"answer_{number}.md").write_text(
+                f"Answer {number} on the lake. " * 300
+            )
         scripts = root / "eval_scripts" / "2025_07_14"
         scripts.mkdir(parents=True)
         (scripts / f"{TASK}.py").write_text(HEADER + self.body)
-        CacheFileSys(root / "cache" / AGENT / TASK).put_web(PAGE, "The lake is deep. " * 2000, screenshot())
+        CacheFileSys(root / "cache" / AGENT / TASK).put_web(
+            PAGE, "The lake is deep. " * 2000, screenshot()
+        )
         return PathConfig(root)
 
 
@@ -121,7 +125,9 @@ def screenshot() -> bytes:
     return buffer.getvalue()
 
 
-async def evaluate(paths: PathConfig, load: Load, judge: InstantJudge, isolation: Isolation | None) -> float:
+async def evaluate(
+    paths: PathConfig, load: Load, judge: InstantJudge, isolation: Isolation | None
+) -> float:
     """Evaluate everything as a run does, and return the seconds that it takes."""
     with JudgmentStore(None) as store:
         run = RunParts(
@@ -135,20 +141,28 @@ async def evaluate(paths: PathConfig, load: Load, judge: InstantJudge, isolation
         folders = RunFolders(AGENT, paths.cache_root, paths.eval_results_root)
         work = select_work(paths, AGENT)
         started_s = time.perf_counter()
-        outcomes = await evaluate_work(work, folders, run, Concurrency(3, load.at_once), RunProgress())
+        outcomes = await evaluate_work(
+            work, folders, run, Concurrency(3, load.at_once), RunProgress()
+        )
         took_s = time.perf_counter() - started_s
     if any(outcome.result is None for outcome in outcomes):
         raise SystemExit(f"not every answer has a result: {outcomes[0]}")
     return took_s
 
 
-def measured(load: Load, isolation: Isolation | None, wait_for: int = 0) -> tuple[float, int]:
+def measured(
+    load: Load, isolation: Isolation | None, wait_for: int = 0
+) -> tuple[float, int]:
     """Return the seconds, the shorter of two runs, and the memory while all waited."""
     took_s, waiting_bytes = [], 0
     for _ in range(2):
         with tempfile.TemporaryDirectory() as folder:
             judge = InstantJudge(wait_for)
-            took_s.append(asyncio.run(evaluate(load.lay_out(Path(folder)), load, judge, isolation)))
+            took_s.append(
+                asyncio.run(
+                    evaluate(load.lay_out(Path(folder)), load, judge, isolation)
+                )
+            )
             waiting_bytes = judge.waiting_bytes
     return min(took_s), waiting_bytes
 
@@ -157,7 +171,11 @@ def compare(what: str, load: Load, count: int) -> None:
     """Print how long one of ``count`` things takes, with and without isolation."""
     here_s, _ = measured(load, None)
     isolated_s, _ = measured(load, Isolation())
-    show(f"{what}, in the run's process", here_s / count, remark=f"{count / here_s:.0f}/s")
+    show(
+        f"{what}, in the run's process",
+        here_s / count,
+        remark=f"{count / here_s:.0f}/s",
+    )
     show(
         f"{what}, in processes of their own",
         isolated_s / count,
@@ -176,7 +194,9 @@ def main() -> None:
     started_s = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         load = Load("    return evaluator.get_summary()\n", 1)
-        asyncio.run(evaluate(load.lay_out(Path(folder)), load, InstantJudge(), Isolation()))
+        asyncio.run(
+            evaluate(load.lay_out(Path(folder)), load, InstantJudge(), Isolation())
+        )
     show("the first answer, fork server included", time.perf_counter() - started_s)
 
     title(f"{options.answers} answers, three at once")
@@ -196,11 +216,17 @@ def main() -> None:
         ("a check of the answer", None),
         ("a check of a page with 1 MB of screenshot", PAGE),
     ):
-        compare(what, Load(CHECKS.format(checks=options.checks, source=source), 1), options.checks)
+        compare(
+            what,
+            Load(CHECKS.format(checks=options.checks, source=source), 1),
+            options.checks,
+        )
     images = OWN_IMAGES.format(checks=100, image_bytes=MEGABYTE)
     compare("a question of the script's own with 1 MB of image", Load(images, 1), 100)
 
-    title("memory, nine answers at once, pages of memory that processes share counted once")
+    title(
+        "memory, nine answers at once, pages of memory that processes share counted once"
+    )
     load = Load(CHECKS.format(checks=1, source=PAGE), 9, at_once=9)
     fork_server.close()
     _, here_bytes = measured(load, None, wait_for=9)

@@ -53,11 +53,15 @@ def page() -> PreparedPage:
 
 def question(number: int, shown: PreparedPage | None) -> ChatRequest:
     """Return a question that no other has."""
-    messages = verification_messages("Find a town.", ANSWER, shown, f"It has {number} ferries.", None)
+    messages = verification_messages(
+        "Find a town.", ANSWER, shown, f"It has {number} ferries.", None
+    )
     return ChatRequest(model="o4-mini", messages=messages, template=BinaryEvalResult)
 
 
-async def processor_s(ask: Callable[[int], Awaitable[object]], count: int, at_once: int) -> float:
+async def processor_s(
+    ask: Callable[[int], Awaitable[object]], count: int, at_once: int
+) -> float:
     """Return the processor time of each of so many calls, after some that do not count."""
     limit = asyncio.Semaphore(at_once)
 
@@ -77,17 +81,32 @@ async def measure(url: str, folder: Path) -> None:
         shown = None if name == "no page" else page()
         title(f"Processor time of one request, {name}")
         for at_once in AT_ONCE:
-            async with LLMClient("openai", is_async=True, base_url=url, api_key="none") as client:
-                with JudgmentStore(folder / f"{at_once}-{shown is None}" / FILE_NAME) as store:
-                    run = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
+            async with LLMClient(
+                "openai", is_async=True, base_url=url, api_key="none"
+            ) as client:
+                with JudgmentStore(
+                    folder / f"{at_once}-{shown is None}" / FILE_NAME
+                ) as store:
+                    run = CachingJudge(
+                        JudgeSettings("openai", "o4-mini"), client, store
+                    )
                     judge = AnswerClient(run, "overhead", "answer_1.md")
 
                     async def through_the_run(
-                        number: int, judge: AnswerClient = judge, shown: PreparedPage | None = shown
+                        number: int,
+                        judge: AnswerClient = judge,
+                        shown: PreparedPage | None = shown,
                     ) -> None:
-                        await judge.ask(question(number, shown), QuestionContext("verify", node="leaf"), None)
+                        await judge.ask(
+                            question(number, shown),
+                            QuestionContext("verify", node="leaf"),
+                            None,
+                        )
 
-                    show(f"all of it, {at_once} at once", await processor_s(through_the_run, count, at_once))
+                    show(
+                        f"all of it, {at_once} at once",
+                        await processor_s(through_the_run, count, at_once),
+                    )
         await parts(url, shown, count)
 
 
@@ -103,10 +122,18 @@ async def parts(url: str, shown: PreparedPage | None, count: int) -> None:
     async def question_and_key(number: int) -> None:
         judgment_key(question(number, shown), 1)
 
-    async with LLMClient("openai", is_async=True, base_url=url, api_key="none") as client:
-        show("of it question, client and HTTP, 30 at once", await processor_s(client_only, count, 30))
+    async with LLMClient(
+        "openai", is_async=True, base_url=url, api_key="none"
+    ) as client:
+        show(
+            "of it question, client and HTTP, 30 at once",
+            await processor_s(client_only, count, 30),
+        )
     show("of it making the question", await processor_s(question_only, count, 30))
-    show("of it making the question and its hash", await processor_s(question_and_key, count, 30))
+    show(
+        "of it making the question and its hash",
+        await processor_s(question_and_key, count, 30),
+    )
 
 
 def main() -> None:

@@ -11,7 +11,9 @@ RUNS = 20
 
 def main() -> None:
     """Print the processor time for one file."""
-    scripts = sorted((Path(__file__).parent.parent / "eval_scripts/example").glob("*.py"))
+    scripts = sorted(
+        (Path(__file__).parent.parent / "eval_scripts/example").glob("*.py")
+    )
     lines = b"\n".join(path.read_bytes() for path in scripts * 2).splitlines()
     # Cut where a definition begins, so that it parses.
     ends = [
@@ -26,7 +28,9 @@ def main() -> None:
         script_findings(source, "script.py")
         times.append((time.process_time() - start) * 1000)
     best, middle = min(times), median(times)
-    print(f"lint of {ends[0]} lines: {best:.1f} ms at best, {middle:.1f} ms in the median of {RUNS}")  # noqa: T201
+    print(  # noqa: T201
+        f"lint of {ends[0]} lines: {best:.1f} ms at best, {middle:.1f} ms in the median of {RUNS}"
+    )
 
 
 if __name__ == "__main__":

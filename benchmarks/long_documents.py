@@ -53,7 +53,9 @@ class DocumentServer(SiteServer):
 
     def settings(self) -> CaptureSettings:
         """Return how to capture from here."""
-        return CaptureSettings(network=NetworkSettings(host_map=self.host_map, trusted_keys=(self.spki,)))
+        return CaptureSettings(
+            network=NetworkSettings(host_map=self.host_map, trusted_keys=(self.spki,))
+        )
 
 
 def link_packages(docs: Path, root: Path) -> list[str]:
@@ -76,7 +78,9 @@ async def capture(manager: BatchBrowserManager, url: str) -> CaptureRecord:
     return page.record
 
 
-async def capture_all(manager: BatchBrowserManager, urls: list[str]) -> list[CaptureRecord]:
+async def capture_all(
+    manager: BatchBrowserManager, urls: list[str]
+) -> list[CaptureRecord]:
     """Capture the pages at once; the first that fails cancels the others."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(capture(manager, url)) for url in urls]
@@ -86,7 +90,9 @@ async def capture_all(manager: BatchBrowserManager, urls: list[str]) -> list[Cap
 async def measure(server: DocumentServer, urls: list[str], at_once: int) -> None:
     """Capture the pages with a warm browser and print how it went."""
     urls = urls * ROUNDS[at_once]
-    async with BatchBrowserManager(max_concurrent_pages=at_once, settings=server.settings()) as manager:
+    async with BatchBrowserManager(
+        max_concurrent_pages=at_once, settings=server.settings()
+    ) as manager:
         await capture_all(manager, urls[:at_once])
         with PeakMemory(every_s=3.0) as memory:
             started, used_s = time.perf_counter(), processor_s()

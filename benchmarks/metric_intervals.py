@@ -18,7 +18,9 @@ TARGET_S = 2.0
 SHARE_OF_GAPS = 0.05
 
 
-def answers(seed: int, tasks: int = TASKS, share_of_gaps: float = 0.0) -> list[ScoredAnswer]:
+def answers(
+    seed: int, tasks: int = TASKS, share_of_gaps: float = 0.0
+) -> list[ScoredAnswer]:
     """Return an agent's answers with scores, words and times by chance."""
     draws = random.Random(seed)
     return [
@@ -49,7 +51,11 @@ def main() -> None:
         TARGET_S,
     )
     first, second = ("old", answers(1)), ("new", answers(2))
-    show(f"two agents compared, {TASKS} tasks", median_s(lambda: compared(first, second), RUNS), TARGET_S)
+    show(
+        f"two agents compared, {TASKS} tasks",
+        median_s(lambda: compared(first, second), RUNS),
+        TARGET_S,
+    )
 
 
 if __name__ == "__main__":

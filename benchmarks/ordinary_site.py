@@ -23,7 +23,19 @@ PART_DELAY_S = 0.05
 PICTURES = 6
 PICTURE_PX = (320, 200)
 PARAGRAPHS = 12
-WORDS = ("town", "lake", "ferry", "museum", "opens", "daily", "since", "harbour", "tickets", "cost", "summer")
+WORDS = (
+    "town",
+    "lake",
+    "ferry",
+    "museum",
+    "opens",
+    "daily",
+    "since",
+    "harbour",
+    "tickets",
+    "cost",
+    "summer",
+)
 STYLE = b"body { font: 16px/1.5 sans-serif; margin: 2rem auto; max-width: 60rem; } img { margin: 4px; }"
 SCRIPT = b"""addEventListener('DOMContentLoaded', () => {
   const list = document.getElementById('list');
@@ -56,11 +68,17 @@ class OrdinarySite(SiteServer):
             return Reply(picture(int(name[0])), "image/jpeg")
         if kind == "style.css":
             return Reply(STYLE, "text/css")
-        return Reply(SCRIPT, "text/javascript") if kind == "script.js" else Reply(status=404)
+        return (
+            Reply(SCRIPT, "text/javascript")
+            if kind == "script.js"
+            else Reply(status=404)
+        )
 
     def settings(self) -> CaptureSettings:
         """Return how to capture from here."""
-        return CaptureSettings(network=NetworkSettings(host_map=self.host_map, trusted_keys=(self.spki,)))
+        return CaptureSettings(
+            network=NetworkSettings(host_map=self.host_map, trusted_keys=(self.spki,))
+        )
 
 
 def address(kind: str, number: int) -> str:
@@ -71,19 +89,25 @@ def address(kind: str, number: int) -> str:
 def page(number: int, is_plain: bool) -> bytes:
     """Return a page's HTML, the same each time."""
     choose = random.Random(number)
-    prose = [f"<p>{' '.join(choose.choices(WORDS, k=60))} {number}.</p>" for _ in range(PARAGRAPHS)]
+    prose = [
+        f"<p>{' '.join(choose.choices(WORDS, k=60))} {number}.</p>"
+        for _ in range(PARAGRAPHS)
+    ]
     if is_plain:
         return f"<!doctype html><title>Plain {number}</title><h1>Plain {number}</h1>{''.join(prose)}".encode()
     pictures = "".join(
         f'<img src="/picture/{number * PICTURES + place}" width="{PICTURE_PX[0]}" height="{PICTURE_PX[1]}">'
         for place in range(PICTURES)
     )
-    rows = "".join(f"<tr><td>Boat {row}</td><td>{choose.randint(1, 99)}</td></tr>" for row in range(12))
-    head = '<link rel="stylesheet" href="/style.css"><script src="/script.js"></script>'
-    body = f"<table><tr><th>Boat</th><th>Seats</th></tr>{rows}</table><ul id='list'></ul>{''.join(prose)}"
-    return (
-        f"<!doctype html><title>Paper {number}</title>{head}<h1>Paper {number}</h1>{pictures}{body}".encode()
+    rows = "".join(
+        f"<tr><td>Boat {row}</td><td>{choose.randint(1, 99)}</td></tr>"
+        for row in range(12)
     )
+    head = '<link rel="stylesheet" href="/style.css"><script src="/script.js"></script>'
+    table = f"<table><tr><th>Boat</th><th>Seats</th></tr>{rows}</table>"
+    body = f"{table}<ul id='list'></ul>{''.join(prose)}"
+    start = f"<!doctype html><title>Paper {number}</title>{head}"
+    return f"{start}<h1>Paper {number}</h1>{pictures}{body}".encode()
 
 
 @cache

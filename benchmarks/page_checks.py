@@ -32,7 +32,10 @@ from mind2web2.verification.messages import verification_messages
 LATENCY_S, CAPTURE_S = 0.2, 1.0
 AT_HAND, UNCACHED = 4, 3
 REQUESTS = 200
-OPTIONS = {"--sequential": ExecutionOptions(sequential=True), "usual": ExecutionOptions()}
+OPTIONS = {
+    "--sequential": ExecutionOptions(sequential=True),
+    "usual": ExecutionOptions(),
+}
 
 
 def address(name: str) -> str:
@@ -46,7 +49,9 @@ class LatentProvider:
     endpoint = "latent"
 
     def __init__(self, supporting: str) -> None:
-        self._supporting = f"<<page address {{}}>>\n{address(supporting)}\n".partition("{}")[2]
+        self._supporting = f"<<page address {{}}>>\n{address(supporting)}\n".partition(
+            "{}"
+        )[2]
         self.requests = 0
 
     async def chat(self, request: ChatRequest, limit: Limit) -> ChatReply:
@@ -68,7 +73,9 @@ class LatentCamera:
     def __init__(self) -> None:
         self.captures = 0
 
-    async def capture_page(self, url: str, _logger: logging.Logger) -> tuple[str | None, str | None]:
+    async def capture_page(
+        self, url: str, _logger: logging.Logger
+    ) -> tuple[str | None, str | None]:
         """Return no screenshot, and a text."""
         self.captures += 1
         await asyncio.sleep(CAPTURE_S)
@@ -84,7 +91,9 @@ async def check(
         cache.put_web(address(f"at-hand-{number}"), text_of(200_000 + number), picture)
     provider, camera = LatentProvider(supporting), LatentCamera()
     evaluator = Evaluator()
-    evaluator.initialize("pages", client=provider, answer="a", global_cache=cache, browser_manager=camera)
+    evaluator.initialize(
+        "pages", client=provider, answer="a", global_cache=cache, browser_manager=camera
+    )
     # as scripts list them: what is cached and what is not in any order
     urls = [address(f"uncached-{number}") for number in range(UNCACHED)]
     urls += [address(f"at-hand-{number}") for number in range(AT_HAND)]
@@ -98,11 +107,15 @@ def print_paces() -> None:
     """Measure and print what one claim takes."""
     picture = screenshot()
     for supporting in (f"at-hand-{AT_HAND - 1}", f"uncached-{UNCACHED - 1}", "none"):
-        title(f"One claim on {AT_HAND} pages at hand and {UNCACHED} uncached ones, supported by {supporting}")
+        title(
+            f"One claim on {AT_HAND} pages at hand and {UNCACHED} uncached ones, supported by {supporting}"
+        )
         sequential_s = None
         for name, options in OPTIONS.items():
             with tempfile.TemporaryDirectory() as folder:
-                took_s, requests, captures = asyncio.run(check(options, supporting, Path(folder), picture))
+                took_s, requests, captures = asyncio.run(
+                    check(options, supporting, Path(folder), picture)
+                )
             sequential_s = sequential_s or took_s
             show(
                 name,
@@ -116,8 +129,12 @@ def page() -> PreparedPage:
     choose = random.Random(1)
     parts = (base64.b64encode(choose.randbytes(250_000)).decode() for _ in range(4))
     text = HashedText(text_of(100_000)).prepared()
-    images = tuple(HashedText(f"data:image/jpeg;base64,{part}").prepared() for part in parts)
-    return PreparedPage(address("page"), "web", None, text, len(text), len(text), images)
+    images = tuple(
+        HashedText(f"data:image/jpeg;base64,{part}").prepared() for part in parts
+    )
+    return PreparedPage(
+        address("page"), "web", None, text, len(text), len(text), images
+    )
 
 
 async def cpu_s(base_url: str, shown: PreparedPage | None) -> float:
@@ -125,7 +142,9 @@ async def cpu_s(base_url: str, shown: PreparedPage | None) -> float:
     client = LLMClient("openai", is_async=True, base_url=base_url)
 
     async def ask(number: int) -> None:
-        messages = verification_messages("task", "answer " * 700, shown, f"claim {number}", "None")
+        messages = verification_messages(
+            "task", "answer " * 700, shown, f"claim {number}", "None"
+        )
         await client.chat(ChatRequest("o4-mini", messages, BinaryEvalResult))
 
     await asyncio.gather(*(ask(number) for number in range(10)))
@@ -139,9 +158,14 @@ async def cpu_s(base_url: str, shown: PreparedPage | None) -> float:
 
 def print_cpu() -> None:
     """Measure and print what one request costs."""
-    title(f"Processor time of a judge request through the SDK, mean of {REQUESTS}, ten at a time")
+    title(
+        f"Processor time of a judge request through the SDK, mean of {REQUESTS}, ten at a time"
+    )
     with SlowJudge(0.0) as server:
-        for name, shown in (("without a page", None), ("page with a screenshot of 1 MB", page())):
+        for name, shown in (
+            ("without a page", None),
+            ("page with a screenshot of 1 MB", page()),
+        ):
             show(name, asyncio.run(cpu_s(server.base_url, shown)))
     sys.stdout.flush()
 

@@ -73,7 +73,10 @@ def show_coverage(name: str, scores: Scores) -> None:
             and found.low <= truth <= found.high
             for differences in simulated(scores, tasks, EFFECT)
         )
-        p_values = [paired_test(differences).p_value or 0.0 for differences in simulated(scores, tasks, 0.0)]
+        p_values = [
+            paired_test(differences).p_value or 0.0
+            for differences in simulated(scores, tasks, 0.0)
+        ]
         below = ", ".join(
             f"{sum(p < level for p in p_values) / SIMULATIONS:.3f} below {level}"
             for level in (0.05, 0.2, 0.5)

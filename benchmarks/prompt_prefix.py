@@ -56,7 +56,11 @@ class Ledger:
 
     def note(self, request: ChatRequest) -> None:
         """Count a request as it is sent."""
-        tokens = [token for message in request.messages for token in _tokens(message["content"])]
+        tokens = [
+            token
+            for message in request.messages
+            for token in _tokens(message["content"])
+        ]
         prefixes = list(_prefixes(tokens))
         shared = 0
         while shared < len(prefixes) and prefixes[shared] in self._prefixes:
@@ -79,12 +83,18 @@ class Ledger:
 class NotingJudge(CachingJudge):
     """A run's judge that counts what it is asked: all of it, and without the second and third trials."""
 
-    def __init__(self, settings: JudgeSettings, store: JudgmentStore, *, is_replay: bool) -> None:
+    def __init__(
+        self, settings: JudgeSettings, store: JudgmentStore, *, is_replay: bool
+    ) -> None:
         super().__init__(settings, None if is_replay else InstantProvider(), store)
         self.all, self.first_trials = Ledger(), Ledger()
 
     async def judgment(
-        self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limits: AnswerLimits
+        self,
+        request: ChatRequest,
+        subject: QuestionContext,
+        source: tuple[str, str],
+        limits: AnswerLimits,
     ) -> Judgment:
         """Count, and answer."""
         self.all.note(request)
@@ -101,7 +111,9 @@ class NotingJudge(CachingJudge):
 def _tokens(content: object) -> Iterator[str]:
     """Yield stand-ins for the tokens of a message, texts that follow each other taken as one."""
     text = ""
-    for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:  # type: ignore[attr-defined]
+    for part in (
+        [{"type": "text", "text": content}] if isinstance(content, str) else content
+    ):  # type: ignore[attr-defined]
         if part["type"] == "text":
             text += part["text"]
             continue
@@ -114,7 +126,10 @@ def _tokens(content: object) -> Iterator[str]:
 
 
 def _words(text: str) -> Iterator[str]:
-    return (text[start : start + CHARS_A_TOKEN] for start in range(0, len(text), CHARS_A_TOKEN))
+    return (
+        text[start : start + CHARS_A_TOKEN]
+        for start in range(0, len(text), CHARS_A_TOKEN)
+    )
 
 
 @cache
@@ -133,9 +148,10 @@ def _prefixes(tokens: list[str]) -> Iterator[bytes]:
 def prose(chars: int, seed: int) -> str:
     """Return made-up text, the same each time."""
     choose = random.Random(seed)
-    return " ".join(f"{choose.choice('abcdefghij')}{choose.randrange(10**6)}" for _ in range(chars // 7))[
-        :chars
-    ]
+    return " ".join(
+        f"{choose.choice('abcdefghij')}{choose.randrange(10**6)}"
+        for _ in range(chars // 7)
+    )[:chars]
 
 
 def screenshot(seed: int, height_px: int) -> bytes:
@@ -162,13 +178,17 @@ async def example(judge: NotingJudge, results: Path) -> None:
         raise SystemExit("an answer of the example has no result")
 
 
-async def synthetic(judge: NotingJudge, folder: Path, page_chars: int, screenshot_px: int) -> None:
+async def synthetic(
+    judge: NotingJudge, folder: Path, page_chars: int, screenshot_px: int
+) -> None:
     """Verify 30 claims on 6 pages, one awaited call after another, page by page in turn."""
     cache = CacheFileSys(folder)
     urls = [f"https://www.ottermoss.example/{number}" for number in range(PAGES)]
     for number, url in enumerate(urls):
         cache.put_web(
-            url, prose(page_chars, number), screenshot(number, screenshot_px) if screenshot_px else None
+            url,
+            prose(page_chars, number),
+            screenshot(number, screenshot_px) if screenshot_px else None,
         )
     evaluator = Evaluator()
     evaluator.initialize(
@@ -180,13 +200,17 @@ async def synthetic(judge: NotingJudge, folder: Path, page_chars: int, screensho
     )
     for number in range(PAGES * CHECKS_A_PAGE):
         await evaluator.verify(
-            f"The page says of number {number}: {prose(120, 200 + number)}", None, urls[number % PAGES]
+            f"The page says of number {number}: {prose(120, 200 + number)}",
+            None,
+            urls[number % PAGES],
         )
 
 
 def main() -> None:
     """Measure and print."""
-    title("Input tokens in a prefix that an earlier request of the run has sent, blocks of 128 tokens")
+    title(
+        "Input tokens in a prefix that an earlier request of the run has sent, blocks of 128 tokens"
+    )
     with tempfile.TemporaryDirectory() as folder:
         with open_for_replay(REPOSITORY / "examples" / "judgments.jsonl") as store:
             settings = JudgeSettings("replay", store.identities()[0].model)
@@ -199,8 +223,12 @@ def main() -> None:
             ("pages of 20 KB with a screenshot of 6,000 px", 20_000, 6000),
         ):
             with JudgmentStore(None) as store:
-                judge = NotingJudge(JudgeSettings("openai", MODEL), store, is_replay=False)
-                asyncio.run(synthetic(judge, Path(folder) / name, page_chars, screenshot_px))
+                judge = NotingJudge(
+                    JudgeSettings("openai", MODEL), store, is_replay=False
+                )
+                asyncio.run(
+                    synthetic(judge, Path(folder) / name, page_chars, screenshot_px)
+                )
                 judge.show(f"30 checks on 6 {name}")
 
 

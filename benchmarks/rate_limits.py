@@ -21,7 +21,14 @@ from measuring import title
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from servers.judge_server import Body, Fault, JudgeServer, drop_before_reply, rate_limited, status
+from servers.judge_server import (
+    Body,
+    Fault,
+    JudgeServer,
+    drop_before_reply,
+    rate_limited,
+    status,
+)
 from virtual_time import run_virtually
 
 from mind2web2.llm_client import LLMClient
@@ -60,7 +67,9 @@ class SimulatedServer:
         admits: whether one more request is accepted, by the server and the time.
     """
 
-    def __init__(self, admits: Admission, latency: Latency = CONSTANT, seed: int = 0) -> None:
+    def __init__(
+        self, admits: Admission, latency: Latency = CONSTANT, seed: int = 0
+    ) -> None:
         self.accepted_s: list[float] = []
         self.refusals = self.in_flight = 0
         self.chance = random.Random(seed)
@@ -115,7 +124,9 @@ def served(server: SimulatedServer, seconds: float, at_once: int = AT_ONCE) -> N
 
     async def main() -> None:
         limiter, limit = RateLimiter(), asyncio.Semaphore(at_once)
-        asking = [asyncio.ensure_future(ask(limiter, limit)) for _ in range(3 * at_once)]
+        asking = [
+            asyncio.ensure_future(ask(limiter, limit)) for _ in range(3 * at_once)
+        ]
         await asyncio.wait(asking, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for task in asking:
             task.cancel()
@@ -153,7 +164,9 @@ class Scenario:
             refused.append(server.refusals / (accepted + server.refusals))
         used, lost = statistics.median(shares), statistics.median(refused)
         target = f"   target {self.target}" if self.target else ""
-        title(f"{self.name:<52} {used:>4.0%} of the limit, {lost:>5.1%} refused{target}")
+        title(
+            f"{self.name:<52} {used:>4.0%} of the limit, {lost:>5.1%} refused{target}"
+        )
 
 
 def random_share(share: float, latency_s: float, target: str = "") -> Scenario:
@@ -161,7 +174,14 @@ def random_share(share: float, latency_s: float, target: str = "") -> Scenario:
     name = f"{share:.0%} random refusals, latency {latency_s:g} s"
     allowed = AT_ONCE / latency_s
     seconds = 60 * latency_s / LATENCY_S
-    return Scenario(name, lambda: randomly_refused(share), allowed, target, seconds, constant(latency_s))
+    return Scenario(
+        name,
+        lambda: randomly_refused(share),
+        allowed,
+        target,
+        seconds,
+        constant(latency_s),
+    )
 
 
 def bucket(
@@ -180,7 +200,13 @@ def bucket(
     allowed = min(rate + size / seconds, at_once / LATENCY_S)
     name = f"token bucket of {rate:g} a second{remark}"
     return Scenario(
-        name, lambda: token_bucket(lambda _: rate, size), allowed, target, seconds, latency, at_once
+        name,
+        lambda: token_bucket(lambda _: rate, size),
+        allowed,
+        target,
+        seconds,
+        latency,
+        at_once,
     )
 
 
@@ -195,15 +221,29 @@ def in_flight(
     """Return a server that refuses a request while too many others are in flight."""
     allowed = mean / LATENCY_S
     return Scenario(
-        name, lambda: lambda s, now_s: s.in_flight < limit(now_s), allowed, target, seconds, latency
+        name,
+        lambda: lambda s, now_s: s.in_flight < limit(now_s),
+        allowed,
+        target,
+        seconds,
+        latency,
     )
 
 
 def changing_bucket(high: float, at_once: int) -> Scenario:
     """Return a token bucket whose rate halves and doubles every 60 s."""
-    name = f"token bucket, {high:g} and {high / 2:g} a second in turn, {at_once} at once"
+    name = (
+        f"token bucket, {high:g} and {high / 2:g} a second in turn, {at_once} at once"
+    )
     rate = alternating(high)
-    return Scenario(name, lambda: token_bucket(rate, high), 0.75 * high, "80%", 480.0, at_once=at_once)
+    return Scenario(
+        name,
+        lambda: token_bucket(rate, high),
+        0.75 * high,
+        "80%",
+        480.0,
+        at_once=at_once,
+    )
 
 
 SCENARIOS = (
@@ -219,7 +259,12 @@ SCENARIOS = (
     bucket(100, "90%, under 5%"),
     bucket(100, "90%, under 5%", at_once=60, remark=", 60 at once"),
     in_flight(lambda _: 8, "8 requests in flight", 8, "90%"),
-    in_flight(lambda _: 8, "8 requests in flight, latencies vary", 8, latency=varying(LATENCY_S)),
+    in_flight(
+        lambda _: 8,
+        "8 requests in flight, latencies vary",
+        8,
+        latency=varying(LATENCY_S),
+    ),
     changing_bucket(10, AT_ONCE),
     changing_bucket(10, 60),
     changing_bucket(40, AT_ONCE),
@@ -236,9 +281,15 @@ def show_outage() -> None:
         served(server, 100)
         enough = 0.9 * 2 * AT_ONCE / LATENCY_S
         steps_s = [60 + quarter / 4 for quarter in range(150)]
-        full_s = (s for s in steps_s if sum(s <= time_s < s + 2 for time_s in server.accepted_s) >= enough)
+        full_s = (
+            s
+            for s in steps_s
+            if sum(s <= time_s < s + 2 for time_s in server.accepted_s) >= enough
+        )
         waits_s.append(next(full_s, 100) - 60)
-    title(f"{'full rate after an outage of 30 s':<52} after {statistics.median(waits_s):.1f} s   target 10 s")
+    title(
+        f"{'full rate after an outage of 30 s':<52} after {statistics.median(waits_s):.1f} s   target 10 s"
+    )
 
 
 def judged_s(seed: int, refused: float, other: float) -> float:
@@ -252,7 +303,11 @@ def judged_s(seed: int, refused: float, other: float) -> float:
         if draw < refused + other:
             kind = chance.choice(["error", "reset", "slow"])
             if kind != "slow":
-                return status(500, "internal error") if kind == "error" else drop_before_reply()
+                return (
+                    status(500, "internal error")
+                    if kind == "error"
+                    else drop_before_reply()
+                )
             time.sleep(2)
         return None
 
@@ -261,9 +316,13 @@ def judged_s(seed: int, refused: float, other: float) -> float:
         return "yes"
 
     async def ask(base_url: str) -> float:
-        async with LLMClient("openai", is_async=True, base_url=base_url, api_key="dummy") as client:
+        async with LLMClient(
+            "openai", is_async=True, base_url=base_url, api_key="dummy"
+        ) as client:
             limit = asyncio.Semaphore(AT_ONCE)
-            request = ChatRequest(model="judge-1", messages=[{"role": "user", "content": "Is it?"}])
+            request = ChatRequest(
+                model="judge-1", messages=[{"role": "user", "content": "Is it?"}]
+            )
             started_s = time.perf_counter()
             await asyncio.gather(*(client.chat(request, limit) for _ in range(376)))
             return time.perf_counter() - started_s
@@ -280,7 +339,9 @@ def main() -> None:
     disturbed_s = statistics.median(judged_s(seed, 0.04, 0.06) for seed in SEEDS)
     title(f"{'376 requests undisturbed':<52} {undisturbed_s:.1f} s")
     slower = disturbed_s / undisturbed_s
-    title(f"{'with 4% random 429 and 6% other faults':<52} {disturbed_s:.1f} s, {slower:.1f} times as long")
+    title(
+        f"{'with 4% random 429 and 6% other faults':<52} {disturbed_s:.1f} s, {slower:.1f} times as long"
+    )
     title("in virtual time, Retry-After 1 s, latency 0.3 s where no other is named")
     for scenario in SCENARIOS:
         scenario.show()

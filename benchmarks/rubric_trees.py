@@ -40,10 +40,16 @@ def build(evaluator: Evaluator, leaf_count: int) -> list[VerificationNode]:
     """Add the parents and their leaves and return the leaves; the first of each ten is critical."""
     leaves = []
     for number in range(leaf_count // LEAVES_PER_PARENT):
-        parent = evaluator.add_parallel(f"item_{number}", f"item {number} meets the task")
+        parent = evaluator.add_parallel(
+            f"item_{number}", f"item {number} meets the task"
+        )
         for position in range(LEAVES_PER_PARENT):
             name = f"item_{number}_point_{position}"
-            leaves.append(evaluator.add_leaf(name, f"point {position}", parent, critical=position == 0))
+            leaves.append(
+                evaluator.add_leaf(
+                    name, f"point {position}", parent, critical=position == 0
+                )
+            )
     return leaves
 
 
@@ -60,18 +66,24 @@ def claim(leaf: VerificationNode) -> str:
     return f"The answer names {leaf.id} and gives its year, its address and its opening hours."
 
 
-async def evaluate(client: Any, leaf_count: int, in_batch: bool, logger: logging.Logger | None) -> None:
+async def evaluate(
+    client: Any, leaf_count: int, in_batch: bool, logger: logging.Logger | None
+) -> None:
     """Evaluate an answer from the first node to the summary."""
     evaluator = Evaluator()
     evaluator.initialize("trees", client=client, answer=ANSWER, logger=logger)
     leaves = build(evaluator, leaf_count)
     if in_batch:
-        await evaluator.batch_verify([(claim(leaf), None, leaf, None) for leaf in leaves])
+        await evaluator.batch_verify(
+            [(claim(leaf), None, leaf, None) for leaf in leaves]
+        )
     else:
         for leaf in leaves:
             await evaluator.verify(claim(leaf), leaf)
     if evaluator.get_summary()["final_score"] != 1.0:
-        raise SystemExit("an instant judge supports every claim, and yet the score is not 1")
+        raise SystemExit(
+            "an instant judge supports every claim, and yet the score is not 1"
+        )
 
 
 @contextmanager
@@ -116,7 +128,9 @@ def in_new_file(folder: Path) -> Iterator[ClientAndLogger]:
 def run_once(judge: Judge, folder: Path, leaf_count: int, in_batch: bool) -> float:
     """Evaluate an answer and return the seconds, without those for opening and closing files."""
     with judge(folder) as (client, logger):
-        return seconds(lambda: asyncio.run(evaluate(client, leaf_count, in_batch, logger)))
+        return seconds(
+            lambda: asyncio.run(evaluate(client, leaf_count, in_batch, logger))
+        )
 
 
 def print_judge(name: str, judge: Judge) -> None:
@@ -129,16 +143,28 @@ def print_judge(name: str, judge: Judge) -> None:
                 run()
                 took_s = statistics.median(run() for _ in range(RUNS))
             how = "one batch" if in_batch else "one by one"
-            remark = f"{took_s / smaller_s:.2f} times the smaller tree" if smaller_s else ""
+            remark = (
+                f"{took_s / smaller_s:.2f} times the smaller tree" if smaller_s else ""
+            )
             smaller_s = smaller_s or took_s
-            show(f"{leaf_count}, {how}, {name}", took_s, TARGET_S * leaf_count / SIZES[0], remark)
+            show(
+                f"{leaf_count}, {how}, {name}",
+                took_s,
+                TARGET_S * leaf_count / SIZES[0],
+                remark,
+            )
 
 
 def main() -> None:
     """Measure and print."""
-    title(f"Trees of {SIZES[0]} and {SIZES[1]} leaves, {LEAVES_PER_PARENT} a parent, median of {RUNS}")
+    title(
+        f"Trees of {SIZES[0]} and {SIZES[1]} leaves, {LEAVES_PER_PARENT} a parent, median of {RUNS}"
+    )
     for leaf_count in SIZES:
-        show(f"{leaf_count}, built and scored only", median_s(partial(build_only, leaf_count), RUNS))
+        show(
+            f"{leaf_count}, built and scored only",
+            median_s(partial(build_only, leaf_count), RUNS),
+        )
     print_judge("scripted client", scripted)
     print_judge("run's judge, in memory", in_memory)
     print_judge("run's judge, file and logs", in_new_file)

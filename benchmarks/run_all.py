@@ -39,7 +39,9 @@ NAMES = (
 def main() -> None:
     """Run them in order."""
     for name in NAMES:
-        subprocess.run([sys.executable, Path(__file__).with_name(f"{name}.py")], check=True)
+        subprocess.run(
+            [sys.executable, Path(__file__).with_name(f"{name}.py")], check=True
+        )
         sys.stdout.write("\n")
         sys.stdout.flush()
 

@@ -30,7 +30,9 @@ def answers(draws: random.Random, tasks: int) -> list[ScoredAnswer]:
         chance = draws.betavariate(1.2, 0.8)
         for run in range(1, RUNS + 1):
             passed = sum(draws.random() < chance for _ in range(LEAVES))
-            found.append(ScoredAnswer(f"task_{task}", f"answer_{run}.md", passed / LEAVES))
+            found.append(
+                ScoredAnswer(f"task_{task}", f"answer_{run}.md", passed / LEAVES)
+            )
     return found
 
 
@@ -43,9 +45,15 @@ def show_coverage(tasks: int, truths: dict[str, float]) -> None:
         for name in METRICS:
             sums = metrics[name].over(list(metrics[name].values))
             rows = list(zip(*sums.columns, strict=True))
-            (found,) = bootstrap_intervals(rows, [(sums.statistic, sums.limits)], resamples=RESAMPLES)
-            covered[name] += found is not None and found.low <= truths[name] <= found.high
-    shares = ", ".join(f"{name} {count / SIMULATIONS:.1%}" for name, count in covered.items())
+            (found,) = bootstrap_intervals(
+                rows, [(sums.statistic, sums.limits)], resamples=RESAMPLES
+            )
+            covered[name] += (
+                found is not None and found.low <= truths[name] <= found.high
+            )
+    shares = ", ".join(
+        f"{name} {count / SIMULATIONS:.1%}" for name, count in covered.items()
+    )
     sys.stdout.write(f"  {tasks} tasks x {RUNS} runs covered: {shares}\n")
     sys.stdout.flush()
 
@@ -53,7 +61,10 @@ def show_coverage(tasks: int, truths: dict[str, float]) -> None:
 def true_values() -> dict[str, float]:
     """Return both metrics over very many tasks."""
     scores = [answer.score or 0.0 for answer in answers(random.Random(99), 200_000)]
-    return {"avg_score": fmean(scores), "success_rate": fmean(score == 1.0 for score in scores)}
+    return {
+        "avg_score": fmean(scores),
+        "success_rate": fmean(score == 1.0 for score in scores),
+    }
 
 
 def scores(draws: random.Random, tasks: int) -> list[list[list[float]]]:
@@ -63,7 +74,12 @@ def scores(draws: random.Random, tasks: int) -> list[list[list[float]]]:
     for _ in range(tasks):
         task = draws.gauss(0.5, of_task)
         runs = [task + draws.gauss(0.0, of_run) for _ in range(RUNS)]
-        found.append([[run + draws.gauss(0.0, of_judgment) for _ in range(JUDGMENTS)] for run in runs])
+        found.append(
+            [
+                [run + draws.gauss(0.0, of_judgment) for _ in range(JUDGMENTS)]
+                for run in runs
+            ]
+        )
     return found
 
 
@@ -75,16 +91,22 @@ def show_components(tasks: int) -> None:
     for name, truth in COMPONENTS.items():
         mean = fmean(getattr(each, name) or 0.0 for each in found)
         shown.append(f"{name} {mean:.5f} ({mean / truth - 1:+.1%})")
-    sys.stdout.write(f"  {tasks} tasks x {RUNS} runs x {JUDGMENTS} judgments: {', '.join(shown)}\n")
+    sys.stdout.write(
+        f"  {tasks} tasks x {RUNS} runs x {JUDGMENTS} judgments: {', '.join(shown)}\n"
+    )
     sys.stdout.flush()
 
 
 def main() -> None:
     """Simulate and print."""
-    title(f"Components of variance, means of {SIMULATIONS:,} simulations, and their errors")
+    title(
+        f"Components of variance, means of {SIMULATIONS:,} simulations, and their errors"
+    )
     for tasks in TASKS:
         show_components(tasks)
-    title(f"Intervals of metrics at 95%, {SIMULATIONS:,} simulations, {RESAMPLES:,} resamples each")
+    title(
+        f"Intervals of metrics at 95%, {SIMULATIONS:,} simulations, {RESAMPLES:,} resamples each"
+    )
     truths = true_values()
     for tasks in TASKS:
         show_coverage(tasks, truths)

@@ -21,7 +21,9 @@ from mind2web2 import Judge, Score, Scorer
 
 TARGET_A_SECOND = 60
 MEGABYTE = 1024**2
-ANSWER = "The town of Ottermoss has a lake, a ferry and a museum; answer {number}. " * 40
+ANSWER = (
+    "The town of Ottermoss has a lake, a ferry and a museum; answer {number}. " * 40
+)
 
 
 async def measure(scripts: Path, answers: int, *, isolate: bool) -> None:
@@ -40,10 +42,24 @@ async def measure(scripts: Path, answers: int, *, isolate: bool) -> None:
         await one(-1)  # loads libraries
         started_s, processor_s = time.perf_counter(), time.process_time()
         await asyncio.gather(*(one(number) for number in range(answers)))
-        took_s, processor_s = time.perf_counter() - started_s, time.process_time() - processor_s
-    where = "each script in a process of its own" if isolate else "scripts in this process"
-    show(f"an answer, {where}", took_s / answers, 1 / TARGET_A_SECOND, f"{answers / took_s:.0f}/s")
-    show("processor time of this process, each answer", processor_s / answers, 1 / TARGET_A_SECOND)
+        took_s, processor_s = (
+            time.perf_counter() - started_s,
+            time.process_time() - processor_s,
+        )
+    where = (
+        "each script in a process of its own" if isolate else "scripts in this process"
+    )
+    show(
+        f"an answer, {where}",
+        took_s / answers,
+        1 / TARGET_A_SECOND,
+        f"{answers / took_s:.0f}/s",
+    )
+    show(
+        "processor time of this process, each answer",
+        processor_s / answers,
+        1 / TARGET_A_SECOND,
+    )
     title(
         f"  memory, each tenth of the way: {', '.join(f'{size:.0f}' for size in memory_mb)} MB (target: flat)"
     )
@@ -56,7 +72,9 @@ def main() -> None:
     parser.add_argument("--checks", type=int, default=8)
     parser.add_argument("--isolate", action="store_true")
     options = parser.parse_args()
-    title(f"{options.answers} answers at once, {options.checks} checks each, a judge that answers at once")
+    title(
+        f"{options.answers} answers at once, {options.checks} checks each, a judge that answers at once"
+    )
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "town.py"
         script.write_text(SCRIPT.format(task="town", checks=options.checks))

@@ -53,7 +53,11 @@ class File(JudgmentStore):
 
 def stored(number: int) -> Judgment:
     """Return a judgment."""
-    return judgment(key=f"{number * 0x9E3779B97F4A7C15 % (1 << 64):016x}", endpoint=ENDPOINT, text=REPLY)
+    return judgment(
+        key=f"{number * 0x9E3779B97F4A7C15 % (1 << 64):016x}",
+        endpoint=ENDPOINT,
+        text=REPLY,
+    )
 
 
 async def measure(name: str, store: Store) -> None:
@@ -79,18 +83,26 @@ async def measure(name: str, store: Store) -> None:
 def main() -> None:
     """Measure and print."""
     title(f"stores of {STORED} judgments, {AT_ONCE} inserts at once")
-    with tempfile.TemporaryDirectory() as folder, File(Path(folder) / "judgments.sqlite3") as file:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        File(Path(folder) / "judgments.sqlite3") as file,
+    ):
         for first in range(0, STORED, 50_000):
             file.add(stored(number) for number in range(first, first + 50_000))
         asyncio.run(measure("SQLite", file))
-    with PostgresServer(is_durable=True) as server, closing(JudgmentDatabase(server.url)) as database:
+    with (
+        PostgresServer(is_durable=True) as server,
+        closing(JudgmentDatabase(server.url)) as database,
+    ):
         with (
             psycopg.connect(server.url) as connection,
             connection.cursor() as cursor,
             cursor.copy("COPY mind2web2_judgments FROM STDIN") as copy,
         ):
             for each in map(stored, range(STORED)):
-                copy.write_row((each.key, each.endpoint, each.model_dump_json(exclude_none=True)))
+                copy.write_row(
+                    (each.key, each.endpoint, each.model_dump_json(exclude_none=True))
+                )
         asyncio.run(measure("PostgreSQL", database))
 
 

@@ -53,7 +53,10 @@ WORDS = [
     "summer",
     "winter",
 ]
-WEB_URL, PDF_URL = "https://www.ottermoss.example/history", "https://www.ottermoss.example/report.pdf"
+WEB_URL, PDF_URL = (
+    "https://www.ottermoss.example/history",
+    "https://www.ottermoss.example/report.pdf",
+)
 SCREENSHOT_PX = (1280, 6000)
 PDF_PAGES, PDF_PAGE_PX = 30, (1240, 1754)
 
@@ -65,7 +68,9 @@ class CountingCache(CacheFileSys):
         super().__init__(folder)
         self.reads: Counter[str] = Counter()
 
-    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
+    def get_web(
+        self, url: str, get_screenshot: bool = True
+    ) -> tuple[str, bytes | None]:
         """Return a web page."""
         self.reads[url] += 1
         return super().get_web(url, get_screenshot)
@@ -100,7 +105,9 @@ def picture(size_px: tuple[int, int]) -> Image.Image:
     """Return a picture of a page full of text."""
     image = Image.new("RGB", size_px, "white")
     pen = ImageDraw.Draw(image)
-    for top, line in zip(range(10, size_px[1] - 20, 16), text_of(60_000).split("\n"), strict=False):
+    for top, line in zip(
+        range(10, size_px[1] - 20, 16), text_of(60_000).split("\n"), strict=False
+    ):
         pen.text((20, top), line, fill="black")
     return image
 
@@ -116,7 +123,13 @@ def scanned_pdf() -> bytes:
     """Return a PDF of scanned pages."""
     buffer = io.BytesIO()
     page = picture(PDF_PAGE_PX)
-    page.save(buffer, "PDF", save_all=True, append_images=[page] * (PDF_PAGES - 1), resolution=150)
+    page.save(
+        buffer,
+        "PDF",
+        save_all=True,
+        append_images=[page] * (PDF_PAGES - 1),
+        resolution=150,
+    )
     return buffer.getvalue()
 
 
@@ -129,7 +142,10 @@ def scripted() -> Iterator[InstantClient]:
 @contextmanager
 def recorded() -> Iterator[AnswerClient]:
     """Give a run's judge with a new store in a file."""
-    with tempfile.TemporaryDirectory() as folder, JudgmentStore(Path(folder) / "judgments.sqlite3") as store:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        JudgmentStore(Path(folder) / "judgments.sqlite3") as store,
+    ):
         run = CachingJudge(JudgeSettings("openai", "o4-mini"), InstantProvider(), store)
         yield AnswerClient(run, "pages", "answer_1.md")
 
@@ -159,8 +175,12 @@ async def verify(evaluator: Evaluator, number: int, url: str) -> float:
     """Verify one claim on the page and return the seconds."""
     leaf = evaluator.add_leaf(f"claim_{number}", "a claim")
     started = time.perf_counter()
-    if not await evaluator.verify(f"The page names year {number} of the town.", leaf, url):
-        raise SystemExit(f"an instant judge supports every claim, and yet: {leaf.evidence}")
+    if not await evaluator.verify(
+        f"The page names year {number} of the town.", leaf, url
+    ):
+        raise SystemExit(
+            f"an instant judge supports every claim, and yet: {leaf.evidence}"
+        )
     return time.perf_counter() - started
 
 
@@ -171,7 +191,9 @@ def started(client: Any, cache: CacheFileSys) -> Evaluator:
     return evaluator
 
 
-async def measure(client: Any, cache: CountingCache, url: str, claim_count: int, figures: Figures) -> None:
+async def measure(
+    client: Any, cache: CountingCache, url: str, claim_count: int, figures: Figures
+) -> None:
     """Verify the claims one after the other, then as many at once on a page yet to be prepared."""
     evaluator = started(client, cache)
     reads = cache.reads[url]
@@ -179,7 +201,9 @@ async def measure(client: Any, cache: CountingCache, url: str, claim_count: int,
     async with longest_block(figures.longest_block_first_s):
         figures.first_s.append(await verify(evaluator, 0, url))
     async with longest_block(figures.longest_block_further_s):
-        figures.further_s += [await verify(evaluator, number, url) for number in range(1, claim_count)]
+        figures.further_s += [
+            await verify(evaluator, number, url) for number in range(1, claim_count)
+        ]
     figures.reads.append(cache.reads[url] - reads)
     evaluator = started(client, cache)
     began, reads = time.perf_counter(), cache.reads[url]
@@ -191,7 +215,10 @@ async def measure(client: Any, cache: CountingCache, url: str, claim_count: int,
 
 def print_page(name: str, cache: CountingCache, url: str, claim_count: int) -> None:
     """Measure and print the figures of one page with both judges."""
-    judges: dict[str, Callable[[], Any]] = {"scripted client": scripted, "run's judge": recorded}
+    judges: dict[str, Callable[[], Any]] = {
+        "scripted client": scripted,
+        "run's judge": recorded,
+    }
     title(f"{claim_count} claims on {name}, median of {RUNS}")
     for judge_name, judge in judges.items():
         figures = Figures()
@@ -200,11 +227,25 @@ def print_page(name: str, cache: CountingCache, url: str, claim_count: int) -> N
                 asyncio.run(measure(client, cache, url, claim_count, figures))
         median = statistics.median
         show(f"first claim, {judge_name}", median(figures.first_s))
-        show(f"each further claim, {judge_name}", median(figures.further_s), TARGET_FURTHER_S)
-        show(f"slowest further claim of all, {judge_name}", max(figures.further_s), TARGET_FURTHER_S)
+        show(
+            f"each further claim, {judge_name}",
+            median(figures.further_s),
+            TARGET_FURTHER_S,
+        )
+        show(
+            f"slowest further claim of all, {judge_name}",
+            max(figures.further_s),
+            TARGET_FURTHER_S,
+        )
         show(f"all {claim_count} at once, {judge_name}", median(figures.at_once_s))
-        show(f"event loop blocked at most, first claim, {judge_name}", median(figures.longest_block_first_s))
-        show(f"event loop blocked at most, further, {judge_name}", median(figures.longest_block_further_s))
+        show(
+            f"event loop blocked at most, first claim, {judge_name}",
+            median(figures.longest_block_first_s),
+        )
+        show(
+            f"event loop blocked at most, further, {judge_name}",
+            median(figures.longest_block_further_s),
+        )
         title(
             f"  preparations an evaluation, {judge_name}: {', '.join(map(str, sorted(set(figures.reads))))}"
         )

@@ -38,9 +38,12 @@ def completion() -> bytes:
             },
         }
     ).encode()
-    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (
-        len(body),
-        body,
+    return (
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+        % (
+            len(body),
+            body,
+        )
     )
 
 
@@ -65,10 +68,16 @@ class _Connection(asyncio.Protocol):
             if not found:
                 return
             self._head = b""
-            lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+            lengths = [
+                line
+                for line in head.lower().split(b"\r\n")
+                if line.startswith(b"content-length:")
+            ]
             if not lengths:
                 # The run asks for the list of models first.
-                self._transport.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+                self._transport.write(
+                    b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+                )
                 return
             self._body_left = int(lengths[0].partition(b":")[2])
         self._body_left -= len(received)
@@ -92,14 +101,19 @@ class SlowJudge:
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
-            [sys.executable, __file__, str(self._latency_s)], stdout=subprocess.PIPE, text=True
+            [sys.executable, __file__, str(self._latency_s)],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert self._process.stdout is not None
         self.base_url = f"http://127.0.0.1:{int(self._process.stdout.readline())}/v1"
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._process.terminate()
         self._process.wait()
@@ -111,7 +125,9 @@ async def serve(latency_s: float) -> None:
     """Serve for ever, and print the port first."""
     answer = completion()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Connection(latency_s, answer), "127.0.0.1", 0, backlog=1024)
+    server = await loop.create_server(
+        lambda: _Connection(latency_s, answer), "127.0.0.1", 0, backlog=1024
+    )
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await server.serve_forever()

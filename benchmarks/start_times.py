@@ -24,17 +24,28 @@ RUNS = 7
 COMMANDS = {
     "python -c pass (for comparison)": ["-c", "pass"],
     "import mind2web2": ["-c", "import mind2web2"],
-    "from mind2web2 import Evaluator, CacheFileSys": ["-c", "from mind2web2 import Evaluator, CacheFileSys"],
+    "from mind2web2 import Evaluator, CacheFileSys": [
+        "-c",
+        "from mind2web2 import Evaluator, CacheFileSys",
+    ],
     "from mind2web2.cli import main": ["-c", "from mind2web2.cli import main"],
     "python run_eval.py --help": ["run_eval.py", "--help"],
     "mind2web2 --help": ["-c", "from mind2web2.cli import main; main(['--help'])"],
-    "mind2web2 evaluate --help": ["-c", "from mind2web2.cli import main; main(['evaluate', '--help'])"],
+    "mind2web2 evaluate --help": [
+        "-c",
+        "from mind2web2.cli import main; main(['evaluate', '--help'])",
+    ],
 }
 
 
 def run(arguments: list[str]) -> None:
     """Run Python and wait for it."""
-    subprocess.run([sys.executable, *arguments], cwd=REPOSITORY, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, *arguments],
+        cwd=REPOSITORY,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def score_one(checkout: Path, url: str) -> None:
@@ -57,7 +68,9 @@ def score_in_turn(checkouts: dict[str, Path]) -> None:
     with SlowJudge(0.0) as judge:
         for _ in range(RUNS + 1):
             for name, checkout in checkouts.items():
-                took_s[name].append(seconds(partial(score_one, checkout, judge.base_url)))
+                took_s[name].append(
+                    seconds(partial(score_one, checkout, judge.base_url))
+                )
     for name, all_s in took_s.items():
         # The first one compiles what has changed.
         rest = all_s[1:]
@@ -67,12 +80,18 @@ def score_in_turn(checkouts: dict[str, Path]) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--than", type=Path, metavar="FOLDER", help="another checkout to compare with")
+    parser.add_argument(
+        "--than", type=Path, metavar="FOLDER", help="another checkout to compare with"
+    )
     options = parser.parse_args()
     title(f"Start: wall time of a process, median of {RUNS}")
     for name, arguments in COMMANDS.items():
         target_s = HELP_TARGET_S if "--help" in name else TARGET_S
-        show(name, median_s(partial(run, arguments), RUNS), None if "pass" in name else target_s)
+        show(
+            name,
+            median_s(partial(run, arguments), RUNS),
+            None if "pass" in name else target_s,
+        )
     checkouts = {"one answer scored, instant judge": REPOSITORY}
     if options.than is not None:
         checkouts[f"the same in {options.than}"] = options.than.resolve()

@@ -23,16 +23,41 @@ from mind2web2 import CacheFileSys
 PACKAGE = Path(mind2web2.__file__).parent
 REPOSITORY = PACKAGE.parent
 MODULES = {
-    ".".join(("mind2web2", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
+    ".".join(
+        ("mind2web2", *path.relative_to(PACKAGE).with_suffix("").parts)
+    ).removesuffix(".__init__"): path
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 # Modules of utils/ that eval scripts import names from.
-NAMES_FOR_SCRIPTS = {"cache_filesys", "load_eval_script", "misc", "page_info_retrieval", "url_tools"}
+NAMES_FOR_SCRIPTS = {
+    "cache_filesys",
+    "load_eval_script",
+    "misc",
+    "page_info_retrieval",
+    "url_tools",
+}
 DICTIONARIES = {"dict", "Mapping", "MutableMapping"}
 ROOMS_THAT_READ_RESULTS = {
-    *("benchmark", "cli", "cluster", "judge_check", "runs", "scoring", "statistics", "viewer"),
+    *(
+        "benchmark",
+        "cli",
+        "cluster",
+        "judge_check",
+        "runs",
+        "scoring",
+        "statistics",
+        "viewer",
+    ),
 }
-NO_RESULTS = {"asked", "body", "environ", "given", "headers", "query_params", "settings"}
+NO_RESULTS = {
+    "asked",
+    "body",
+    "environ",
+    "given",
+    "headers",
+    "query_params",
+    "settings",
+}
 JUDGES_WITH_A_STORE = ("CachingJudge", "CachingJudge")
 MIRROR = ("mirror", "push_all")
 PROBED = ("browser", "cache", "client", "judge", "library", "provider", "semaphore")
@@ -79,11 +104,21 @@ def one_evaluation() -> tuple[int, int, int]:
         ):
             (folder / path).parent.mkdir(parents=True)
             (folder / path).write_text(text, encoding="utf-8")
-        CacheFileSys(folder / "cache/agent/task").put_web(URL, "The lake is 80 m deep.", None)
-        command = [sys.executable, str(REPOSITORY / "run_eval.py"), "--agent_name", "agent", "--no_isolate"]
+        CacheFileSys(folder / "cache/agent/task").put_web(
+            URL, "The lake is 80 m deep.", None
+        )
+        command = [
+            sys.executable,
+            str(REPOSITORY / "run_eval.py"),
+            "--agent_name",
+            "agent",
+            "--no_isolate",
+        ]
         command += ["--sequential", "--judge_base_url", server.base_url]
         environment = {**os.environ, "OPENAI_API_KEY": "dummy"}
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment)
+        subprocess.run(
+            command, cwd=folder, check=True, capture_output=True, env=environment
+        )
         figures = json.loads((folder / "figures.json").read_text(encoding="utf-8"))
     on_the_way = sum(str(path) in figures["files"] for path in MODULES.values())
     return on_the_way, len(figures["before"]), len(figures["reads"])
@@ -102,7 +137,11 @@ def is_command(module: str) -> bool:
 
 def functions_of(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Return all functions of a tree, those inside of classes and of other functions as well."""
-    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
 
 
 def names_imported(node: ast.stmt) -> set[str]:
@@ -110,7 +149,9 @@ def names_imported(node: ast.stmt) -> set[str]:
     if isinstance(node, ast.Import):
         return {alias.name for alias in node.names}
     if isinstance(node, ast.ImportFrom) and node.module is not None:
-        members = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
+        members = {
+            f"{node.module}.{alias.name}" for alias in node.names
+        } & MODULES.keys()
         return members or {node.module}
     return set()
 
@@ -135,7 +176,9 @@ def imported_anywhere(module: str) -> frozenset[str]:
 
 
 @cache
-def longest_chain(module: str, imported_by: Callable[[str], frozenset[str]]) -> tuple[str, ...]:
+def longest_chain(
+    module: str, imported_by: Callable[[str], frozenset[str]]
+) -> tuple[str, ...]:
     """Return the longest chain of imports that begins with a module: its length is the number of levels."""
     chains = (longest_chain(name, imported_by) for name in imported_by(module))
     return (module, *max(chains, key=len, default=()))
@@ -161,13 +204,19 @@ def imports_in_functions() -> tuple[list[Place], list[Place]]:
     """
     every, own = [], []
     for module in MODULES:
-        inside = {node for function in functions_of(tree_of(module)) for node in ast.walk(function)}
+        inside = {
+            node
+            for function in functions_of(tree_of(module))
+            for node in ast.walk(function)
+        }
         for node in inside:
             if not isinstance(node, ast.Import | ast.ImportFrom):
                 continue
             place = Place(module, node.lineno)
             every.append(place)
-            is_own = any(name.split(".")[0] == "mind2web2" for name in names_imported(node))
+            is_own = any(
+                name.split(".")[0] == "mind2web2" for name in names_imported(node)
+            )
             if is_own and not is_command(module):
                 own.append(place)
     return every, own
@@ -177,7 +226,9 @@ def lines_with(word: str) -> list[Place]:
     """Return the lines that contain a word, comments and docstrings as well."""
     found = []
     for module, path in MODULES.items():
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        for number, line in enumerate(
+            path.read_text(encoding="utf-8").splitlines(), start=1
+        ):
             if word in line:
                 found.append(Place(module, number))
     return found
@@ -212,7 +263,11 @@ def untyped_dicts() -> list[Place]:
                 and ast.unparse(node.slice.elts[-1]) not in {"Any", "object"}
             }
             for node in nodes:
-                if isinstance(node, ast.Name) and node.id in DICTIONARIES and id(node) not in typed:
+                if (
+                    isinstance(node, ast.Name)
+                    and node.id in DICTIONARIES
+                    and id(node) not in typed
+                ):
                     found.append(Place(module, node.lineno))
     return found
 
@@ -225,10 +280,17 @@ def gets_on_results() -> list[Place]:
     """
     found = []
     for module in MODULES:
-        if module.split(".")[1:2] == [] or module.split(".")[1] not in ROOMS_THAT_READ_RESULTS:
+        if (
+            module.split(".")[1:2] == []
+            or module.split(".")[1] not in ROOMS_THAT_READ_RESULTS
+        ):
             continue
         for call in calls_of(tree_of(module)):
-            if not isinstance(call.func, ast.Attribute) or call.func.attr != "get" or not call.args:
+            if (
+                not isinstance(call.func, ast.Attribute)
+                or call.func.attr != "get"
+                or not call.args
+            ):
                 continue
             key, owner = call.args[0], last_name(call.func.value)
             is_text = isinstance(key, ast.Constant) and isinstance(key.value, str)
@@ -273,7 +335,10 @@ def probes() -> list[Place]:
     found = []
     for module in MODULES:
         for call in calls_of(tree_of(module)):
-            if not isinstance(call.func, ast.Name) or call.func.id not in {"getattr", "hasattr"}:
+            if not isinstance(call.func, ast.Name) or call.func.id not in {
+                "getattr",
+                "hasattr",
+            }:
                 continue
             is_literal = isinstance(call.args[1], ast.Constant)
             if is_literal and any(word in last_name(call.args[0]) for word in PROBED):
@@ -285,12 +350,18 @@ def lines_of_code(module: str) -> int:
     """Return the number of lines that hold code: no blank lines, comments or docstrings."""
     documented: set[int] = set()
     for node in ast.walk(tree_of(module)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        ):
             first = node.body[0] if ast.get_docstring(node, clean=False) else None
             if first is not None:
-                documented |= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+                documented |= set(
+                    range(first.lineno, (first.end_lineno or first.lineno) + 1)
+                )
     count = 0
-    for number, line in enumerate(MODULES[module].read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(
+        MODULES[module].read_text(encoding="utf-8").splitlines(), start=1
+    ):
         text = line.strip()
         if text and not text.startswith("#") and number not in documented:
             count += 1
@@ -305,7 +376,9 @@ def nodes_of(module: str) -> int:
 def where(places: Iterable[Place]) -> None:
     """Print how many places each module has, most first."""
     counts = Counter(place.module.removeprefix("mind2web2.") for place in places)
-    title(f"    {', '.join(f'{module} {count}' for module, count in counts.most_common())}")
+    title(
+        f"    {', '.join(f'{module} {count}' for module, count in counts.most_common())}"
+    )
 
 
 def print_way() -> None:
@@ -318,7 +391,10 @@ def print_way() -> None:
 
 def print_imports() -> None:
     """Print how deep the imports are, and which are inside of functions."""
-    for what, imported_by in (("when loaded", imported_at_load), ("all imports", imported_anywhere)):
+    for what, imported_by in (
+        ("when loaded", imported_at_load),
+        ("all imports", imported_anywhere),
+    ):
         chain = longest_of_all(imported_by)
         names = " > ".join(name.removeprefix("mind2web2.") for name in chain)
         title(f"import levels, {what}: {len(chain)} ({names})")
@@ -341,7 +417,11 @@ def print_types() -> None:
     ):
         title(f"{what}: {len(places)} (aim {aim})")
         where(places)
-    outside = {place.module for place in lines_with("Namespace") if not is_command(place.module)}
+    outside = {
+        place.module
+        for place in lines_with("Namespace")
+        if not is_command(place.module)
+    }
     title(f"modules with Namespace that are no commands: {len(outside)} (aim 0)")
     assembling = assembling_modules()
     names = ", ".join(sorted(assembling))
@@ -355,9 +435,12 @@ def print_size() -> None:
         for path in MODULES.values()
         if path.name != "__init__.py" and path.stem not in NAMES_FOR_SCRIPTS
     )
-    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES.values())
+    lines = sum(
+        len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES.values()
+    )
     tests = sum(
-        len(path.read_text(encoding="utf-8").splitlines()) for path in (REPOSITORY / "tests").rglob("*.py")
+        len(path.read_text(encoding="utf-8").splitlines())
+        for path in (REPOSITORY / "tests").rglob("*.py")
     )
     code = {module: lines_of_code(module) for module in MODULES}
     nodes = {module: nodes_of(module) for module in MODULES}
@@ -367,10 +450,14 @@ def print_size() -> None:
     # The modules that would gain most if their lines were as plain as the aim.
     surplus = {module: nodes[module] / 7.5 - code[module] for module in MODULES}
     dense = sorted(MODULES, key=lambda module: surplus[module], reverse=True)[:12]
-    names = ", ".join(f"{module.removeprefix('mind2web2.')} {surplus[module]:.0f}" for module in dense)
+    names = ", ".join(
+        f"{module.removeprefix('mind2web2.')} {surplus[module]:.0f}" for module in dense
+    )
     title(f"    lines too few: {names}")
     title(f"Python lines of the package / of tests: {lines:,} / {tests:,}")
-    title(f"modules: {len(MODULES)}; most in one folder, names for scripts aside: {max(folders.values())}")
+    title(
+        f"modules: {len(MODULES)}; most in one folder, names for scripts aside: {max(folders.values())}"
+    )
 
 
 def main() -> None:

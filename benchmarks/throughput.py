@@ -54,7 +54,10 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
     await evaluator.batch_verify(claims)
     return evaluator.get_summary()
 """
-ANSWER = "The town of Ottermoss has a lake, a ferry and a museum; answer {number} of {task}. " * 40
+ANSWER = (
+    "The town of Ottermoss has a lake, a ferry and a museum; answer {number} of {task}. "
+    * 40
+)
 
 
 def lay_out(root: Path, tasks: int, answers: int, checks: int) -> PathConfig:
@@ -64,7 +67,9 @@ def lay_out(root: Path, tasks: int, answers: int, checks: int) -> PathConfig:
         folder = root / "answers" / AGENT / task
         folder.mkdir(parents=True)
         for answer in range(1, answers + 1):
-            (folder / f"answer_{answer}.md").write_text(ANSWER.format(number=answer, task=task))
+            (folder / f"answer_{answer}.md").write_text(
+                ANSWER.format(number=answer, task=task)
+            )
         script = root / "eval_scripts" / "2025_07_14" / f"{task}.py"
         script.parent.mkdir(parents=True, exist_ok=True)
         script.write_text(SCRIPT.format(task=task, checks=checks))
@@ -91,7 +96,11 @@ class Watch:
         """Note the memory until the run is over."""
         while not self._done.wait(SAMPLE_S):
             lines = Path("/proc/self/status").read_text().splitlines()
-            self.memory_mb += [int(line.split()[1]) / KIB for line in lines if line.startswith("VmRSS:")]
+            self.memory_mb += [
+                int(line.split()[1]) / KIB
+                for line in lines
+                if line.startswith("VmRSS:")
+            ]
 
     def end(self) -> None:
         """Sample no more."""
@@ -102,7 +111,9 @@ async def evaluate(
     paths: PathConfig, url: str, store: JudgmentStore, limit: int, watch: Watch
 ) -> CachingJudge:
     """Evaluate everything as a run does."""
-    async with LLMClient("openai", is_async=True, base_url=url, api_key="none") as client:
+    async with LLMClient(
+        "openai", is_async=True, base_url=url, api_key="none"
+    ) as client:
         judge = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
         run = RunParts(
             judge=judge,
@@ -115,7 +126,9 @@ async def evaluate(
         work = select_work(paths, AGENT)
         ticking = asyncio.create_task(watch.tick())
         with gc_frozen():
-            outcomes = await evaluate_work(work, folders, run, Concurrency(3, 3), RunProgress())
+            outcomes = await evaluate_work(
+                work, folders, run, Concurrency(3, 3), RunProgress()
+            )
         ticking.cancel()
     if any(outcome.score != 1.0 for outcome in outcomes):
         raise SystemExit(f"not every answer has its points: {outcomes[0]}")
@@ -125,7 +138,12 @@ async def evaluate(
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, default in (("tasks", 100), ("answers", 3), ("checks", 40), ("limit", 200)):
+    for name, default in (
+        ("tasks", 100),
+        ("answers", 3),
+        ("checks", 40),
+        ("limit", 200),
+    ):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--latency", type=float, default=1.0)
     options = parser.parse_args()
@@ -141,11 +159,19 @@ def main() -> None:
         sampling.start()
         with JudgmentStore(paths.eval_results_root / AGENT / FILE_NAME) as store:
             began_s, processor_s = time.perf_counter(), time.process_time()
-            judge = asyncio.run(evaluate(paths, server.base_url, store, options.limit, watch))
-            took_s, processor_s = time.perf_counter() - began_s, time.process_time() - processor_s
+            judge = asyncio.run(
+                evaluate(paths, server.base_url, store, options.limit, watch)
+            )
+            took_s, processor_s = (
+                time.perf_counter() - began_s,
+                time.process_time() - processor_s,
+            )
         watch.end()
         sampling.join()
-    requests, theoretical = judge.usage.total().asked.requests, options.limit / options.latency
+    requests, theoretical = (
+        judge.usage.total().asked.requests,
+        options.limit / options.latency,
+    )
     share = requests / took_s / theoretical
     title(
         f"  {requests} requests, {requests / took_s:.0f} a second: {share:.0%} of {theoretical:.0f}"

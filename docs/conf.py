@@ -51,7 +51,9 @@ def _name_files_of_the_repository(*event: Any) -> None:
     """Write links out of this folder, which work in the repository alone, as names of files."""
     _, page, source = event
     up = "../" * (page.count("/") + 1)
-    source[0] = re.sub(rf"\[([^\]]+)\]\({re.escape(up)}([^)#]+)[^)]*\)", r"\1 (`\2`)", source[0])
+    source[0] = re.sub(
+        rf"\[([^\]]+)\]\({re.escape(up)}([^)#]+)[^)]*\)", r"\1 (`\2`)", source[0]
+    )
 
 
 def _level_captions(*event: Any) -> None:
@@ -60,4 +62,6 @@ def _level_captions(*event: Any) -> None:
     for name in ("toctree", "furo_navigation_tree"):
         tree = context.get(name)
         if isinstance(tree, str):
-            context[name] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+            context[name] = tree.replace(
+                'role="heading"', 'role="heading" aria-level="2"'
+            )

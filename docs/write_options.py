@@ -29,8 +29,13 @@ def _rows(setting: Setting) -> list[str]:
         metavar = "WORD" if setting.metavar.startswith("{") else setting.metavar
         default = _in_markdown(default_text(setting, setting.default))
         details = f", [details]({setting.see})" if setting.see else ""
-        rows.append(f"| `{setting.option} {metavar}` | {default} | {_in_markdown(setting.help)}{details} |")
-    rows += [f"| `{option}` | | {_in_markdown(flag.help)} |" for option, flag in setting.flags.items()]
+        rows.append(
+            f"| `{setting.option} {metavar}` | {default} | {_in_markdown(setting.help)}{details} |"
+        )
+    rows += [
+        f"| `{option}` | | {_in_markdown(flag.help)} |"
+        for option, flag in setting.flags.items()
+    ]
     return rows
 
 
@@ -53,7 +58,10 @@ PARTS = {"evaluate": evaluate_table, "keys": file_keys}
 def with_parts(page: str) -> str:
     """Return the page with each part between its two comments as the declarations have it."""
     for name, part in PARTS.items():
-        begin, end = f"<!-- {name}: written by make options -->", f"<!-- end of {name} -->"
+        begin, end = (
+            f"<!-- {name}: written by make options -->",
+            f"<!-- end of {name} -->",
+        )
         before, _, rest = page.partition(begin)
         _, _, after = rest.partition(end)
         assert rest and after, f"options.md lacks the comments of {name}"
@@ -62,4 +70,6 @@ def with_parts(page: str) -> str:
 
 
 if __name__ == "__main__":
-    OPTIONS_PAGE.write_text(with_parts(OPTIONS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    OPTIONS_PAGE.write_text(
+        with_parts(OPTIONS_PAGE.read_text(encoding="utf-8")), encoding="utf-8"
+    )

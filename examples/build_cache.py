@@ -22,7 +22,14 @@ from site_server import SITE, SiteServer
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
-from mind2web2.pages.crawl import AgentCache, CrawlProgress, TaskCitations, TaskPages, crawl, find_citations
+from mind2web2.pages.crawl import (
+    AgentCache,
+    CrawlProgress,
+    TaskCitations,
+    TaskPages,
+    crawl,
+    find_citations,
+)
 from mind2web2.runs.answers import read_answer
 
 EXAMPLES = Path(__file__).resolve().parent
@@ -37,7 +44,10 @@ def answers_by_task() -> dict[str, dict[str, str]]:
     """Return the texts of the example's answers."""
     tasks = sorted(folder for folder in ANSWERS.iterdir() if folder.is_dir())
     return {
-        task.name: {answer.name: read_answer(answer) for answer in sorted(task.glob("answer_*.md"))}
+        task.name: {
+            answer.name: read_answer(answer)
+            for answer in sorted(task.glob("answer_*.md"))
+        }
         for task in tasks
     }
 
@@ -46,7 +56,9 @@ async def capture_cited(folder: Path, server: SiteServer) -> list[TaskPages]:
     """Capture every cited page of the site into an agent's cache folder, from nothing."""
     network = NetworkSettings(host_map=server.host_map, trusted_keys=(server.spki,))
     progress = CrawlProgress()
-    citations: list[TaskCitations] = await find_citations(answers_by_task(), None, progress)
+    citations: list[TaskCitations] = await find_citations(
+        answers_by_task(), None, progress
+    )
     return await crawl(
         citations,
         AgentCache(folder),
@@ -63,7 +75,9 @@ def replace_folder(fresh: Path, folder: Path) -> None:
     # Pages are listed as they come, which is not the same from run to run.
     for index in fresh.glob("*/index.json"):
         entries = json.loads(index.read_text(encoding="utf-8"))
-        in_order = json.dumps(dict(sorted(entries.items())), indent=2, ensure_ascii=False)
+        in_order = json.dumps(
+            dict(sorted(entries.items())), indent=2, ensure_ascii=False
+        )
         index.write_text(in_order, encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -75,10 +89,12 @@ def report(tasks: list[TaskPages]) -> None:
     for task in tasks:
         for page in task.pages:
             troubles = page.record.troubles if page.record else ()
-            remarks = [page.failure or "", *(f"{trouble.kind}: {trouble.detail}" for trouble in troubles)]
-            line = (
-                f"{task.task_id}: {page.kind or 'not had':<8} {page.url} {'; '.join(filter(None, remarks))}"
-            )
+            remarks = [
+                page.failure or "",
+                *(f"{trouble.kind}: {trouble.detail}" for trouble in troubles),
+            ]
+            told = "; ".join(filter(None, remarks))
+            line = f"{task.task_id}: {page.kind or 'not had':<8} {page.url} {told}"
             sys.stdout.write(line.rstrip() + "\n")
 
 
@@ -99,12 +115,22 @@ async def print_leaflet() -> None:
 
 def main() -> int:
     """Rebuild the caches of all example tasks."""
-    parser = argparse.ArgumentParser(description="Rebuild the example's page cache from examples/site.")
-    parser.add_argument("--output", type=Path, default=CACHE_ROOT, help="cache folder (default: cache/)")
-    parser.add_argument("--print-leaflet", action="store_true", help="print the PDF leaflet anew first")
-    parser.add_argument("--debug", action="store_true", help="log what the capture does")
+    parser = argparse.ArgumentParser(
+        description="Rebuild the example's page cache from examples/site."
+    )
+    parser.add_argument(
+        "--output", type=Path, default=CACHE_ROOT, help="cache folder (default: cache/)"
+    )
+    parser.add_argument(
+        "--print-leaflet", action="store_true", help="print the PDF leaflet anew first"
+    )
+    parser.add_argument(
+        "--debug", action="store_true", help="log what the capture does"
+    )
     options = parser.parse_args()
-    logging.basicConfig(level=logging.DEBUG if options.debug else logging.WARNING, format="%(message)s")
+    logging.basicConfig(
+        level=logging.DEBUG if options.debug else logging.WARNING, format="%(message)s"
+    )
     if options.print_leaflet or not LEAFLET.exists():
         asyncio.run(print_leaflet())
     with SiteServer() as server, tempfile.TemporaryDirectory() as work:

@@ -26,14 +26,25 @@ ANSWER = "example/museum_saturday/answer_1"
 # Name of the picture, view, and the element that shows that the view is complete.
 VIEWS = [
     ("viewer-overview.png", "#/overview", "table.matrix td.cell"),
-    ("viewer-answer.png", f"#/answer/{ANSWER}?leaf=ferry_departure", ".node.current .details"),
+    (
+        "viewer-answer.png",
+        f"#/answer/{ANSWER}?leaf=ferry_departure",
+        ".node.current .details",
+    ),
     ("viewer-evidence.png", f"#/evidence/{ANSWER}/tour_start_supported", "mark"),
 ]
 
 
 def evaluated(results: Path) -> Catalog:
     """Return the example's results, replayed into a folder."""
-    words = ["--agent_name", "example", "--llm_provider", "replay", "--judgments", "examples/judgments.jsonl"]
+    words = [
+        "--agent_name",
+        "example",
+        "--llm_provider",
+        "replay",
+        "--judgments",
+        "examples/judgments.jsonl",
+    ]
     if evaluate_main([*words, "--eval_results_root", str(results)]) != 0:
         raise SystemExit("the example was not evaluated; see above")
     return Catalog(PathConfig(ROOT).apply_overrides(eval_results_root=results))
@@ -42,8 +53,12 @@ def evaluated(results: Path) -> Catalog:
 async def take(address: str) -> None:
     """Take the pictures of a viewer that is served at an address."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=find_browser(headless=True).path)
-        page = await browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
+        browser = await playwright.chromium.launch(
+            executable_path=find_browser(headless=True).path
+        )
+        page = await browser.new_page(
+            viewport={"width": 1280, "height": 800}, color_scheme="light"
+        )
         await page.goto(address)
         for name, view, complete in VIEWS:
             await page.goto(address.partition("?")[0] + view)
@@ -62,7 +77,9 @@ def main() -> None:
         port = listener.getsockname()[1]
         session = Session.at("127.0.0.1", port)
         server = uvicorn.Server(
-            uvicorn.Config(guarded(application(catalog, session), session), log_level="warning")
+            uvicorn.Config(
+                guarded(application(catalog, session), session), log_level="warning"
+            )
         )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

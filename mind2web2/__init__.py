@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from mind2web2.rubric.node import AggregationStrategy, VerificationNode
     from mind2web2.scoring.scorer import Judge, NoScore, Score, Scorer
     from mind2web2.scripts.load import load_eval_script
-    from mind2web2.verification.extractor import EvaluatorConfig, Extractor, Verifier, create_evaluator
+    from mind2web2.verification.extractor import (
+        EvaluatorConfig,
+        Extractor,
+        Verifier,
+        create_evaluator,
+    )
 
 __version__ = "1.0.0rc1"
 

@@ -129,7 +129,9 @@ class ImagesRefusedError(JudgeError):
         max_side_px: the longest side of an image that it takes, likewise.
     """
 
-    def __init__(self, text: str, max_images: int | None = None, max_side_px: int | None = None) -> None:
+    def __init__(
+        self, text: str, max_images: int | None = None, max_side_px: int | None = None
+    ) -> None:
         super().__init__(text)
         self.max_images = max_images
         self.max_side_px = max_side_px

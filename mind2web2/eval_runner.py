@@ -4,4 +4,9 @@ from mind2web2.judge.admission import DualSemaphore
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results
 from mind2web2.runs.task import evaluate_task
 
-__all__ = ["DualSemaphore", "evaluate_task", "generate_result_summary", "merge_all_results"]
+__all__ = [
+    "DualSemaphore",
+    "evaluate_task",
+    "generate_result_summary",
+    "merge_all_results",
+]

@@ -21,9 +21,18 @@ from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
 from mind2web2.rubric.verdicts import Evidence, weighted_share
 from mind2web2.rubric.written_tree import tree_as_dict
 from mind2web2.scheduling.deferral import Request, decided, deferrable
-from mind2web2.utils.api_misuse import note_added, note_ignored_argument, report_misuse, script_api
+from mind2web2.utils.api_misuse import (
+    note_added,
+    note_ignored_argument,
+    report_misuse,
+    script_api,
+)
 from mind2web2.verification.context import NOT_PASSED
-from mind2web2.verification.extractor import EvaluatorConfig, Extractor, create_evaluator
+from mind2web2.verification.extractor import (
+    EvaluatorConfig,
+    Extractor,
+    create_evaluator,
+)
 from mind2web2.verification.messages import NO_INSTRUCTION
 from mind2web2.verification.verifier import (
     OPTIONS,
@@ -54,7 +63,11 @@ def tree_statistics(root: VerificationNode) -> dict[str, int]:
     for node in root.walk():
         levels[id(node)] = 0 if node is root else levels[id(node.parent)] + 1
         leaf_count += not node.children
-    return {"depth": max(levels.values()), "total_nodes": len(levels), "leaf_nodes": leaf_count}
+    return {
+        "depth": max(levels.values()),
+        "total_nodes": len(levels),
+        "leaf_nodes": leaf_count,
+    }
 
 
 def plain_info(info: Any) -> Any:
@@ -66,7 +79,16 @@ def plain_info(info: Any) -> Any:
 
 _LEAF_STATUSES = ("passed", "failed", "skipped", "initialized")
 _NODE_FIELDS = frozenset({*FIELDS, "tags", "figure_weight"})
-_GIVEN_FIELDS = ("id", "desc", "parent", "critical", "score", "status", "strategy", "tags")
+_GIVEN_FIELDS = (
+    "id",
+    "desc",
+    "parent",
+    "critical",
+    "score",
+    "status",
+    "strategy",
+    "tags",
+)
 _BY_SCRIPT = "checked by the script without a judge"
 # Reading one of these never runs a script's own code.
 _SHOWN_TYPES = (str, int, float, type(None), list, tuple, dict, set)
@@ -86,13 +108,17 @@ class Rubric:
         self, id: str, desc: str, parent: VerificationNode | None = None, **kwargs: Any
     ) -> VerificationNode:
         """Add an inner node whose non-critical children are averaged."""
-        return self._add(id, desc, parent, {**kwargs, "strategy": AggregationStrategy.PARALLEL})
+        return self._add(
+            id, desc, parent, {**kwargs, "strategy": AggregationStrategy.PARALLEL}
+        )
 
     def add_sequential(
         self, id: str, desc: str, parent: VerificationNode | None = None, **kwargs: Any
     ) -> VerificationNode:
         """Add an inner node whose children count up to the first shortfall."""
-        return self._add(id, desc, parent, {**kwargs, "strategy": AggregationStrategy.SEQUENTIAL})
+        return self._add(
+            id, desc, parent, {**kwargs, "strategy": AggregationStrategy.SEQUENTIAL}
+        )
 
     def add_leaf(
         self,
@@ -131,26 +157,37 @@ class Rubric:
         """Add a leaf that the script has decided: passed if ``result`` is truthy, else failed."""
         node = self.add_leaf(id, desc, parent, critical=critical, **kwargs)
         passed = bool(result)
-        evidence = Evidence(decided_by="script", reason=f"{_BY_SCRIPT}: {_condition(result, passed)}")
+        evidence = Evidence(
+            decided_by="script", reason=f"{_BY_SCRIPT}: {_condition(result, passed)}"
+        )
         node.decide(float(passed), "passed" if passed else "failed", evidence)
         return node
 
-    def add_existence_node(self, result: Any, id: str, desc: str, **kwargs: Any) -> VerificationNode:
+    def add_existence_node(
+        self, result: Any, id: str, desc: str, **kwargs: Any
+    ) -> VerificationNode:
         """Add a leaf that says whether something was given; the same as ``add_custom_node``."""
         return self.add_custom_node(result, id, desc, **kwargs)
 
     def _add(
-        self, node_id: str, desc: str, parent: VerificationNode | None, given: dict[str, Any]
+        self,
+        node_id: str,
+        desc: str,
+        parent: VerificationNode | None,
+        given: dict[str, Any],
     ) -> VerificationNode:
         above = parent if parent is not None else self._started_root()
         if not isinstance(above, VerificationNode):
             problem = (
-                f"gives node '{node_id}' the parent {above!r}: pass the node, as add_parallel returns it"
+                f"gives node '{node_id}' the parent {above!r}:"
+                " pass the node, as add_parallel returns it"
             )
             report_misuse(problem)
             raise TypeError(problem)
         known = {name: value for name, value in given.items() if name in _NODE_FIELDS}
-        self._warn_of_unknown(f"node '{node_id}'", given.keys() - known.keys(), _GIVEN_FIELDS)
+        self._warn_of_unknown(
+            f"node '{node_id}'", given.keys() - known.keys(), _GIVEN_FIELDS
+        )
         node = VerificationNode(id=self._free_id(str(node_id)), desc=str(desc), **known)
         above.add_node(node)
         note_added(node.id, is_inner="strategy" in given)
@@ -186,22 +223,34 @@ class Rubric:
 
     def _started_root(self) -> VerificationNode:
         if self.root is None:
-            raise ValueError("the evaluation has no rubric yet: call initialize(...) first")
+            raise ValueError(
+                "the evaluation has no rubric yet: call initialize(...) first"
+            )
         return self.root
 
-    def _warn_of_unknown(self, where: str, names: Iterable[str], known: Sequence[str]) -> None:
+    def _warn_of_unknown(
+        self, where: str, names: Iterable[str], known: Sequence[str]
+    ) -> None:
         for name in sorted(names):
             note_ignored_argument(name, where, known)
-            self.logger.warning("unknown argument ignored where=%s name=%s", where, name)
+            self.logger.warning(
+                "unknown argument ignored where=%s name=%s", where, name
+            )
 
 
 def _condition(result: Any, passed: bool) -> str:
     """Say whether a script's condition was met, with its value where that says more than yes or no."""
     met = "met" if passed else "not met"
-    if type(result) not in _SHOWN_TYPES or (passed and not isinstance(result, str | int | float)):
+    if type(result) not in _SHOWN_TYPES or (
+        passed and not isinstance(result, str | int | float)
+    ):
         return met
     shown = repr(result)
-    cut = shown if len(shown) <= _MOST_CHARS_SHOWN else f"{shown[: _MOST_CHARS_SHOWN - 3]}..."
+    cut = (
+        shown
+        if len(shown) <= _MOST_CHARS_SHOWN
+        else f"{shown[: _MOST_CHARS_SHOWN - 3]}..."
+    )
     return f"{met} (value: {cut})"
 
 
@@ -209,8 +258,23 @@ Template = TypeVar("Template", bound=BaseModel)
 
 _ITEM = ("claim", "sources", "node", "additional_instruction")
 _INITIALIZED_BY = (
-    *("task_id", "strategy", "agent_name", "answer_name", "client", "task_description", "answer"),
-    *("global_cache", "global_semaphore", "logger", "default_model", "extract_model", "verify_model"),
+    *(
+        "task_id",
+        "strategy",
+        "agent_name",
+        "answer_name",
+        "client",
+        "task_description",
+        "answer",
+    ),
+    *(
+        "global_cache",
+        "global_semaphore",
+        "logger",
+        "default_model",
+        "extract_model",
+        "verify_model",
+    ),
     *("config", "browser_manager"),
 )
 
@@ -230,7 +294,9 @@ class Evaluator(Rubric):
         self._judge_models = ("", "")
         # Scripts read the last of these.
         self._extraction_results: list[dict[str, Any]] = []
-        self._extraction_numbers: list[int] = []  # of each of them, the number of its call
+        self._extraction_numbers: list[
+            int
+        ] = []  # of each of them, the number of its call
         self._extraction_calls = itertools.count()
         self._ground_truth: list[dict[str, Any]] = []
         self._custom_info: list[dict[str, Any]] = []
@@ -281,7 +347,10 @@ class Evaluator(Rubric):
         models = (verify_model or default_model, extract_model or default_model)
         self._judge_models = models
         if self._judge is not None:
-            self._judge_models = (self._judge.model_for(models[0]), self._judge.model_for(models[1]))
+            self._judge_models = (
+                self._judge.model_for(models[0]),
+                self._judge.model_for(models[1]),
+            )
             self.extractor, self.verifier = create_evaluator(
                 client=self._judge,
                 task_description=description,
@@ -320,7 +389,9 @@ class Evaluator(Rubric):
         """
         if self.extractor is None:
             report_misuse("needs a judge: call initialize(..., client=client)")
-            raise ValueError("extract needs a client: call initialize(..., client=...) first")
+            raise ValueError(
+                "extract needs a client: call initialize(..., client=...) first"
+            )
         if source is not None and not isinstance(source, str):
             raise ValueError(f"extract takes one URL as source, not {source!r}")
         number = next(self._extraction_calls)
@@ -341,7 +412,9 @@ class Evaluator(Rubric):
         result = plain_info(value.model_dump(mode="json", warnings=False))
         place = bisect_left(self._extraction_numbers, number)
         self._extraction_numbers.insert(place, number)
-        self._extraction_results.insert(place, {"type": extraction_name, "result": result})
+        self._extraction_results.insert(
+            place, {"type": extraction_name, "result": result}
+        )
         return value
 
     async def verify(
@@ -417,7 +490,9 @@ class Evaluator(Rubric):
         await decided(node for _, _, node, _ in batch)
         results = await self._verified_together(batch, options)
         for result in results:
-            if isinstance(result, Mind2Web2Error) or not isinstance(result, Exception | bool):
+            if isinstance(result, Mind2Web2Error) or not isinstance(
+                result, Exception | bool
+            ):
                 raise result
         return results
 
@@ -425,7 +500,9 @@ class Evaluator(Rubric):
         self, batch: Sequence[BatchItem], options: dict[str, Any]
     ) -> list[bool | BaseException]:
         if self._verifies_itself():
-            return await VerificationBatch(self._ready_verifier, batch, options).verdicts()
+            return await VerificationBatch(
+                self._ready_verifier, batch, options
+            ).verdicts()
         calls = (
             self.verify(claim, node, sources, additional_instruction=words, **options)
             for claim, sources, node, words in batch
@@ -433,17 +510,31 @@ class Evaluator(Rubric):
         return list(await asyncio.gather(*calls, return_exceptions=True))
 
     def _verify_request(
-        self, claim: str, node: VerificationNode | None, sources: Sources = None, **options: Any
+        self,
+        claim: str,
+        node: VerificationNode | None,
+        sources: Sources = None,
+        **options: Any,
     ) -> Request | None:
         return request_of(self.verifier, claim, node, sources, **options)
 
-    def _batch_request(self, claims_and_sources: Iterable[BatchItem], **options: Any) -> Request | None:
+    def _batch_request(
+        self, claims_and_sources: Iterable[BatchItem], **options: Any
+    ) -> Request | None:
         is_known = options.keys() <= OPTIONS - {"additional_instruction"}
-        if not isinstance(claims_and_sources, list | tuple) or not is_known or not self._verifies_itself():
+        if (
+            not isinstance(claims_and_sources, list | tuple)
+            or not is_known
+            or not self._verifies_itself()
+        ):
             return None
-        batch = [(claim, sources, node, words) for claim, sources, node, words in claims_and_sources]
+        batch = [
+            (claim, sources, node, words)
+            for claim, sources, node, words in claims_and_sources
+        ]
         if self.verifier is None or not all(
-            self.verifier.may_defer(sources) and not is_used_up(sources) for _, sources, _, _ in batch
+            self.verifier.may_defer(sources) and not is_used_up(sources)
+            for _, sources, _, _ in batch
         ):
             return None
         verifications = VerificationBatch(self._ready_verifier, batch, options)
@@ -452,7 +543,9 @@ class Evaluator(Rubric):
     def _ready_verifier(self) -> Verifier:
         if self.verifier is None:
             report_misuse("needs a judge: call initialize(..., client=client)")
-            raise ValueError("verify needs a client: call initialize(..., client=...) first")
+            raise ValueError(
+                "verify needs a client: call initialize(..., client=...) first"
+            )
         return self.verifier
 
     def _verifies_itself(self) -> bool:
@@ -463,12 +556,17 @@ class Evaluator(Rubric):
 
     # Records beside the tree
 
-    def add_ground_truth(self, gt_info: dict[str, Any], gt_type: str = "ground_truth") -> None:
+    def add_ground_truth(
+        self, gt_info: dict[str, Any], gt_type: str = "ground_truth"
+    ) -> None:
         """Record the script's ground truth in the summary."""
         self._ground_truth.append({gt_type: plain_info(gt_info)})
 
     def add_custom_info(
-        self, info: dict[str, Any], info_type: str = "custom", info_name: str | None = None
+        self,
+        info: dict[str, Any],
+        info_type: str = "custom",
+        info_name: str | None = None,
     ) -> None:
         """Record any other data in the summary."""
         self._custom_info.append({info_name or info_type: plain_info(info)})
@@ -494,7 +592,10 @@ class Evaluator(Rubric):
         final_score = self.score()
         records = self.extractor.records if self.extractor is not None else []
         weighted = weighted_share(
-            [(leaf.figure_weight, leaf.status == "passed") for leaf in leaves_below(root)]
+            [
+                (leaf.figure_weight, leaf.status == "passed")
+                for leaf in leaves_below(root)
+            ]
         )
         return {
             "agent_name": self.agent_name,
@@ -511,13 +612,20 @@ class Evaluator(Rubric):
             ],
             "tree_statistics": tree_statistics(root),
             "undecided_leaves": [
-                node.id for node in root.walk() if not node.children and node.verdict.status == "initialized"
+                node.id
+                for node in root.walk()
+                if not node.children and node.verdict.status == "initialized"
             ],
-            "extractions": [record.model_dump(mode="json", exclude_defaults=True) for record in records],
+            "extractions": [
+                record.model_dump(mode="json", exclude_defaults=True)
+                for record in records
+            ],
         }
 
     def _info(self) -> list[dict[str, Any]]:
-        extractions = [{each["type"]: each["result"]} for each in self._extraction_results]
+        extractions = [
+            {each["type"]: each["result"]} for each in self._extraction_results
+        ]
         return [*extractions, *self._ground_truth, *self._custom_info]
 
     async def close(self) -> None:
@@ -526,13 +634,21 @@ class Evaluator(Rubric):
     def _check_judge(self) -> None:
         failure = None if self._judge is None else self._judge.failure
         if failure is not None:
-            raise JudgeError(f"no result, since the evaluation failed: {failure}") from failure
+            raise JudgeError(
+                f"no result, since the evaluation failed: {failure}"
+            ) from failure
 
 
 def _checked_item(item: BatchItem) -> BatchItem:
     if not isinstance(item, list | tuple) or len(item) != len(_ITEM):
-        parts = f"{len(item)} parts" if isinstance(item, list | tuple) else f"a {type(item).__name__}"
-        problem = f"gives batch_verify an item of {parts}: expected ({', '.join(_ITEM)})"
+        parts = (
+            f"{len(item)} parts"
+            if isinstance(item, list | tuple)
+            else f"a {type(item).__name__}"
+        )
+        problem = (
+            f"gives batch_verify an item of {parts}: expected ({', '.join(_ITEM)})"
+        )
         report_misuse(problem)
         raise TypeError(problem)
     claim, sources, node, additional_instruction = item

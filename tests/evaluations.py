@@ -25,7 +25,12 @@ def started(judge=None, cache=None, **settings):
     """Return an evaluator that is ready to verify."""
     evaluator = Evaluator()
     client = ScriptedJudge() if judge is None else judge
-    given = {"answer": ANSWER, "task_description": TASK, "global_cache": cache, **settings}
+    given = {
+        "answer": ANSWER,
+        "task_description": TASK,
+        "global_cache": cache,
+        **settings,
+    }
     evaluator.initialize("lake", client=client, **given)
     return evaluator
 
@@ -33,7 +38,9 @@ def started(judge=None, cache=None, **settings):
 def stored(folder, **texts):
     """Return a page cache with ``PAGE`` and ``OTHER``, or with pages of ``lake.example`` by name."""
     cache = CacheFileSys(folder)
-    for name, text in (texts or {"depth": "Depth: 80 m", "other": "Fish: none"}).items():
+    for name, text in (
+        texts or {"depth": "Depth: 80 m", "other": "Fish: none"}
+    ).items():
         cache.put_web(f"https://lake.example/{name}", text, None)
     return cache
 

@@ -70,7 +70,10 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
     root = evaluator.initialize("made_up", strategy=strategy, **given)
     v = evaluator.verifier
 """
-PAGES = [f"https://lake.example/{name}" for name in ("stored", "captured", "also-captured", "gone")]
+PAGES = [
+    f"https://lake.example/{name}"
+    for name in ("stored", "captured", "also-captured", "gone")
+]
 FOOTER = """
     evaluator.add_custom_info({"seen": [list(pair) for pair in SEEN]})
     return evaluator.get_summary()
@@ -97,7 +100,9 @@ class MadeUp:
 
     def _favourite(self, kind, choices):
         """Return one of the two choices of a kind that this script makes."""
-        numbers = self._favourites.setdefault(kind, self._random.sample(range(len(choices)), 2))
+        numbers = self._favourites.setdefault(
+            kind, self._random.sample(range(len(choices)), 2)
+        )
         return choices[self._of(numbers)]
 
     def some_of(self, choices, number):
@@ -120,14 +125,18 @@ class MadeUp:
         """Add a group."""
         parent, critical = self._place()
         name, how = self._name("g"), self._of(["parallel", "sequential"])
-        self._line(f"{name} = evaluator.add_{how}('{name}', 'd', {parent}, critical={critical})")
+        self._line(
+            f"{name} = evaluator.add_{how}('{name}', 'd', {parent}, critical={critical})"
+        )
         self.inner.append((name, critical))
 
     def add_leaf(self):
         """Add a leaf."""
         parent, critical = self._place()
         name = self._name("l")
-        self._line(f"{name} = evaluator.add_leaf('{name}', 'd', {parent}, critical={critical})")
+        self._line(
+            f"{name} = evaluator.add_leaf('{name}', 'd', {parent}, critical={critical})"
+        )
         self.leaves.append(name)
 
     def add_custom(self):
@@ -135,18 +144,30 @@ class MadeUp:
         parent, critical = self._place()
         name = self._name("c")
         result = self._of([True, True, False])
-        self._line(f"{name} = evaluator.add_custom_node({result}, '{name}', 'd', {parent}, {critical})")
+        self._line(
+            f"{name} = evaluator.add_custom_node({result}, '{name}', 'd', {parent}, {critical})"
+        )
         self.leaves.append(name)
 
     def _options(self, target):
         options = ""
-        named = [name for name in [*self.leaves, *(name for name, _ in self.inner)] if name != target]
+        named = [
+            name
+            for name in [*self.leaves, *(name for name, _ in self.inner)]
+            if name != target
+        ]
         kind = self._of(["none", "none", "one", "list", "mixed"])
         if kind != "none" and named:
             first, second = self._of(named), self._of(named)
-            given = {"one": first, "list": f"[{first}, {second}]", "mixed": f"[None, {first}]"}[kind]
+            given = {
+                "one": first,
+                "list": f"[{first}, {second}]",
+                "mixed": f"[None, {first}]",
+            }[kind]
             options += f", extra_prerequisites={given}"
-        return options + self._of(["", "", ", num_trials=1", ", num_trials=5", ", majority_vote=False"])
+        return options + self._of(
+            ["", "", ", num_trials=1", ", num_trials=5", ", majority_vote=False"]
+        )
 
     def _call(self, leaf):
         claim = self._name("claim ")
@@ -176,10 +197,15 @@ class MadeUp:
         """Verify and look at the verdict."""
         name = self._name("ok")
         call = self._of(
-            [self._call(self._of(self.leaves)), f"wanted(evaluator, {self._of(self.leaves)}, '{name}')"]
+            [
+                self._call(self._of(self.leaves)),
+                f"wanted(evaluator, {self._of(self.leaves)}, '{name}')",
+            ]
         )
         self._line(f"{name} = await {call}")
-        self._line(f"evaluator.add_custom_node({name}, '{name}', 'd', root, critical=False)")
+        self._line(
+            f"evaluator.add_custom_node({name}, '{name}', 'd', root, critical=False)"
+        )
 
     def branch(self):
         """Go on by a verdict."""
@@ -192,7 +218,9 @@ class MadeUp:
         """Verify several at the same time."""
         # A leaf twice in one batch has the verdict that happens to come last.
         leaves = [*self._random.sample(self.leaves, 2), "None"]
-        items = ", ".join(f"('{self._name('claim ')}', None, {leaf}, None)" for leaf in leaves)
+        items = ", ".join(
+            f"('{self._name('claim ')}', None, {leaf}, None)" for leaf in leaves
+        )
         start = self._of(["", "", f"{self._name('out')} = "])
         self._line(f"{start}await evaluator.batch_verify([{items}])")
 
@@ -248,7 +276,10 @@ class MadeUp:
 
     def store_page(self):
         """Store a page: by a name that shows what it does, or by one that does not."""
-        url, put = self._of(PAGES), self._of(["'put_web'", "'put_' + 'web'", "'put_' + 'web'"])
+        url, put = (
+            self._of(PAGES),
+            self._of(["'put_web'", "'put_' + 'web'", "'put_' + 'web'"]),
+        )
         self._line(f"store(cache, '{url}', {put})")
 
     def keep_state(self):
@@ -257,7 +288,9 @@ class MadeUp:
 
     def wait_for_nobody(self):
         """Give a verdict a name that nobody reads."""
-        self._line(f"{self._name('unread')} = await {self._call(self._of(self.leaves))}")
+        self._line(
+            f"{self._name('unread')} = await {self._call(self._of(self.leaves))}"
+        )
 
     def fall(self):
         """Raise late."""
@@ -292,18 +325,23 @@ class MadeUp:
             self._line(f"{group} = evaluator.add_sequential('{group}', 'd', root)")
             for name in (leaf, other):
                 self._line(f"{name} = evaluator.add_leaf('{name}', 'd', {group})")
-            calls.append(f"each(evaluator, [{leaf}, {other}], '{self._name('claim ')}')")
+            calls.append(
+                f"each(evaluator, [{leaf}, {other}], '{self._name('claim ')}')"
+            )
         self._line(f"await asyncio.gather({', '.join(calls)})")
 
     def source(self):
         """Return the script."""
         header = HEADER.replace("{strategy}", self.strategy).replace(
-            "import AggregationStrategy, Evaluator", "import AggregationStrategy, Evaluator, VerificationNode"
+            "import AggregationStrategy, Evaluator",
+            "import AggregationStrategy, Evaluator, VerificationNode",
         )
         return header + "\n".join(self.lines) + FOOTER
 
 
-def made_up_script(seed, steps, oddities=True, with_pages=False, pages_a_claim=(1, 1, 2, 3)):
+def made_up_script(
+    seed, steps, oddities=True, with_pages=False, pages_a_claim=(1, 1, 2, 3)
+):
     """Return a script's source.
 
     Args:
@@ -330,10 +368,22 @@ def made_up_script(seed, steps, oddities=True, with_pages=False, pages_a_claim=(
         "add_custom",
         "wait_for_nobody",
     ]
-    odd = ["look", "look", "look", "change", "hold", "together", "verify_group", "keep_state"]
+    odd = [
+        "look",
+        "look",
+        "look",
+        "change",
+        "hold",
+        "together",
+        "verify_group",
+        "keep_state",
+    ]
     pages = ["look_at_pages", "look_at_pages", "store_page"]
     # Few kinds in one script: one that costs the attempt would hide what others come to.
-    themes = [*script.some_of(odd, 2 if oddities else 0), *script.some_of(pages, 1 if with_pages else 0)]
+    themes = [
+        *script.some_of(odd, 2 if oddities else 0),
+        *script.some_of(pages, 1 if with_pages else 0),
+    ]
     for _ in range(steps):
         getattr(script, script._of([*usual, *themes * 3]))()
     if oddities and script._of([True, *[False] * 5]):
@@ -384,7 +434,9 @@ class RandomJudge:
             raise self.fail(JudgeUnavailableError("outage"))
         self._ledger.usage += Usage(judgments=1)
         supported = random.Random(f"{self.seed} {question}").random() < 0.6
-        return ChatReply(text="", value=BinaryEvalResult(reasoning=str(question), result=supported))
+        return ChatReply(
+            text="", value=BinaryEvalResult(reasoning=str(question), result=supported)
+        )
 
     async def record_skip_decision(self, subject, skip_reason):  # noqa: ARG002
         """Record nothing."""
@@ -422,17 +474,26 @@ async def cache_in(folder, pace_seed):
     task_cache, library = CacheFileSys(folder), PageLibrary()
     task_cache.put_web(PAGES[0], "stored at first", None)
     await library.note_stored(task_cache)
-    return AnswerCache(task_cache, library, None, SharedCaptures.by(PretendBrowser(pace_seed)))
+    return AnswerCache(
+        task_cache, library, None, SharedCaptures.by(PretendBrowser(pace_seed))
+    )
 
 
 async def outcome_of(path, judge, options, cache_folder=None):
     """Return the summary that a script comes to with these options, or the error that it raises."""
-    cache = None if cache_folder is None else await cache_in(cache_folder, judge.pace_seed)
+    cache = (
+        None if cache_folder is None else await cache_in(cache_folder, judge.pace_seed)
+    )
     function = load_eval_script(path)
     names = ("answer", "agent_name", "answer_name", "semaphore", "logger")
     try:
         with execution_options(options):
-            given = {**dict.fromkeys(names), "answer": "", "client": judge, "cache": cache}
+            given = {
+                **dict.fromkeys(names),
+                "answer": "",
+                "client": judge,
+                "cache": cache,
+            }
             return without_times(await function(**given))
     except (ValueError, TypeError, LookupError, JudgeError) as error:
         return f"{type(error).__name__}: {error}"
@@ -443,7 +504,10 @@ async def outcome_of(path, judge, options, cache_folder=None):
 def without_times(part):
     """Return a summary, or a part of it, without the times of captures: two runs are not simultaneous."""
     if isinstance(part, dict):
-        return {name: None if name == "captured_at" else without_times(value) for name, value in part.items()}
+        return {
+            name: None if name == "captured_at" else without_times(value)
+            for name, value in part.items()
+        }
     return list(map(without_times, part)) if isinstance(part, list | tuple) else part
 
 

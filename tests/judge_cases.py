@@ -57,7 +57,11 @@ class Case:
 def load_pages() -> tuple[str, str, dict[str, PreparedPage]]:
     """Return the task, the answer and the pages by name."""
     content = _read("pages.json")
-    return content["task"], content["answer"], {page["id"]: _page(page) for page in content["pages"]}
+    return (
+        content["task"],
+        content["answer"],
+        {page["id"]: _page(page) for page in content["pages"]},
+    )
 
 
 def load_cases() -> list[Case]:
@@ -68,19 +72,36 @@ def load_cases() -> list[Case]:
         for verdict in (True, False):
             page = pair["page"] if verdict else pair.get("false_page", pair["page"])
             claim = pair["true" if verdict else "false"]
-            messages = verification_messages(task, answer, pages.get(page), claim, pair.get("instruction"))
+            messages = verification_messages(
+                task, answer, pages.get(page), claim, pair.get("instruction")
+            )
             quote = pair["quote" if verdict else "false_quote"]
             name = f"claim-{number:03}-{str(verdict).lower()}"
             cases.append(Case(name, pair["category"], page, verdict, messages, quote))
     for number, form in enumerate(_read("extractions.json")["forms"], start=1):
-        fields: dict[str, Any] = {name: (_TYPES[kind], ...) for name, kind in form["fields"].items()}
+        fields: dict[str, Any] = {
+            name: (_TYPES[kind], ...) for name, kind in form["fields"].items()
+        }
         of_answer = form.get("answer", answer)
         messages = extraction_messages(
-            task, of_answer, pages.get(form["page"]), form["prompt"], form.get("instruction")
+            task,
+            of_answer,
+            pages.get(form["page"]),
+            form["prompt"],
+            form.get("instruction"),
         )
         template = create_model("Form", **fields)
         name = f"form-{number:02}"
-        cases.append(Case(name, form["category"], form["page"], form["value"], messages, template=template))
+        cases.append(
+            Case(
+                name,
+                form["category"],
+                form["page"],
+                form["value"],
+                messages,
+                template=template,
+            )
+        )
     return cases
 
 
@@ -95,11 +116,17 @@ def rendered() -> str:
     for name in ("verify", "extract"):
         lines += ["", f"## Instructions: {name}", "", _fenced(instructions(name))]
     by_shared = sorted(load_cases(), key=_shared_text)
-    for number, (shared, cases) in enumerate(groupby(by_shared, key=_shared_text), start=1):
+    for number, (shared, cases) in enumerate(
+        groupby(by_shared, key=_shared_text), start=1
+    ):
         lines += ["", f"## Shown {number}", "", _fenced(shared)]
         for case in sorted(cases, key=lambda case: case.name):
             expected = json.dumps(case.expected, ensure_ascii=False)
-            quote = f", quote: {json.dumps(case.quote, ensure_ascii=False)}" if case.quote else ""
+            quote = (
+                f", quote: {json.dumps(case.quote, ensure_ascii=False)}"
+                if case.quote
+                else ""
+            )
             lines += ["", f"### {case.name} ({case.category}): {expected}{quote}", ""]
             lines.append(_fenced(case.messages[-1]["content"][-1]["text"]))
     return "\n".join(lines) + "\n"
@@ -107,7 +134,11 @@ def rendered() -> str:
 
 def _shared_text(case: Case) -> str:
     parts = case.messages[-1]["content"][:-1]
-    drawn = {page["id"]: page["image"] for page in _read("pages.json")["pages"] if "image" in page}
+    drawn = {
+        page["id"]: page["image"]
+        for page in _read("pages.json")["pages"]
+        if "image" in page
+    }
     image = f"(image: {' / '.join(drawn.get(case.page or '', ()))})\n"
     return "".join(part["text"] if part["type"] == "text" else image for part in parts)
 
@@ -134,10 +165,14 @@ def _drawn(lines: list[str]) -> HashedText:
     image = Image.new("RGB", (1100, 120 + 90 * len(lines)), "white")
     draw = ImageDraw.Draw(image)
     for number, line in enumerate(lines):
-        draw.text((60, 60 + 90 * number), line, fill="black", font=ImageFont.load_default(56))
+        draw.text(
+            (60, 60 + 90 * number), line, fill="black", font=ImageFont.load_default(56)
+        )
     file = io.BytesIO()
     image.save(file, "JPEG", quality=85)
-    return HashedText("data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode()).prepared()
+    return HashedText(
+        "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode()
+    ).prepared()
 
 
 def _read(name: str) -> dict[str, Any]:

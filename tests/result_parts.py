@@ -22,7 +22,14 @@ def made_from(**fields: Any) -> dict[str, Any]:
 
 def shown(**fields: Any) -> dict[str, Any]:
     """Return the part of a page that a judge was shown."""
-    return {"kind": "web", "sha256": None, "text_chars": 1, "text_chars_stored": 1, "images": 0, **fields}
+    return {
+        "kind": "web",
+        "sha256": None,
+        "text_chars": 1,
+        "text_chars_stored": 1,
+        "images": 0,
+        **fields,
+    }
 
 
 def vote(*, supported: bool = False, trial: int = 1, **fields: Any) -> dict[str, Any]:

@@ -12,7 +12,13 @@ from mind2web2.rubric.node import possible_blocks
 
 VECTORS = Path(__file__).parent / "fixtures/vectors"
 BLOCKING = ("failed", "skipped")
-VERDICTS = ((1.0, "passed"), (0.0, "failed"), (0.0, "skipped"), (0.0, "initialized"), (0.5, "partial"))
+VERDICTS = (
+    (1.0, "passed"),
+    (0.0, "failed"),
+    (0.0, "skipped"),
+    (0.0, "initialized"),
+    (0.5, "partial"),
+)
 
 
 def vectors(name):
@@ -40,9 +46,15 @@ def _add_children(evaluator, tree, parent):
     for child in tree["children"]:
         name, critical = child["id"], child["critical"]
         if child["kind"] == "leaf":
-            evaluator.add_leaf(name, name, parent, critical, child["score"], child["status"])
+            evaluator.add_leaf(
+                name, name, parent, critical, child["score"], child["status"]
+            )
         else:
-            add = evaluator.add_sequential if child["strategy"] == "sequential" else evaluator.add_parallel
+            add = (
+                evaluator.add_sequential
+                if child["strategy"] == "sequential"
+                else evaluator.add_parallel
+            )
             _add_children(evaluator, child, add(name, name, parent, critical=critical))
 
 
@@ -82,8 +94,13 @@ class Shadow:
             return self.score
         scores = [child.expected_score() for child in self.children]
         if self.strategy == "sequential":
-            ended = next((place for place, score in enumerate(scores) if score < 1.0), len(scores))
-            scores = [score if place <= ended else 0.0 for place, score in enumerate(scores)]
+            ended = next(
+                (place for place, score in enumerate(scores) if score < 1.0),
+                len(scores),
+            )
+            scores = [
+                score if place <= ended else 0.0 for place, score in enumerate(scores)
+            ]
         scored = list(zip(self.children, scores, strict=True))
         if any(score < 1.0 for child, score in scored if child.critical):
             return 0.0
@@ -98,7 +115,9 @@ class Shadow:
             place = siblings.index(node)
             in_sequence = node.parent.strategy == "sequential"
             for other, sibling in enumerate(siblings):
-                if other != place and (sibling.critical or (in_sequence and other < place)):
+                if other != place and (
+                    sibling.critical or (in_sequence and other < place)
+                ):
                     sources.append(sibling)
             node = node.parent
         leaves = {id(leaf): leaf for source in sources for leaf in source.leaves()}
@@ -108,10 +127,17 @@ class Shadow:
 _PLACES = st.integers(0, 10**6)
 EDITS = st.lists(
     st.one_of(
-        st.tuples(st.just("add"), _PLACES, st.booleans(), st.sampled_from(["parallel", "sequential"])),
+        st.tuples(
+            st.just("add"),
+            _PLACES,
+            st.booleans(),
+            st.sampled_from(["parallel", "sequential"]),
+        ),
         st.tuples(st.just("decide"), _PLACES, st.sampled_from(VERDICTS)),
         st.tuples(st.just("critical"), _PLACES, st.booleans()),
-        st.tuples(st.just("strategy"), _PLACES, st.sampled_from(["parallel", "sequential"])),
+        st.tuples(
+            st.just("strategy"), _PLACES, st.sampled_from(["parallel", "sequential"])
+        ),
         st.tuples(st.just("read"), _PLACES),
         st.tuples(st.just("write"), _PLACES),
     ),
@@ -154,7 +180,9 @@ def _mark(shadow, critical):
 
 def _add(parent, number, critical, strategy):
     critical = critical or parent.critical
-    real = VerificationNode(id=f"n{number}", desc="added", critical=critical, strategy=strategy)
+    real = VerificationNode(
+        id=f"n{number}", desc="added", critical=critical, strategy=strategy
+    )
     parent.real.add_node(real)
     parent.children.append(Shadow(real, parent, critical, strategy))
 

@@ -15,7 +15,9 @@ from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.scripts.isolation.run import Isolation
 
 PAGES = [f"https://www.example.org/page/{number}" for number in range(8)]
-ANSWER = "\n".join(f"Item {number} is good ([source]({url}))." for number, url in enumerate(PAGES))
+ANSWER = "\n".join(
+    f"Item {number} is good ([source]({url}))." for number, url in enumerate(PAGES)
+)
 VERDICTS = {
     "all true": lambda _text: True,
     "all false": lambda _text: False,
@@ -41,7 +43,10 @@ class TemplateJudge:
             return ChatReply(text="a text", usage=Usage())
         filled = plausible(request.template.model_json_schema())
         if claim is not None:
-            filled = {"reasoning": "scripted", "result": self._verdict(f"{claim} {page}")}
+            filled = {
+                "reasoning": "scripted",
+                "result": self._verdict(f"{claim} {page}"),
+            }
         return ChatReply(text=json.dumps(filled), usage=Usage())
 
     async def close(self):
@@ -60,16 +65,29 @@ def _value(form, forms, name, depth):
         return form.get("const", form.get("enum", [None])[0])
     choices = form.get("anyOf") or form.get("oneOf") or form.get("allOf")
     if choices:
-        known = [choice for choice in choices if choice.get("type") != "null"] or choices
-        return None if depth > 6 and len(known) < len(choices) else _value(known[0], forms, name, depth)
+        known = [
+            choice for choice in choices if choice.get("type") != "null"
+        ] or choices
+        return (
+            None
+            if depth > 6 and len(known) < len(choices)
+            else _value(known[0], forms, name, depth)
+        )
     kind = form.get("type")
     if kind == "object" or "properties" in form:
         fields = form.get("properties", {})
-        return {key: _value(field, forms, key, depth + 1) for key, field in fields.items()}
+        return {
+            key: _value(field, forms, key, depth + 1) for key, field in fields.items()
+        }
     if kind == "array":
-        count = 0 if depth > 6 else max(form.get("minItems", 0), min(2, form.get("maxItems", 2)))
+        count = (
+            0
+            if depth > 6
+            else max(form.get("minItems", 0), min(2, form.get("maxItems", 2)))
+        )
         return [
-            _value(form.get("items", {}), forms, f"{name} {number}", depth + 1) for number in range(count)
+            _value(form.get("items", {}), forms, f"{name} {number}", depth + 1)
+            for number in range(count)
         ]
     return _plain(form, kind, name)
 
@@ -80,7 +98,10 @@ def _plain(form, kind, name):
         return True
     if kind in ("integer", "number"):
         low = form.get("minimum", form.get("exclusiveMinimum", 0) + 1)
-        return min(max(number, low), form.get("maximum", form.get("exclusiveMaximum", low + number + 2) - 1))
+        return min(
+            max(number, low),
+            form.get("maximum", form.get("exclusiveMaximum", low + number + 2) - 1),
+        )
     if kind == "null":
         return None
     if form.get("format") == "uri" or any(
@@ -106,10 +127,14 @@ async def problems(script, folder, *, needs_result=False):
             shutil.rmtree(root)
             by_order.append(_seen(outcome))
             reason = outcome.reason
-            if reason is not None and (needs_result or any(miss in reason for miss in MISSES)):
+            if reason is not None and (
+                needs_result or any(miss in reason for miss in MISSES)
+            ):
                 found.append(f"{name}: {outcome.reason}")
         if by_order[0] != by_order[1]:
-            found.append(f"{name}: the default gives {by_order[0]}, and --sequential {by_order[1]}")
+            found.append(
+                f"{name}: the default gives {by_order[0]}, and --sequential {by_order[1]}"
+            )
     return found
 
 
@@ -118,9 +143,15 @@ async def _outcome(script, root, verdict, order):
     project.add_answer("answer_1", ANSWER)
     project.add_raw_script(script.read_text(encoding="utf-8"))
     for number, url in enumerate(PAGES[:6]):
-        project.cache().put_web(url, f"Page {number}: open on Sunday, entry is free.", None)
+        project.cache().put_web(
+            url, f"Page {number}: open on Sunday, entry is free.", None
+        )
     [outcome] = await evaluate(
-        project, TemplateJudge(verdict), isolation=Isolation(), order=order, answer_timeout_s=120
+        project,
+        TemplateJudge(verdict),
+        isolation=Isolation(),
+        order=order,
+        answer_timeout_s=120,
     )
     return outcome
 

@@ -10,7 +10,8 @@ from pydantic import BaseModel
 from mind2web2.verification.verifier import BinaryEvalResult
 
 BLOCK = re.compile(
-    r"<<(?P<name>[a-z ]+) (?P<code>[0-9a-f]{20})>>\n(?P<text>.*)\n<<end of (?P=name) (?P=code)>>", re.S
+    r"<<(?P<name>[a-z ]+) (?P<code>[0-9a-f]{20})>>\n(?P<text>.*)\n<<end of (?P=name) (?P=code)>>",
+    re.S,
 )
 
 
@@ -35,7 +36,11 @@ class Question:
     @property
     def images(self):
         """Return the images' data URLs."""
-        return [part["image_url"]["url"] for part in self.parts if part["type"] == "image_url"]
+        return [
+            part["image_url"]["url"]
+            for part in self.parts
+            if part["type"] == "image_url"
+        ]
 
     @property
     def blocks(self):

@@ -9,7 +9,13 @@ from evaluations import PAGE, started, stored, tree_nodes
 from pydantic import BaseModel
 from scripted_judge import ScriptedJudge
 
-from mind2web2 import AggregationStrategy, Evaluator, EvaluatorConfig, VerificationNode, Verifier
+from mind2web2 import (
+    AggregationStrategy,
+    Evaluator,
+    EvaluatorConfig,
+    VerificationNode,
+    Verifier,
+)
 from mind2web2.errors import JudgeError
 
 
@@ -23,7 +29,11 @@ class Town(BaseModel):
 def test_a_new_evaluator_holds_nothing():
     """Root, extractor and verifier come with initialize."""
     evaluator = Evaluator()
-    assert (evaluator.root, evaluator.extractor, evaluator.verifier) == (None, None, None)
+    assert (evaluator.root, evaluator.extractor, evaluator.verifier) == (
+        None,
+        None,
+        None,
+    )
     assert evaluator.score() == 0.0
     assert (evaluator.get_all_node_ids(), evaluator.get_node_count()) == ([], 0)
     assert evaluator.find_node("root") is None
@@ -60,7 +70,10 @@ def test_initialize_returns_the_root():
     )
     assert root.strategy is AggregationStrategy.PARALLEL
     summary = evaluator.get_summary()
-    assert (summary["agent_name"], summary["answer_name"]) == ("unknown_agent", "unknown_answer")
+    assert (summary["agent_name"], summary["answer_name"]) == (
+        "unknown_agent",
+        "unknown_answer",
+    )
     assert (summary["judge_model"], summary["extract_model"]) == ("o4-mini", "o4-mini")
 
 
@@ -96,7 +109,10 @@ def test_unknown_arguments_are_ignored_with_a_warning(caplog):
     evaluator = Evaluator()
     evaluator.initialize("lake", colour="red")
     evaluator.add_leaf("x", "x", weight=2)
-    assert ["colour" in line or "weight" in line for line in caplog.messages] == [True, True]
+    assert ["colour" in line or "weight" in line for line in caplog.messages] == [
+        True,
+        True,
+    ]
 
 
 def test_initialize_again_starts_afresh():
@@ -106,7 +122,9 @@ def test_initialize_again_starts_afresh():
     evaluator.add_ground_truth({"depth": 80})
     evaluator.initialize("river")
     assert evaluator.get_all_node_ids() == ["root"]
-    assert evaluator.get_summary()["eval_breakdown"][0]["info"] == [{"no_info": "No information recorded"}]
+    assert evaluator.get_summary()["eval_breakdown"][0]["info"] == [
+        {"no_info": "No information recorded"}
+    ]
     assert evaluator.add_leaf("x", "x").id == "x"
 
 
@@ -118,12 +136,28 @@ def test_inner_nodes_and_leaves_go_below_the_root_or_a_parent():
     leaf = evaluator.add_leaf("leaf", "a leaf", parent=inside, critical=True)
     assert (group.strategy, inside.strategy) == ("sequential", "parallel")
     assert (group.parent, inside.parent, leaf.parent) == (evaluator.root, group, inside)
-    assert (leaf.desc, leaf.claim, leaf.score, leaf.status) == ("a leaf", "a leaf", 0.0, "initialized")
-    assert evaluator.add_parallel("plain", "").critical is evaluator.add_leaf("l", "").critical is False
+    assert (leaf.desc, leaf.claim, leaf.score, leaf.status) == (
+        "a leaf",
+        "a leaf",
+        0.0,
+        "initialized",
+    )
+    assert (
+        evaluator.add_parallel("plain", "").critical
+        is evaluator.add_leaf("l", "").critical
+        is False
+    )
 
 
 @pytest.mark.parametrize(
-    "fields", [{"score": 0.5}, {"score": 2}, {"score": -1.0}, {"status": "partial"}, {"status": "ok"}]
+    "fields",
+    [
+        {"score": 0.5},
+        {"score": 2},
+        {"score": -1.0},
+        {"status": "partial"},
+        {"status": "ok"},
+    ],
 )
 def test_a_leaf_starts_decided_or_not(fields):
     """Scores between and unknown statuses are ValueErrors, and nothing is added."""
@@ -135,7 +169,13 @@ def test_a_leaf_starts_decided_or_not(fields):
 
 @pytest.mark.parametrize(
     ("score", "status"),
-    [(1.0, "passed"), (0.0, "failed"), (0.0, "skipped"), (0.0, "initialized"), (1, "passed")],
+    [
+        (1.0, "passed"),
+        (0.0, "failed"),
+        (0.0, "skipped"),
+        (0.0, "initialized"),
+        (1, "passed"),
+    ],
 )
 def test_a_leaf_may_be_added_decided(score, status):
     """The published statuses are taken as given."""
@@ -159,7 +199,13 @@ def test_numbered_ids_avoid_what_is_there():
     """Where x_1 was taken by name, the second x is x_2."""
     evaluator = started()
     names = ["x", "x_1", "x", "x", "x_1"]
-    assert [evaluator.add_leaf(name, "").id for name in names] == ["x", "x_1", "x_2", "x_3", "x_1_1"]
+    assert [evaluator.add_leaf(name, "").id for name in names] == [
+        "x",
+        "x_1",
+        "x_2",
+        "x_3",
+        "x_1_1",
+    ]
 
 
 def test_a_refused_node_uses_up_no_id():
@@ -206,9 +252,16 @@ def test_custom_nodes_take_any_object(kind, result, passed):
     evaluator = started()
     node = getattr(evaluator, kind)(result, "given", "a name is given")
     assert (node.score, node.status) == ((1.0, "passed") if passed else (0.0, "failed"))
-    assert (node.critical, node.parent, node.desc) == (True, evaluator.root, "a name is given")
+    assert (node.critical, node.parent, node.desc) == (
+        True,
+        evaluator.root,
+        "a name is given",
+    )
     assert evaluator.score() == node.score
-    assert tree_nodes(evaluator.get_summary())["given"]["evidence"]["decided_by"] == "script"
+    assert (
+        tree_nodes(evaluator.get_summary())["given"]["evidence"]["decided_by"]
+        == "script"
+    )
 
 
 def test_custom_nodes_go_below_their_parent():
@@ -216,15 +269,24 @@ def test_custom_nodes_go_below_their_parent():
     evaluator = started()
     group = evaluator.add_parallel("group", "")
     assert evaluator.add_custom_node(True, "a", "", group, False).parent is group
-    node = evaluator.add_existence_node(None, id="b", desc="", parent=group, critical=False)
-    assert (node.parent, node.critical, group.children[0].critical) == (group, False, False)
+    node = evaluator.add_existence_node(
+        None, id="b", desc="", parent=group, critical=False
+    )
+    assert (node.parent, node.critical, group.children[0].critical) == (
+        group,
+        False,
+        False,
+    )
 
 
 async def test_nodes_built_by_hand_belong_to_the_tree():
     """They are found, counted, verified and scored like any other."""
     evaluator = started()
     group = VerificationNode(
-        id="group", desc="by hand", critical=True, strategy=AggregationStrategy.SEQUENTIAL
+        id="group",
+        desc="by hand",
+        critical=True,
+        strategy=AggregationStrategy.SEQUENTIAL,
     )
     leaf = VerificationNode(id="leaf", desc="by hand", critical=True)
     group.add_node(leaf)
@@ -245,7 +307,10 @@ def test_lookups_answer_for_the_whole_tree():
     assert evaluator.get_node_count() == 3
     assert evaluator.find_node("a") is leaf
     assert evaluator.find_node("c") is None
-    assert (evaluator.check_id_available("a"), evaluator.check_id_available("c")) == (False, True)
+    assert (evaluator.check_id_available("a"), evaluator.check_id_available("c")) == (
+        False,
+        True,
+    )
 
 
 async def test_extractions_are_recorded_under_their_names():
@@ -263,7 +328,11 @@ async def test_the_summary_shows_what_changed_since_the_last_one():
     """Reading it early freezes nothing, neither scores nor the tree."""
     evaluator = started()
     leaf = evaluator.add_leaf("leaf", "")
-    assert (evaluator.get_summary()["final_score"], evaluator.score(), evaluator.root.aggregated_score) == (
+    assert (
+        evaluator.get_summary()["final_score"],
+        evaluator.score(),
+        evaluator.root.aggregated_score,
+    ) == (
         0,
         0,
         0,
@@ -305,7 +374,9 @@ async def test_scripts_run_their_helpers_at_once(tmp_path):
     async def check(number):
         group = evaluator.add_parallel("group", f"number {number}")
         leaf = evaluator.add_leaf("leaf", "", group)
-        return await evaluator.verify(f"{'even' if number % 2 == 0 else 'odd'} {number}", leaf, PAGE)
+        return await evaluator.verify(
+            f"{'even' if number % 2 == 0 else 'odd'} {number}", leaf, PAGE
+        )
 
     assert await asyncio.gather(*map(check, range(20))) == [True, False] * 10
     assert evaluator.score() == 0.5
@@ -335,10 +406,19 @@ def test_all_of_the_published_calls_are_there():
         "add_custom_node",
         "add_existence_node",
     }
-    plain |= {"add_ground_truth", "add_custom_info", "score", "get_summary", "find_node", "get_all_node_ids"}
+    plain |= {
+        "add_ground_truth",
+        "add_custom_info",
+        "score",
+        "get_summary",
+        "find_node",
+        "get_all_node_ids",
+    }
     plain |= {"check_id_available", "get_node_count"}
     for name in coroutines | plain:
-        assert inspect.iscoroutinefunction(getattr(Evaluator, name)) is (name in coroutines), name
+        assert inspect.iscoroutinefunction(getattr(Evaluator, name)) is (
+            name in coroutines
+        ), name
 
 
 class OwnVerifier(Verifier):

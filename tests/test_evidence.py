@@ -17,31 +17,45 @@ def cache(tmp_path):
 async def test_a_score_can_be_audited_from_the_result_alone(cache):
     """Every leaf says who decided it and from what: claims, pages, votes, reasons, causes."""
     judge = ScriptedJudge(
-        lambda question: BinaryEvalResult(reasoning=f"on {question.claim}", result="good" in question.claim)
+        lambda question: BinaryEvalResult(
+            reasoning=f"on {question.claim}", result="good" in question.claim
+        )
     )
     evaluator = started(judge, cache)
     leaf = evaluator.add_leaf
-    await evaluator.verify("good claim", leaf("judged", ""), [PAGE], additional_instruction="Accept feet.")
-    await evaluator.verify("bad claim", leaf("denied", ""), [PAGE, OTHER, "https://lake.example/gone"])
+    await evaluator.verify(
+        "good claim", leaf("judged", ""), [PAGE], additional_instruction="Accept feet."
+    )
+    await evaluator.verify(
+        "bad claim", leaf("denied", ""), [PAGE, OTHER, "https://lake.example/gone"]
+    )
     await evaluator.verify("good answer", leaf("answer", ""), num_trials=1)
     gate = evaluator.add_custom_node(None, "gate", "")
-    await evaluator.verify("good claim", leaf("skipped", ""), extra_prerequisites=[gate])
+    await evaluator.verify(
+        "good claim", leaf("skipped", ""), extra_prerequisites=[gate]
+    )
     nodes = tree_nodes(evaluator.get_summary())
     judged = nodes["judged"]["evidence"]
     assert (judged["decided_by"], judged["claim"]) == ("judge", "good claim")
     assert judged["additional_instruction"] == "Accept feet."
     page = judged["pages"][0]["page"]
     assert page["sha256"] == cache.digest(PAGE)
-    assert (page["kind"], page["text_chars"], page["text_chars_stored"]) == ("web", 11, 11)
+    assert (page["kind"], page["text_chars"], page["text_chars_stored"]) == (
+        "web",
+        11,
+        11,
+    )
     assert judged["pages"][0]["votes"] == [
-        {"trial": trial, "supported": True, "reasoning": "on good claim"} for trial in (1, 2)
+        {"trial": trial, "supported": True, "reasoning": "on good claim"}
+        for trial in (1, 2)
     ]
     outcomes = [check["outcome"] for check in nodes["denied"]["evidence"]["pages"]]
     assert outcomes == ["not_supported", "not_supported", "unavailable"]
     assert nodes["answer"]["evidence"]["votes"][0]["reasoning"] == "on good answer"
     assert nodes["skipped"]["evidence"]["reason"] == "not judged, because 'gate' failed"
     assert (
-        nodes["gate"]["evidence"]["reason"] == "checked by the script without a judge: not met (value: None)"
+        nodes["gate"]["evidence"]["reason"]
+        == "checked by the script without a judge: not met (value: None)"
     )
 
 
@@ -51,8 +65,15 @@ async def test_a_leaf_behind_a_shortfall_shows_what_was_superseded():
     evaluator.add_leaf("open", "")
     await evaluator.verify("claim", evaluator.add_leaf("late", ""))
     late = tree_nodes(evaluator.get_summary())["late"]
-    assert (late["status"], late["score"], late["evidence"]["decided_by"]) == ("skipped", 0.0, "judge")
-    assert (late["superseded"]["status"], late["superseded"]["score"]) == ("passed", 1.0)
+    assert (late["status"], late["score"], late["evidence"]["decided_by"]) == (
+        "skipped",
+        0.0,
+        "judge",
+    )
+    assert (late["superseded"]["status"], late["superseded"]["score"]) == (
+        "passed",
+        1.0,
+    )
 
 
 async def test_sources_that_name_no_page_are_remarked(cache):
@@ -65,16 +86,32 @@ async def test_sources_that_name_no_page_are_remarked(cache):
 @pytest.mark.parametrize(
     ("sources", "quote", "expected"),
     [
-        (PAGE, "80\u00a0M", {"match": "found", "source": "page", "start": 7, "end": 11}),
-        (PAGE, PAGE, {"match": "found", "source": "address", "start": 0, "end": len(PAGE)}),
+        (
+            PAGE,
+            "80\u00a0M",
+            {"match": "found", "source": "page", "start": 7, "end": 11},
+        ),
+        (
+            PAGE,
+            PAGE,
+            {"match": "found", "source": "address", "start": 0, "end": len(PAGE)},
+        ),
         (PAGE, "The lake is 80 m deep.", {"match": "not_found"}),
-        (None, "80 m deep", {"match": "found", "source": "answer", "start": 12, "end": 21}),
+        (
+            None,
+            "80 m deep",
+            {"match": "found", "source": "answer", "start": 12, "end": 21},
+        ),
         (PAGE, " ", None),
     ],
 )
-async def test_the_passage_that_the_judge_quotes_is_looked_up(sources, quote, expected, cache):
+async def test_the_passage_that_the_judge_quotes_is_looked_up(
+    sources, quote, expected, cache
+):
     """In what it was shown; a passage that is not there changes no verdict."""
-    judge = ScriptedJudge(lambda _: BinaryEvalResult(reasoning="r", result=True, quote=quote))
+    judge = ScriptedJudge(
+        lambda _: BinaryEvalResult(reasoning="r", result=True, quote=quote)
+    )
     evaluator = started(judge, cache, answer="The lake is 80 m deep.")
     leaf = evaluator.add_leaf("leaf", "")
     assert await evaluator.verify("claim", leaf, sources, majority_vote=False)

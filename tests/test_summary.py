@@ -94,19 +94,27 @@ def test_a_verdict_that_a_script_has_set_otherwise_is_reported():
         leaf.score, leaf.status = 0.0, "failed"
     shown = tree_as_dict(judged)
     assert (shown["status"], shown["evidence"]["decided_by"]) == ("failed", "judge")
-    assert (shown["overruled"]["status"], shown["overruled"]["score"]) == ("passed", 1.0)
+    assert (shown["overruled"]["status"], shown["overruled"]["score"]) == (
+        "passed",
+        1.0,
+    )
     assert "overruled" not in tree_as_dict(own)
 
 
 def test_a_superseded_verdict_is_reported():
     """A leaf behind the end of a sequence shows what it was before."""
     late = node("late", score=1.0, status="passed")
-    root = node("root", strategy="sequential", children=[node("first", status="failed"), late])
+    root = node(
+        "root", strategy="sequential", children=[node("first", status="failed"), late]
+    )
     root.compute_score(mutate=True)
     first, shown = tree_as_dict(root)["children"]
     assert "superseded" not in first
     assert (shown["status"], shown["score"]) == ("skipped", 0.0)
-    assert (shown["superseded"]["status"], shown["superseded"]["score"]) == ("passed", 1.0)
+    assert (shown["superseded"]["status"], shown["superseded"]["score"]) == (
+        "passed",
+        1.0,
+    )
 
 
 @given(EDITS)
@@ -123,7 +131,10 @@ def test_any_tree_is_written_whole(edits):
             assert plain[field] == getattr(shadow.real, field)
         pairs += zip(shadow.children, plain["children"], strict=True)
     statistics = tree_statistics(root.real)
-    assert (statistics["total_nodes"], statistics["leaf_nodes"]) == (len(pairs), len(root.leaves()))
+    assert (statistics["total_nodes"], statistics["leaf_nodes"]) == (
+        len(pairs),
+        len(root.leaves()),
+    )
 
 
 async def test_what_is_kept_beside_the_tree_has_the_published_shape():
@@ -143,7 +154,9 @@ async def test_what_is_kept_beside_the_tree_has_the_published_shape():
         {"count": {"b": 2}},
         {"names": {"c": 3}},
     ]
-    assert evaluator._extraction_results == [{"type": "town", "result": {"name": "Aa", "people": None}}]
+    assert evaluator._extraction_results == [
+        {"type": "town", "result": {"name": "Aa", "people": None}}
+    ]
 
 
 async def test_extractions_are_listed_in_the_order_of_their_calls():
@@ -156,7 +169,9 @@ async def test_extractions_are_listed_in_the_order_of_their_calls():
             return Town(name="Aa")
 
     evaluator = started(SlowFirst())
-    await asyncio.gather(*(evaluator.extract(f"{name}?", Town, name) for name in ("first", "second")))
+    await asyncio.gather(
+        *(evaluator.extract(f"{name}?", Town, name) for name in ("first", "second"))
+    )
     info = evaluator.get_summary()["eval_breakdown"][0]["info"]
     assert [name for each in info for name in each] == ["first", "second"]
 
@@ -165,12 +180,26 @@ def test_what_scripts_keep_becomes_plain_data():
     """Dates, addresses, templates and sets are written as JSON can hold them, as they were when given."""
     evaluator, found = started(), {"towns": [Town(name="Aa")]}
     evaluator.add_custom_info(found)
-    given = {"day": date(2025, 7, 14), "url": HttpUrl(PAGE), "names": {"a"}, "x": math.inf, "y": b"\xff"}
+    given = {
+        "day": date(2025, 7, 14),
+        "url": HttpUrl(PAGE),
+        "names": {"a"},
+        "x": math.inf,
+        "y": b"\xff",
+    }
     evaluator.add_ground_truth(given)
     found["towns"].clear()
-    info = json.loads(json.dumps(evaluator.get_summary(), allow_nan=False))["eval_breakdown"][0]["info"]
+    info = json.loads(json.dumps(evaluator.get_summary(), allow_nan=False))[
+        "eval_breakdown"
+    ][0]["info"]
     assert info[1] == {"custom": {"towns": [{"name": "Aa", "people": None}]}}
-    expected = {"day": "2025-07-14", "url": PAGE, "names": ["a"], "x": "Infinity", "y": "_w=="}
+    expected = {
+        "day": "2025-07-14",
+        "url": PAGE,
+        "names": ["a"],
+        "x": "Infinity",
+        "y": "_w==",
+    }
     assert info[0] == {"ground_truth": expected}
 
 
@@ -182,7 +211,9 @@ async def test_an_extracted_infinity_can_be_written_down():
 
     evaluator = started(ScriptedJudge(Depth(metres=math.inf)))
     assert (await evaluator.extract("how deep?", Depth)).metres == math.inf
-    (entry,) = json.loads(json.dumps(evaluator.get_summary(), allow_nan=False))["eval_breakdown"][0]["info"]
+    (entry,) = json.loads(json.dumps(evaluator.get_summary(), allow_nan=False))[
+        "eval_breakdown"
+    ][0]["info"]
     assert entry == {"extraction": {"metres": "Infinity"}}
 
 
@@ -190,7 +221,9 @@ async def test_undecided_leaves_are_named():
     """A script that forgets to verify one is easily found out."""
     evaluator = started()
     group = evaluator.add_parallel("group", "")
-    leaves = [evaluator.add_leaf(name, "", group) for name in ("open", "judged", "late")]
+    leaves = [
+        evaluator.add_leaf(name, "", group) for name in ("open", "judged", "late")
+    ]
     evaluator.add_parallel("empty", "")
     await evaluator.verify("claim", leaves[1])
     assert evaluator.get_summary()["undecided_leaves"] == ["open", "late", "empty"]
@@ -199,17 +232,29 @@ async def test_undecided_leaves_are_named():
 def test_the_summary_has_the_published_shape():
     """Every key of eval-scripts.md is there, and the whole is JSON."""
     evaluator = Evaluator()
-    evaluator.initialize("lake", agent_name="bot", answer_name="answer_1.md", task_description="Find it")
+    evaluator.initialize(
+        "lake", agent_name="bot", answer_name="answer_1.md", task_description="Find it"
+    )
     group = evaluator.add_sequential("group", "in order")
     evaluator.add_leaf("a", "first", group, score=1.0, status="passed")
     evaluator.add_leaf("b", "second", critical=True, score=1.0, status="passed")
     summary = json.loads(json.dumps(evaluator.get_summary()))
-    assert {"agent_name": "bot", "answer_name": "answer_1.md", "final_score": 1.0}.items() <= summary.items()
+    assert {
+        "agent_name": "bot",
+        "answer_name": "answer_1.md",
+        "final_score": 1.0,
+    }.items() <= summary.items()
     assert summary["tree_statistics"] == {"depth": 2, "total_nodes": 4, "leaf_nodes": 2}
     assert list(summary["tree_statistics"]) == ["depth", "total_nodes", "leaf_nodes"]
     (breakdown,) = summary["eval_breakdown"]
     root = breakdown["verification_tree"]
-    fields = {"id": "root", "desc": "Find it", "critical": False, "score": 1.0, "status": "passed"}
+    fields = {
+        "id": "root",
+        "desc": "Find it",
+        "critical": False,
+        "score": 1.0,
+        "status": "passed",
+    }
     assert {**fields, "strategy": "parallel"}.items() <= root.items()
     assert [child["id"] for child in root["children"]] == ["group", "b"]
     assert root["children"][0]["strategy"] == "sequential"
@@ -222,7 +267,11 @@ def test_a_tree_of_ten_thousand_leaves_is_summarised():
     for _ in range(10_000):
         evaluator.add_leaf("leaf", "", score=1.0, status="passed")
     summary = evaluator.get_summary()
-    assert summary["tree_statistics"] == {"depth": 1, "total_nodes": 10_001, "leaf_nodes": 10_000}
+    assert summary["tree_statistics"] == {
+        "depth": 1,
+        "total_nodes": 10_001,
+        "leaf_nodes": 10_000,
+    }
     assert evaluator.find_node("leaf_9999") is evaluator.root.children[-1]
 
 
@@ -233,5 +282,9 @@ def test_a_very_deep_tree_is_summarised():
     for number in range(3000):
         parent = evaluator.add_parallel(f"n{number}", "", parent)
     summary = evaluator.get_summary()
-    assert summary["tree_statistics"] == {"depth": 3000, "total_nodes": 3001, "leaf_nodes": 1}
+    assert summary["tree_statistics"] == {
+        "depth": 3000,
+        "total_nodes": 3001,
+        "leaf_nodes": 1,
+    }
     assert tree_nodes(summary)["n2999"]["children"] == []

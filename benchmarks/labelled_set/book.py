@@ -51,7 +51,13 @@ class Book:
         self._pairs: Counter[str] = Counter()
 
     def page(
-        self, site: str, title: str, *blocks: str, url: str | None = None, bare: bool = False, **more: Any
+        self,
+        site: str,
+        title: str,
+        *blocks: str,
+        url: str | None = None,
+        bare: bool = False,
+        **more: Any,
     ) -> str:
         """Add a page and return its address.
 
@@ -65,10 +71,18 @@ class Book:
         text = [f"# {title}", *blocks]
         if not bare:
             draw = self.world.draw
-            aside = draw.choice(_ASIDES).format(a=draw.randint(3, 9), b=draw.randint(310, 9800))
+            aside = draw.choice(_ASIDES).format(
+                a=draw.randint(3, 9), b=draw.randint(310, 9800)
+            )
             related = "\n".join(f"- {name}" for name in draw.sample(_RELATED, 3))
             footer = f"{site} - Imprint - Privacy - Terms of use - Page {draw.randint(1000, 9999)}"
-            text = [f"{site} {draw.choice(_MENUS)}", *text, aside, f"## See also\n\n{related}", footer]
+            text = [
+                f"{site} {draw.choice(_MENUS)}",
+                *text,
+                aside,
+                f"## See also\n\n{related}",
+                footer,
+            ]
         self.pages[url] = {"text": "\n\n".join(text), **more}
         return url
 
@@ -104,8 +118,11 @@ class Book:
                 {
                     "id": f"{name}-{'true' if is_true else 'false'}",
                     "category": category,
-                    "task": question or "Collect facts on the subject, each with the page that states it.",
-                    "answer": answer if answer is not None else f"## Findings\n\n- {claim} {links}",
+                    "task": question
+                    or "Collect facts on the subject, each with the page that states it.",
+                    "answer": answer
+                    if answer is not None
+                    else f"## Findings\n\n- {claim} {links}",
                     "question": claim,
                     "right": is_true,
                     "urls": sources,
@@ -134,11 +151,20 @@ class Book:
                 "question": prompt,
                 "right": dict(expected),
                 "url": url,
-                "fields": {name: (kinds or {}).get(name) or _kind(value) for name, value in expected.items()},
+                "fields": {
+                    name: (kinds or {}).get(name) or _kind(value)
+                    for name, value in expected.items()
+                },
             }
         )
 
 
 def _kind(value: object) -> str:
-    kinds = {int: "integer", float: "number", str: "text", list: "list", type(None): "text"}
+    kinds = {
+        int: "integer",
+        float: "number",
+        str: "text",
+        list: "list",
+        type(None): "text",
+    }
     return kinds[type(value)]

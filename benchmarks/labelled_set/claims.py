@@ -39,7 +39,12 @@ def table_cell(book: Book) -> None:
             g.cells[row + 1][column],
             g.cells[row - 1][column],
         )
-        book.pair("table cell", g.claim(row, column), g.claim(row, column, beside[number % 4]), g.url)
+        book.pair(
+            "table cell",
+            g.claim(row, column),
+            g.claim(row, column, beside[number % 4]),
+            g.url,
+        )
 
 
 def numbers(book: Book) -> None:
@@ -52,7 +57,10 @@ def numbers(book: Book) -> None:
             world.number(2_120, 8_870),
             world.number(312, 977),
         )
-        people, share = people // 1000 * 1000 + world.number(130, 370), world.number(312, 687)
+        people, share = (
+            people // 1000 * 1000 + world.number(130, 370),
+            world.number(312, 687),
+        )
         area = area // 100 * 100 + world.number(7, 32)
         budget = world.number(31, 88) * 100 + world.number(11, 38)
         url = book.page(
@@ -80,7 +88,11 @@ def dates(book: Book) -> None:
     """A date in another format, and another date."""
     world = book.world
     for number in range(PAIRS):
-        day, name, site = world.day(), f"{world.place()} Lighthouse", f"{world.place()} Coast Guide"
+        day, name, site = (
+            world.day(),
+            f"{world.place()} Lighthouse",
+            f"{world.place()} Coast Guide",
+        )
         lit = day.replace(year=day.year + 1, month=day.month % 12 + 1)
         url = book.page(
             site,
@@ -174,7 +186,12 @@ def alternatives(book: Book) -> None:
             (f"The {b.name} leads to {{}} or to {{}}.", b.other_town, wrong[5]),
             (f"The engineer of the {b.name} was {{}} or {{}}.", b.engineer, wrong[0]),
         )[number]  # fmt: skip
-        third = {0: world.person(), 6: world.person(), 1: str(b.opened + 5), 3: str(b.length_m + 97)}
+        third = {
+            0: world.person(),
+            6: world.person(),
+            1: str(b.opened + 5),
+            3: str(b.length_m + 97),
+        }
         other = third.get(number) or world.place()
         true = (mistaken, right) if number % 2 else (right, mistaken)
         false = (mistaken, other) if number % 2 else (other, mistaken)
@@ -192,11 +209,17 @@ def two_facts(book: Book) -> None:
             (f"crosses the {b.river}", f"crosses the {b.other_river}"),
             (f"has {b.spans} spans", f"has {b.old_spans} spans"),
             (f"cost {b.cost} million crowns", f"cost {b.cost + 60} million crowns"),
-            (f"has towers of {b.tower_m} metres", f"has towers of {b.clearance_m} metres"),
+            (
+                f"has towers of {b.tower_m} metres",
+                f"has towers of {b.clearance_m} metres",
+            ),
         )
         kept, changed = facts[number], facts[(number + 3) % PAIRS]
         pairs = [(kept[0], changed[0]), (kept[0], changed[1])]
-        true, false = (f"The {b.name} {' and '.join(own if number % 2 else own[::-1])}." for own in pairs)
+        true, false = (
+            f"The {b.name} {' and '.join(own if number % 2 else own[::-1])}."
+            for own in pairs
+        )
         book.pair("two facts", true, false, b.url)
 
 
@@ -232,7 +255,11 @@ def outdated(book: Book) -> None:
         claim = f"{name}, season {year}: the {what} is {{}} {unit}."
         urls = (old, current) if number % 2 else (current, old)
         book.pair(
-            "outdated page beside a current one", claim.format(now), claim.format(before), urls, by=current
+            "outdated page beside a current one",
+            claim.format(now),
+            claim.format(before),
+            urls,
+            by=current,
         )
 
 
@@ -243,8 +270,15 @@ def picture(book: Book) -> None:
         name, site = f"{world.place()} Festival", f"{world.place()} Arts Office"
         year = world.number(2030, 2033)
         if number % 2:
-            rows = [[f"{year - 3 + step}", value] for step, value in enumerate(world.numbers(4, 21, 97))]
-            shown = {"kind": "chart", "title": f"{name}: tickets sold, in hundreds", "rows": rows}
+            rows = [
+                [f"{year - 3 + step}", value]
+                for step, value in enumerate(world.numbers(4, 21, 97))
+            ]
+            shown = {
+                "kind": "chart",
+                "title": f"{name}: tickets sold, in hundreds",
+                "rows": rows,
+            }
             claim = f"By the chart, {name} sold {{}} hundred tickets in {rows[1][0]}."
             true, false = str(rows[1][1]), str(rows[2][1])
         else:
@@ -256,10 +290,22 @@ def picture(book: Book) -> None:
                 f"{stage} Hall, doors open at {number + 5} p.m.",
                 f"with {guest}",
             ]
-            shown = {"kind": "poster", "title": name, "rows": [[text] for text in lines]}
+            shown = {
+                "kind": "poster",
+                "title": name,
+                "rows": [[text] for text in lines],
+            }
             claim, true, false = (
-                (f"{name} is held on {{}}.", long_date(day), long_date(day + timedelta(days=2))),
-                (f"At {name}, doors open at {{}} p.m.", str(number + 5), str(number + 6)),
+                (
+                    f"{name} is held on {{}}.",
+                    long_date(day),
+                    long_date(day + timedelta(days=2)),
+                ),
+                (
+                    f"At {name}, doors open at {{}} p.m.",
+                    str(number + 5),
+                    str(number + 6),
+                ),
                 (f"{name} takes place in {{}} Hall.", stage, world.place()),
                 (f"{{}} appears at {name}.", guest, world.person()),
             )[number // 2]
@@ -280,7 +326,10 @@ def unfolded(book: Book) -> None:
     for number in range(PAIRS):
         maker = world.place()
         models = [f"{maker} {letter}{world.number(20, 99)}" for letter in "TK"]
-        values = [world.numbers(2, low, high) for low, high in ((11, 49), (310, 890), (3, 12), (120, 260))]
+        values = [
+            world.numbers(2, low, high)
+            for low, high in ((11, 49), (310, 890), (3, 12), (120, 260))
+        ]
         units = ("kg", "watts", "years", "cm")
         labels = ("Weight", "Power", "Guarantee", "Height")
         sections = [
@@ -310,7 +359,8 @@ def unfolded(book: Book) -> None:
             "The {model} is {value} cm high.",
         )[kind]
         true, false = (
-            sentence.format(model=models[side], value=values[kind][place]) for place in (side, 1 - side)
+            sentence.format(model=models[side], value=values[kind][place])
+            for place in (side, 1 - side)
         )
         book.pair("fact in an unfolded section", true, false, url)
 
@@ -357,7 +407,11 @@ def login_wall(book: Book) -> None:
     kinds = ("login_wall", "login_wall", "consent_wall", "challenge")
     for number in range(PAIRS):
         firm, year = f"{world.place()} Shipping", world.number(2029, 2032)
-        value, other, chair = world.number(210, 880), world.number(31, 88), world.person()
+        value, other, chair = (
+            world.number(210, 880),
+            world.number(31, 88),
+            world.person(),
+        )
         url = book.page(
             f"{world.place()} Courier",
             f"{firm} reports its year",
@@ -403,7 +457,9 @@ def other_subject(book: Book) -> None:
             f"The chemist {person} was born in {year}.",
             f"The chemist {person} studied in {school}.",
         )[number % 3]
-        book.pair("page not about the subject", claim, claim, chemist, false_urls=namesake)
+        book.pair(
+            "page not about the subject", claim, claim, chemist, false_urls=namesake
+        )
 
 
 def sourceless(book: Book) -> None:
@@ -458,7 +514,11 @@ def long_page(book: Book) -> None:
                 f"begins in week {place % 45 + 3}; no objections were raised, and the council agreed."
                 for place, street in enumerate(streets)
             ]
-            url = book.page(f"Town of {town}", f"Minutes of the council, session {number + 41}", *minutes)
+            url = book.page(
+                f"Town of {town}",
+                f"Minutes of the council, session {number + 41}",
+                *minutes,
+            )
         place = 149 - number
         claim = f"By the minutes, the repairs of {streets[place]} in {town} were put out to tender for {{}} crowns."
         book.pair(
@@ -493,7 +553,9 @@ def languages(book: Book) -> None:
             bare=True,
         )
         book.pages[url]["text"] = f"{site.format(town)}\n\n{book.pages[url]['text']}"
-        book.pair("other language", claim.format(town, right), claim.format(town, wrong), url)
+        book.pair(
+            "other language", claim.format(town, right), claim.format(town, wrong), url
+        )
 
 
 _STEERING = (
@@ -521,10 +583,36 @@ def steering(book: Book) -> None:
             _STEERING[number].format(name=f"the {name}", right=right, wrong=wrong),
         )
         claim = f"The {name} holds {{}} million cubic metres of water."
-        book.pair("text that instructs the judge", claim.format(right), claim.format(wrong), url)
+        book.pair(
+            "text that instructs the judge",
+            claim.format(right),
+            claim.format(wrong),
+            url,
+        )
 
 
 CATEGORIES: tuple[Callable[[Book], None], ...] = (
-    *(running_text, table_cell, numbers, dates, names, negation, alternatives, two_facts, outdated, picture),
-    *(unfolded, address, login_wall, other_subject, sourceless, arithmetic, long_page, languages, steering),
+    *(
+        running_text,
+        table_cell,
+        numbers,
+        dates,
+        names,
+        negation,
+        alternatives,
+        two_facts,
+        outdated,
+        picture,
+    ),
+    *(
+        unfolded,
+        address,
+        login_wall,
+        other_subject,
+        sourceless,
+        arithmetic,
+        long_page,
+        languages,
+        steering,
+    ),
 )

@@ -23,12 +23,19 @@ def values(book: Book) -> None:
             ("old_spans", "The number of spans of the predecessor.", b.old_spans),
             ("steel_from", "The place where the steel was rolled.", b.steel_from),
             ("towers_m", "The height of the towers in metres.", b.tower_m),
-            ("engineer", "The name of the engineer who led the building work.", b.engineer),
+            (
+                "engineer",
+                "The name of the engineer who led the building work.",
+                b.engineer,
+            ),
             ("begun", "The year in which building work began.", b.begun),
             ("cost_millions", "The cost in million crowns.", b.cost),
         )[number]
         book.extraction(
-            "extraction: value in text", f"{prompt} The page is on the {b.name}.", {name: value}, url=b.url
+            "extraction: value in text",
+            f"{prompt} The page is on the {b.name}.",
+            {name: value},
+            url=b.url,
         )
 
 
@@ -39,7 +46,10 @@ def cells(book: Book) -> None:
         row, column = book.world.number(0, 4), book.world.number(0, 3)
         if number % 3 == 2:
             best = max(range(5), key=lambda own: g.cells[own][column])
-            expected: dict[str, object] = {"name": g.rows[best], "value": g.cells[best][column]}
+            expected: dict[str, object] = {
+                "name": g.rows[best],
+                "value": g.cells[best][column],
+            }
             prompt = f"Name and value of the row with the largest value in {g.columns[column]}, as the table has them."
         elif number % 3 == 1:
             expected = {"values": [f"{own[column]:,}" for own in g.cells]}
@@ -54,7 +64,13 @@ def absent(book: Book) -> None:
     """A value that is stated, beside one that is not."""
     for number in range(FORMS):
         m = museum(book)
-        missing = ("fax_number", "director", "founded", "wheelchairs_for_hire", "parking_price")[number % 5]
+        missing = (
+            "fax_number",
+            "director",
+            "founded",
+            "wheelchairs_for_hire",
+            "parking_price",
+        )[number % 5]
         name, value, label = (
             ("adult_price", m.adult, "the price for adults"),
             ("child_price", m.child, "the price for children"),
@@ -71,7 +87,10 @@ def lists(book: Book) -> None:
     """Lists in the agent's answer."""
     world = book.world
     for number in range(FORMS):
-        hotels = [f"{world.pick('Hotel', 'Inn', 'Pension')} {world.place()}" for _ in range(3 + number % 3)]
+        hotels = [
+            f"{world.pick('Hotel', 'Inn', 'Pension')} {world.place()}"
+            for _ in range(3 + number % 3)
+        ]
         prices = [f"{price} crowns" for price in world.numbers(len(hotels), 61, 240)]
         away, town = f"Hotel {world.place()}", world.place()
         lines = [f"{place}. **{hotel}**: {price} a night" for place, (hotel, price) in enumerate(zip(hotels, prices, strict=True), 1)]  # fmt: skip
@@ -95,12 +114,12 @@ def links(book: Book) -> None:
     world = book.world
     for number in range(FORMS):
         firm, other = world.place(), world.place()
-        url = f"https://www.{slug(firm)}.example/press/{world.number(1000, 9999)}?lang=en"
+        url = (
+            f"https://www.{slug(firm)}.example/press/{world.number(1000, 9999)}?lang=en"
+        )
         further = f"https://{slug(other)}.example/{world.number(10, 99)}/report.html"
         if number % 2:
-            answer = (
-                f"{firm} opened its plant in May [2]; {other} has none [1].\n\n[1]: {further}\n[2]: {url}\n"
-            )
+            answer = f"{firm} opened its plant in May [2]; {other} has none [1].\n\n[1]: {further}\n[2]: {url}\n"
         else:
             answer = f"- {firm} opened its plant in May ([press release]({url})).\n- {other} has none ([report]({further}))."
         expected: dict[str, object] = {"url": url}
@@ -153,4 +172,11 @@ def as_it_stands(book: Book) -> None:
         )
 
 
-CATEGORIES: tuple[Callable[[Book], None], ...] = (values, cells, absent, lists, links, as_it_stands)
+CATEGORIES: tuple[Callable[[Book], None], ...] = (
+    values,
+    cells,
+    absent,
+    lists,
+    links,
+    as_it_stands,
+)

@@ -36,13 +36,19 @@ class Bridge:
 def bridge(book: Book) -> Bridge:
     """Add the article on a bridge."""
     world = book.world
-    town, other_town, river, other_river, steel, stone, site = (world.place() for _ in range(7))
+    town, other_town, river, other_river, steel, stone, site = (
+        world.place() for _ in range(7)
+    )
     architect, engineer = world.person(), world.person()
     begun = world.number(2016, 2020)
     opened = begun + world.number(4, 7)
     length, old_length = world.numbers(2, 380, 720)
     spans, old_spans = world.numbers(2, 4, 14)
-    tower, clearance, cost = world.number(70, 110), world.number(24, 41), world.number(140, 390)
+    tower, clearance, cost = (
+        world.number(70, 110),
+        world.number(24, 41),
+        world.number(140, 390),
+    )
     name = f"{town} Bridge"
     url = book.page(
         f"{site} Encyclopedia",
@@ -63,7 +69,19 @@ def bridge(book: Book) -> Bridge:
         "years later. Its stones were used for the new quay.",
     )
     return Bridge(
-        *(url, name, town, other_town, river, other_river, architect, engineer, opened, begun, length),
+        *(
+            url,
+            name,
+            town,
+            other_town,
+            river,
+            other_river,
+            architect,
+            engineer,
+            opened,
+            begun,
+            length,
+        ),
         *(old_length, spans, old_spans, tower, clearance, steel, stone, cost),
     )
 
@@ -81,7 +99,9 @@ class Grid:
     def claim(self, row: int, column: int, value: int | None = None) -> str:
         """Return the claim on a cell, with its own value or another one."""
         shown = self.cells[row][column] if value is None else value
-        return self.sentence.format(row=self.rows[row], column=self.columns[column], value=f"{shown:,}")
+        return self.sentence.format(
+            row=self.rows[row], column=self.columns[column], value=f"{shown:,}"
+        )
 
 
 _GRIDS = (
@@ -109,7 +129,10 @@ def grid(book: Book, number: int) -> Grid:
         f"{caption}\n"
         + table(
             [head, *columns],
-            *([name, *(f"{cell:,}" for cell in own)] for name, own in zip(rows, cells, strict=True)),
+            *(
+                [name, *(f"{cell:,}" for cell in own)]
+                for name, own in zip(rows, cells, strict=True)
+            ),
         ),
         "## Method",
         "Each unit reports its figures by the end of January. Reports that arrive later are added to the next "
@@ -135,7 +158,11 @@ def museum(book: Book) -> Museum:
     world = book.world
     name = f"{world.place()} Museum of {world.pick('Glass', 'Printing', 'Navigation', 'Salt', 'Clocks')}"
     child = world.number(4, 7)
-    adult, tour, late = child + world.number(4, 8), world.number(3, 9), world.number(8, 9)
+    adult, tour, late = (
+        child + world.number(4, 8),
+        world.number(3, 9),
+        world.number(8, 9),
+    )
     changed = long_date(world.day(2030, 2032))
     url = book.page(
         name,

@@ -70,9 +70,14 @@ EXTRACT_FIGURE = "Extract the number of items held at the end of 2024 from the t
 
 async def check_opening(evaluator: Evaluator, fact: CitedFact) -> None:
     """The year must be the right one before its sources are looked at."""
-    opening = evaluator.add_sequential("opening", "The main library's year of opening is right and supported")
+    opening = evaluator.add_sequential(
+        "opening", "The main library's year of opening is right and supported"
+    )
     correct = evaluator.add_leaf(
-        "opening_year_correct", f"The year of opening is given as {OPENING_YEAR}", opening, critical=True
+        "opening_year_correct",
+        f"The year of opening is given as {OPENING_YEAR}",
+        opening,
+        critical=True,
     )
     await evaluator.verify(
         claim=f"The answer's year for the opening of the main library to the public is {OPENING_YEAR}.",
@@ -80,8 +85,12 @@ async def check_opening(evaluator: Evaluator, fact: CitedFact) -> None:
         additional_instruction="1908 is the year of the foundation stone and does not count as the opening.",
     )
     # Without this gate an answer that cites nothing would be judged by its own words.
-    evaluator.add_existence_node(fact.urls, "opening_cited", "A page is cited for the year", parent=opening)
-    supported = evaluator.add_leaf("opening_year_supported", "A cited page supports the year", opening)
+    evaluator.add_existence_node(
+        fact.urls, "opening_cited", "A page is cited for the year", parent=opening
+    )
+    supported = evaluator.add_leaf(
+        "opening_year_supported", "A cited page supports the year", opening
+    )
     await evaluator.verify(
         claim=f"The main library of Ottermoss opened to the public in {fact.value}.",
         node=supported,
@@ -91,14 +100,18 @@ async def check_opening(evaluator: Evaluator, fact: CitedFact) -> None:
 
 async def check_architect(evaluator: Evaluator, fact: CitedFact) -> None:
     """A name with a page that says so."""
-    architect = evaluator.add_parallel("architect", "The architect is named and supported")
+    architect = evaluator.add_parallel(
+        "architect", "The architect is named and supported"
+    )
     evaluator.add_custom_node(
         result=fact.value and fact.urls,
         id="architect_given",
         desc="An architect and a page are given",
         parent=architect,
     )
-    supported = evaluator.add_leaf("architect_supported", "A cited page names this architect", architect)
+    supported = evaluator.add_leaf(
+        "architect_supported", "A cited page names this architect", architect
+    )
     await evaluator.verify(
         claim=f"The architect of the main library of Ottermoss was {fact.value}.",
         node=supported,
@@ -108,7 +121,9 @@ async def check_architect(evaluator: Evaluator, fact: CitedFact) -> None:
 
 async def check_holdings(evaluator: Evaluator, facts: LibraryFacts) -> None:
     """The number must agree with the library's own table, read at the time of judging."""
-    holdings = evaluator.add_parallel("holdings", "The number of items is right and supported")
+    holdings = evaluator.add_parallel(
+        "holdings", "The number of items is right and supported"
+    )
     figure = await evaluator.extract(
         prompt=EXTRACT_FIGURE,
         template_class=YearlyFigure,
@@ -116,13 +131,21 @@ async def check_holdings(evaluator: Evaluator, facts: LibraryFacts) -> None:
         source=FIGURES_URL,
     )
     agrees = None not in (facts.items_held, figure.items_held) and (
-        abs(facts.items_held - figure.items_held) <= ROUNDING_TOLERANCE * figure.items_held
+        abs(facts.items_held - figure.items_held)
+        <= ROUNDING_TOLERANCE * figure.items_held
     )
-    evaluator.add_custom_node(agrees, "holdings_match", "Within 1% of the library's own figure", holdings)
+    evaluator.add_custom_node(
+        agrees, "holdings_match", "Within 1% of the library's own figure", holdings
+    )
     evaluator.add_existence_node(
-        facts.items_held_urls, "holdings_cited", "A page is cited for the number", parent=holdings
+        facts.items_held_urls,
+        "holdings_cited",
+        "A page is cited for the number",
+        parent=holdings,
     )
-    supported = evaluator.add_leaf("holdings_supported", "A cited page supports the number", holdings)
+    supported = evaluator.add_leaf(
+        "holdings_supported", "A cited page supports the number", holdings
+    )
     await evaluator.verify(
         claim=f"The Ottermoss Public Library held about {facts.items_held} items at the end of 2024.",
         node=supported,
@@ -133,20 +156,40 @@ async def check_holdings(evaluator: Evaluator, facts: LibraryFacts) -> None:
 
 async def check_newest_branch(evaluator: Evaluator, branch: Branch) -> None:
     """The branch must be the right one; its year and address are then worth half each."""
-    newest = evaluator.add_parallel("newest_branch", "The newest branch is described rightly")
-    correct = evaluator.add_leaf("branch_correct", f"It is the {NEWEST_BRANCH}", newest, critical=True)
+    newest = evaluator.add_parallel(
+        "newest_branch", "The newest branch is described rightly"
+    )
+    correct = evaluator.add_leaf(
+        "branch_correct", f"It is the {NEWEST_BRANCH}", newest, critical=True
+    )
     await evaluator.verify(
         claim=f"The library branch '{branch.name}' is the same as the '{NEWEST_BRANCH}' of Ottermoss.",
         node=correct,
         additional_instruction="Compare the names only; harmless variants of the name are the same.",
     )
-    evaluator.add_existence_node(branch.urls, "branch_cited", "A page is cited for the branch", parent=newest)
-    year = evaluator.add_leaf("branch_year", "A cited page supports its opening year", newest)
-    address = evaluator.add_leaf("branch_address", "A cited page supports its address", newest)
+    evaluator.add_existence_node(
+        branch.urls, "branch_cited", "A page is cited for the branch", parent=newest
+    )
+    year = evaluator.add_leaf(
+        "branch_year", "A cited page supports its opening year", newest
+    )
+    address = evaluator.add_leaf(
+        "branch_address", "A cited page supports its address", newest
+    )
     await evaluator.batch_verify(
         [
-            (f"The {branch.name} opened in {branch.opening_year}.", branch.urls, year, "None"),
-            (f"The street address of the {branch.name} is {branch.address}.", branch.urls, address, "None"),
+            (
+                f"The {branch.name} opened in {branch.opening_year}.",
+                branch.urls,
+                year,
+                "None",
+            ),
+            (
+                f"The street address of the {branch.name} is {branch.address}.",
+                branch.urls,
+                address,
+                "None",
+            ),
         ]
     )
 
@@ -176,9 +219,13 @@ async def evaluate_answer(
         logger=logger,
         default_model=model,
     )
-    evaluator.add_ground_truth({"opening_year": OPENING_YEAR, "newest_branch": NEWEST_BRANCH})
+    evaluator.add_ground_truth(
+        {"opening_year": OPENING_YEAR, "newest_branch": NEWEST_BRANCH}
+    )
     facts = await evaluator.extract(
-        prompt=EXTRACT_FACTS, template_class=LibraryFacts, extraction_name="library_facts"
+        prompt=EXTRACT_FACTS,
+        template_class=LibraryFacts,
+        extraction_name="library_facts",
     )
     await asyncio.gather(
         check_opening(evaluator, facts.opening_year),

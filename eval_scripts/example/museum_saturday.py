@@ -51,9 +51,15 @@ for it.
 
 async def check_tour(evaluator: Evaluator, plan: SaturdayPlan) -> None:
     """Everything else depends on the tour: a part of critical leaves only, all or nothing."""
-    tour = evaluator.add_parallel("tour", "The start of the first tour is right and supported")
-    evaluator.add_existence_node(plan.tour_urls, "tour_cited", "A page is cited for the tour", parent=tour)
-    start = evaluator.add_leaf("tour_start_supported", "A cited page supports the start", tour, critical=True)
+    tour = evaluator.add_parallel(
+        "tour", "The start of the first tour is right and supported"
+    )
+    evaluator.add_existence_node(
+        plan.tour_urls, "tour_cited", "A page is cited for the tour", parent=tour
+    )
+    start = evaluator.add_leaf(
+        "tour_start_supported", "A cited page supports the start", tour, critical=True
+    )
     await evaluator.verify(
         claim=f"On Saturdays in July the first public guided tour of the museum starts at {plan.tour_start}.",
         node=start,
@@ -63,11 +69,21 @@ async def check_tour(evaluator: Evaluator, plan: SaturdayPlan) -> None:
 
 async def check_ferry(evaluator: Evaluator, plan: SaturdayPlan) -> None:
     """The departure must exist on Saturdays, be the last in time, and the crossing be as long as said."""
-    ferry = evaluator.add_parallel("ferry", "The recommended ferry is right and supported")
-    evaluator.add_existence_node(plan.timetable_urls, "timetable_cited", "A timetable is cited", parent=ferry)
-    departure = evaluator.add_leaf("ferry_departure", "There is such a departure on Saturdays", ferry)
-    in_time = evaluator.add_leaf("ferry_in_time", "It is the last one that is early enough", ferry)
-    crossing = evaluator.add_leaf("ferry_crossing", "The crossing takes as long as the answer says", ferry)
+    ferry = evaluator.add_parallel(
+        "ferry", "The recommended ferry is right and supported"
+    )
+    evaluator.add_existence_node(
+        plan.timetable_urls, "timetable_cited", "A timetable is cited", parent=ferry
+    )
+    departure = evaluator.add_leaf(
+        "ferry_departure", "There is such a departure on Saturdays", ferry
+    )
+    in_time = evaluator.add_leaf(
+        "ferry_in_time", "It is the last one that is early enough", ferry
+    )
+    crossing = evaluator.add_leaf(
+        "ferry_crossing", "The crossing takes as long as the answer says", ferry
+    )
     await evaluator.verify(
         claim=f"On Saturdays in July a ferry leaves Reedholm for Ottermoss at {plan.ferry_departure}.",
         node=departure,
@@ -93,10 +109,17 @@ async def check_cost(evaluator: Evaluator, plan: SaturdayPlan) -> None:
     """Both prices are looked up; the total counts only on top of them."""
     cost = evaluator.add_parallel("cost", "The prices are right, supported and add up")
     evaluator.add_existence_node(
-        plan.ferry_price_urls and plan.museum_price_urls, "prices_cited", "Both prices are cited", parent=cost
+        plan.ferry_price_urls and plan.museum_price_urls,
+        "prices_cited",
+        "Both prices are cited",
+        parent=cost,
     )
-    ferry = evaluator.add_leaf("ferry_price", "The ferry price is the lowest for the three", cost)
-    museum = evaluator.add_leaf("museum_price", "The museum price is the lowest for the three", cost)
+    ferry = evaluator.add_leaf(
+        "ferry_price", "The ferry price is the lowest for the three", cost
+    )
+    museum = evaluator.add_leaf(
+        "museum_price", "The museum price is the lowest for the three", cost
+    )
     total = evaluator.add_leaf("total_given", "The answer tells the total", cost)
     party = "two adults and a nine-year-old"
     await evaluator.batch_verify(
@@ -123,7 +146,9 @@ async def check_cost(evaluator: Evaluator, plan: SaturdayPlan) -> None:
     adds_up = None not in (plan.ferry_price, plan.museum_price, plan.total_price) and (
         abs(plan.ferry_price + plan.museum_price - plan.total_price) < 0.005
     )
-    evaluator.add_custom_node(adds_up, "total_adds_up", "The total is the sum of both", cost, critical=False)
+    evaluator.add_custom_node(
+        adds_up, "total_adds_up", "The total is the sum of both", cost, critical=False
+    )
 
 
 async def evaluate_answer(
@@ -151,7 +176,9 @@ async def evaluate_answer(
         logger=logger,
         default_model=model,
     )
-    plan = await evaluator.extract(prompt=EXTRACT_PLAN, template_class=SaturdayPlan, extraction_name="plan")
+    plan = await evaluator.extract(
+        prompt=EXTRACT_PLAN, template_class=SaturdayPlan, extraction_name="plan"
+    )
     evaluator.add_custom_info({"latest_arrival": LATEST_ARRIVAL}, "assumptions")
     evaluator.add_existence_node(
         plan.tour_start and plan.ferry_departure and plan.total_price,

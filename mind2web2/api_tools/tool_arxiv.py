@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 _NEW_ID = r"\d{2}(?:0[1-9]|1[0-2])\.\d{4,5}"
 _OLD_ID = r"[a-z]+(?:-[a-z]+)?(?:\.[a-z]{2})?/\d{2}(?:0[1-9]|1[0-2])\d{3}"
-_ID = re.compile(rf"(?P<paper>{_NEW_ID}|{_OLD_ID})(?:v(?P<version>[1-9]\d*))?", re.ASCII | re.IGNORECASE)
+_ID = re.compile(
+    rf"(?P<paper>{_NEW_ID}|{_OLD_ID})(?:v(?P<version>[1-9]\d*))?",
+    re.ASCII | re.IGNORECASE,
+)
 # math.GT/0309136 and math/0309136 are one paper; arXiv itself writes the second.
 _SUBJECT_CLASS = re.compile(r"\.[a-z]{2}/")
 _PREFIX = re.compile(r"arxiv\s*:\s*", re.IGNORECASE)
@@ -61,7 +64,11 @@ def _id_from_link(link: str, kinds: set[str]) -> ArxivId | None:
     except ValueError:
         return None
     kind, _, rest = unquote(parts.path).lstrip("/").partition("/")
-    if parts.scheme not in {"http", "https"} or not _HOST.fullmatch(host) or kind not in kinds:
+    if (
+        parts.scheme not in {"http", "https"}
+        or not _HOST.fullmatch(host)
+        or kind not in kinds
+    ):
         return None
     return _match_id(rest.rstrip("/").removesuffix(".pdf"))
 
@@ -101,14 +108,19 @@ def normalise_title(title: str) -> str:
 
 def title_words(title: str) -> list[str]:
     """Return the words of a title as a search engine would index them, without markup."""
-    return re.findall(r"\w+", re.sub(r"[${}]", "", _without_commands(title, shaping=" ")))
+    return re.findall(
+        r"\w+", re.sub(r"[${}]", "", _without_commands(title, shaping=" "))
+    )
 
 
 def plain_words(title: str) -> list[str]:
     """Return the words that are written alike wherever a title is: ASCII, apart from all markup."""
     tokens = re.split(r"[\s-]+", title)
     return re.findall(
-        r"\w+", " ".join(token for token in tokens if token.isascii() and not _MARKUP.search(token))
+        r"\w+",
+        " ".join(
+            token for token in tokens if token.isascii() and not _MARKUP.search(token)
+        ),
     )
 
 
@@ -126,7 +138,11 @@ def _spell(character: str) -> str:
     if unicodedata.combining(character):
         return ""
     name = unicodedata.name(character, "")
-    return name.rsplit(" ", 1)[-1].lower() if name.startswith("GREEK ") and " LETTER " in name else character
+    return (
+        name.rsplit(" ", 1)[-1].lower()
+        if name.startswith("GREEK ") and " LETTER " in name
+        else character
+    )
 
 
 log = logging.getLogger(__name__)
@@ -181,7 +197,9 @@ class ArxivTool:
         if wanted is None:
             return None
         request = ServiceRequest("arxiv", "by_id", [str(wanted)])
-        paper: dict[str, Any] | None = await service_answer(request, partial(self._by_id, wanted))
+        paper: dict[str, Any] | None = await service_answer(
+            request, partial(self._by_id, wanted)
+        )
         return paper
 
     async def search_arxiv_by_title(self, title: str) -> dict[str, Any] | None:
@@ -191,14 +209,22 @@ class ArxivTool:
         """
         if not normalise_title(title) or not title_words(title):
             return None
-        request = ServiceRequest("arxiv", "by_title", [title], {"page_size": self._page_size})
-        paper: dict[str, Any] | None = await service_answer(request, partial(self._by_title, title))
+        request = ServiceRequest(
+            "arxiv", "by_title", [title], {"page_size": self._page_size}
+        )
+        paper: dict[str, Any] | None = await service_answer(
+            request, partial(self._by_title, title)
+        )
         return paper
 
     async def _by_id(self, wanted: ArxivId) -> dict[str, Any] | None:
         for paper in await self._search(id_list=[str(wanted)]):
             found = parse_arxiv_id(paper.entry_id)
-            if found is not None and found.paper == wanted.paper and wanted.version in {None, found.version}:
+            if (
+                found is not None
+                and found.paper == wanted.paper
+                and wanted.version in {None, found.version}
+            ):
                 return _fields(paper, found)
         return None
 
@@ -206,19 +232,28 @@ class ArxivTool:
         wanted, words = normalise_title(title), title_words(title)
         # The phrase finds most papers at once, its plain words those that arXiv spells with other markup.
         phrase = f'ti:"{" ".join(words)}"'
-        for query in (phrase, " AND ".join(f"ti:{word}" for word in plain_words(title) or words)):
+        for query in (
+            phrase,
+            " AND ".join(f"ti:{word}" for word in plain_words(title) or words),
+        ):
             for paper in await self._search(query=query):
                 found = parse_arxiv_id(paper.entry_id)
                 if found is not None and normalise_title(paper.title) == wanted:
                     return _fields(paper, found)
         return None
 
-    async def _search(self, query: str = "", id_list: list[str] | None = None) -> list[arxiv.Result]:
+    async def _search(
+        self, query: str = "", id_list: list[str] | None = None
+    ) -> list[arxiv.Result]:
         """Return at most a page of matches, best first."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(_request_thread, self._search_blocking, query, id_list)
+        return await loop.run_in_executor(
+            _request_thread, self._search_blocking, query, id_list
+        )
 
-    def _search_blocking(self, query: str, id_list: list[str] | None) -> list[arxiv.Result]:
+    def _search_blocking(
+        self, query: str, id_list: list[str] | None
+    ) -> list[arxiv.Result]:
         import arxiv
         import requests
 
@@ -226,10 +261,14 @@ class ArxivTool:
         try:
             return list(_client(*self._settings).results(search))
         except arxiv.HTTPError as error:
-            raise ToolError(f"arxiv failed: HTTP {error.status} for {query or id_list}") from error
+            raise ToolError(
+                f"arxiv failed: HTTP {error.status} for {query or id_list}"
+            ) from error
         except (arxiv.ArxivError, requests.RequestException, ValueError) as error:
             reason = " ".join(str(error).split())
-            raise ToolError(f"arxiv did not answer the search for {query or id_list}: {reason}") from error
+            raise ToolError(
+                f"arxiv did not answer the search for {query or id_list}: {reason}"
+            ) from error
 
 
 def _bounded_session() -> requests.Session:
@@ -243,12 +282,20 @@ def _bounded_session() -> requests.Session:
     session = requests.Session()
     usual_get = session.get
 
-    def get(*args: Any, **kwargs: Any) -> requests.Response:  # Any: whatever requests takes
+    def get(
+        *args: Any, **kwargs: Any
+    ) -> requests.Response:  # Any: whatever requests takes
         try:
             response = usual_get(*args, timeout=TIMEOUT_S, **kwargs)
         except (requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
-            raise requests.ConnectionError(f"no complete answer ({type(error).__name__})") from error
-        problem = feed_problem(response.content) if response.status_code == requests.codes.ok else None
+            raise requests.ConnectionError(
+                f"no complete answer ({type(error).__name__})"
+            ) from error
+        problem = (
+            feed_problem(response.content)
+            if response.status_code == requests.codes.ok
+            else None
+        )
         if problem is not None:
             raise requests.ConnectionError(problem)
         return response

@@ -69,7 +69,9 @@ class GoogleMapsTool:
                 if level in component.get("types", []):
                     return str(component["long_name"])
         except (AttributeError, KeyError, TypeError) as error:
-            raise ToolError("google maps answered a geocoding request in an unknown form") from error
+            raise ToolError(
+                "google maps answered a geocoding request in an unknown form"
+            ) from error
         return CITY_NOT_FOUND
 
     async def get_address_information(self, address: str) -> list[dict[str, Any]]:
@@ -78,26 +80,36 @@ class GoogleMapsTool:
             return []
         places = await self.request("geocode", address)
         if not isinstance(places, list):
-            raise ToolError("google maps answered a geocoding request with something else than a list")
+            raise ToolError(
+                "google maps answered a geocoding request with something else than a list"
+            )
         return places
 
-    async def calculate_distance(self, address1: str, address2: str, mode: str = "driving") -> int | str:
+    async def calculate_distance(
+        self, address1: str, address2: str, mode: str = "driving"
+    ) -> int | str:
         """Return the metres between two addresses, or ``"Distance not found"``."""
         metres = await self._measure_route(address1, address2, mode, "distance")
         return DISTANCE_NOT_FOUND if metres is None else metres
 
-    async def calculate_travel_time(self, address1: str, address2: str, mode: str = "driving") -> int | str:
+    async def calculate_travel_time(
+        self, address1: str, address2: str, mode: str = "driving"
+    ) -> int | str:
         """Return the seconds between two addresses, or ``"Travel time not found"``."""
         seconds = await self._measure_route(address1, address2, mode, "duration")
         return TRAVEL_TIME_NOT_FOUND if seconds is None else seconds
 
-    async def _measure_route(self, a: str, b: str, mode: str, measure: str) -> int | None:
+    async def _measure_route(
+        self, a: str, b: str, mode: str, measure: str
+    ) -> int | None:
         _check_choice("mode", mode, MODES)
         if _is_blank(a) or _is_blank(b):
             return None
         # A bar would separate two places.
         origin, destination = a.replace("|", " "), b.replace("|", " ")
-        matrix = await self.request("distance_matrix", [origin], [destination], mode=mode)
+        matrix = await self.request(
+            "distance_matrix", [origin], [destination], mode=mode
+        )
         try:
             route = matrix["rows"][0]["elements"][0]
             if route["status"] in _NO_ROUTE:
@@ -105,8 +117,12 @@ class GoogleMapsTool:
             if route["status"] == "OK":
                 return int(route[measure]["value"])
         except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise ToolError("google maps answered a distance request in an unknown form") from error
-        raise ToolError(f"google maps found no answer for the way from {a} to {b}: {route['status']}")
+            raise ToolError(
+                "google maps answered a distance request in an unknown form"
+            ) from error
+        raise ToolError(
+            f"google maps found no answer for the way from {a} to {b}: {route['status']}"
+        )
 
     async def request(self, name: MapsRequest, *arguments: Any, **keywords: Any) -> Any:
         """Return the result of a method of the library's client, with retries.
@@ -118,10 +134,13 @@ class GoogleMapsTool:
         async def ask() -> Any:
             # In a thread, since the library blocks.
             return await asyncio.to_thread(
-                self._ask_with_retries, lambda client: getattr(client, name)(*arguments, **keywords)
+                self._ask_with_retries,
+                lambda client: getattr(client, name)(*arguments, **keywords),
             )
 
-        return await service_answer(ServiceRequest("google_maps", name, arguments, keywords), ask)
+        return await service_answer(
+            ServiceRequest("google_maps", name, arguments, keywords), ask
+        )
 
     def _ask_with_retries(self, request: Callable[[googlemaps.Client], Any]) -> Any:
         """Make a request; the library itself repeats on 5xx and rate limits, we on dropped connections."""
@@ -142,8 +161,12 @@ class GoogleMapsTool:
                 if attempt == MAX_TRIES or not _can_pass(error):
                     # Not chained: the library's errors carry the URL, and the URL the key.
                     raise ToolError(_describe(error)) from None
-                log.info("maps request failed, trying again reason=%s", type(error).__name__)
-            time.sleep(self._first_delay_s * 2 ** (attempt - 1) * random.uniform(0.75, 1.25))
+                log.info(
+                    "maps request failed, trying again reason=%s", type(error).__name__
+                )
+            time.sleep(
+                self._first_delay_s * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
+            )
         raise AssertionError("unreachable: the last try returns or raises")
 
     def _get_client(self) -> googlemaps.Client:
@@ -153,7 +176,9 @@ class GoogleMapsTool:
             if self._client is None:
                 key = os.environ.get(KEY_VARIABLE, "").strip()
                 if not key:
-                    raise ToolError(f"no key for google maps: set the environment variable {KEY_VARIABLE}")
+                    raise ToolError(
+                        f"no key for google maps: set the environment variable {KEY_VARIABLE}"
+                    )
                 try:
                     self._client = googlemaps.Client(
                         key=key,
@@ -163,7 +188,9 @@ class GoogleMapsTool:
                         base_url=self._base_url,
                     )
                 except ValueError:
-                    raise ToolError(f"the key in {KEY_VARIABLE} is none of google maps: correct it") from None
+                    raise ToolError(
+                        f"the key in {KEY_VARIABLE} is none of google maps: correct it"
+                    ) from None
             return self._client
 
 
@@ -183,7 +210,9 @@ def _can_pass(error: Exception) -> bool:
 
     if isinstance(error, exceptions.ApiError):
         return bool(error.status == "UNKNOWN_ERROR")
-    return isinstance(error, exceptions.TransportError) and not isinstance(error, exceptions.HTTPError)
+    return isinstance(error, exceptions.TransportError) and not isinstance(
+        error, exceptions.HTTPError
+    )
 
 
 def _describe(error: Exception) -> str:

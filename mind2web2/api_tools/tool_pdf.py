@@ -54,7 +54,9 @@ class PDFParser:
         except DocumentError as error:
             name = source if isinstance(source, (str, Path)) else "the given document"
             raise DocumentError(f"{name}: {error}") from error
-        return [base64.b64encode(image).decode("ascii") for image in rendered.images], rendered.text
+        return [
+            base64.b64encode(image).decode("ascii") for image in rendered.images
+        ], rendered.text
 
 
 @checked_call
@@ -73,10 +75,14 @@ async def is_pdf(url: str, logger: logging.Logger | None = None) -> bool:
     if "://" not in url:
         url = f"http://{url}"
     try:
-        start = await download(url, first_bytes=HEADER_BYTES, timeout_s=IS_PDF_TIMEOUT_S)
+        start = await download(
+            url, first_bytes=HEADER_BYTES, timeout_s=IS_PDF_TIMEOUT_S
+        )
     except CaptureError as error:
         ends_in_pdf = _path_ends_in_pdf(url)
-        (logger or log).info("kind of page guessed from its url is_pdf=%s reason=%s", ends_in_pdf, error)
+        (logger or log).info(
+            "kind of page guessed from its url is_pdf=%s reason=%s", ends_in_pdf, error
+        )
         return ends_in_pdf
     return looks_like_pdf(start)
 
@@ -91,11 +97,15 @@ def _path_ends_in_pdf(url: str) -> bool:
 
 async def _load(source: Source) -> bytes:
     url = _as_url(source)
-    return await (download(url) if url is not None else asyncio.to_thread(_read, source))
+    return await (
+        download(url) if url is not None else asyncio.to_thread(_read, source)
+    )
 
 
 def _as_url(source: Source) -> str | None:
-    is_url = isinstance(source, str) and source.strip().lower().startswith(("http://", "https://"))
+    is_url = isinstance(source, str) and source.strip().lower().startswith(
+        ("http://", "https://")
+    )
     return str(source).strip() if is_url else None
 
 
@@ -105,7 +115,9 @@ def _read(source: Source) -> bytes:
     if isinstance(source, BytesIO):
         return source.getvalue()
     if not isinstance(source, (str, Path)):
-        raise TypeError(f"a PDF is given as URL, path, bytes or BytesIO, not as {type(source).__name__}")
+        raise TypeError(
+            f"a PDF is given as URL, path, bytes or BytesIO, not as {type(source).__name__}"
+        )
     try:
         if Path(source).stat().st_size > MAX_DOWNLOAD_BYTES:
             raise DocumentError(f"{source} is larger than {MAX_DOWNLOAD_BYTES} bytes")
@@ -160,12 +172,18 @@ async def download(
     _check_address(url)
     try:
         async with asyncio.timeout(timeout_s):
-            return await _download_with_retries(url, first_bytes, max_bytes, first_delay_s)
+            return await _download_with_retries(
+                url, first_bytes, max_bytes, first_delay_s
+            )
     except TimeoutError as error:
-        raise CaptureError(f"cannot download {url}: no complete answer within {timeout_s:g} s") from error
+        raise CaptureError(
+            f"cannot download {url}: no complete answer within {timeout_s:g} s"
+        ) from error
 
 
-async def _download_with_retries(url: str, first_bytes: int | None, max_bytes: int, delay_s: float) -> bytes:
+async def _download_with_retries(
+    url: str, first_bytes: int | None, max_bytes: int, delay_s: float
+) -> bytes:
     for attempt in range(1, MAX_TRIES + 1):
         try:
             return await _download_once(url, first_bytes, max_bytes)
@@ -173,7 +191,9 @@ async def _download_with_retries(url: str, first_bytes: int | None, max_bytes: i
             if attempt == MAX_TRIES:
                 raise CaptureError(f"cannot download {url}: {failure}") from failure
             log.info("download failed, trying again url=%s reason=%s", url, failure)
-            await asyncio.sleep(min(max(delay_s, failure.retry_after_s), MAX_RETRY_DELAY_S))
+            await asyncio.sleep(
+                min(max(delay_s, failure.retry_after_s), MAX_RETRY_DELAY_S)
+            )
             delay_s *= 2
     raise AssertionError("unreachable: the last try returns or raises")
 
@@ -199,7 +219,9 @@ async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> b
             raise
 
 
-async def _get(url: str, first_bytes: int | None, max_bytes: int, session: ProxySession) -> bytes:
+async def _get(
+    url: str, first_bytes: int | None, max_bytes: int, session: ProxySession
+) -> bytes:
     import httpx2
 
     client = httpx2.AsyncClient(
@@ -231,7 +253,14 @@ def _lasting_reason(session: ProxySession) -> str | None:
         return f"connection refused by our rules: {session.refused[0].reason}"
     if session.is_exhausted:
         return "larger than is allowed"
-    return next((failure.reason for failure in session.failures.values() if not failure.is_transient), None)
+    return next(
+        (
+            failure.reason
+            for failure in session.failures.values()
+            if not failure.is_transient
+        ),
+        None,
+    )
 
 
 def _passing_reason(session: ProxySession) -> str | None:
@@ -241,21 +270,31 @@ def _passing_reason(session: ProxySession) -> str | None:
 def _check_address(url: str) -> None:
     try:
         parts = urlsplit(url)
-        is_web_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        is_web_address = (
+            parts.scheme in {"http", "https"}
+            and bool(parts.hostname)
+            and parts.port != 0
+        )
     except ValueError:
         is_web_address = False
     if not is_web_address:
-        raise CaptureError(f"cannot download {' '.join(url.split())}: not an http or https address")
+        raise CaptureError(
+            f"cannot download {' '.join(url.split())}: not an http or https address"
+        )
 
 
 def _check_status(url: str, response: httpx2.Response) -> None:
     if response.status_code in _PASSING_STATUSES:
-        raise _PassingError(f"HTTP {response.status_code}", retry_after_s(response.headers) or 0.0)
+        raise _PassingError(
+            f"HTTP {response.status_code}", retry_after_s(response.headers) or 0.0
+        )
     if not response.is_success:
         raise CaptureError(f"cannot download {url}: HTTP {response.status_code}")
 
 
-async def _read_body(url: str, response: httpx2.Response, first_bytes: int | None, max_bytes: int) -> bytes:
+async def _read_body(
+    url: str, response: httpx2.Response, first_bytes: int | None, max_bytes: int
+) -> bytes:
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk

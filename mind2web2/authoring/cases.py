@@ -17,7 +17,12 @@ from mind2web2.authoring.plausible import fields_of, lists_of
 from mind2web2.authoring.rehearsal_run import Asked, Rehearsed, World, rehearsed
 from mind2web2.errors import UsageError
 from mind2web2.scheduling.stopping import EvaluateAnswer
-from mind2web2.scripts.rubric_file import RubricFileError, field_name, line_of, parsed_yaml
+from mind2web2.scripts.rubric_file import (
+    RubricFileError,
+    field_name,
+    line_of,
+    parsed_yaml,
+)
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import natural_key
 from mind2web2.verification.extractor import empty_instance
@@ -54,7 +59,9 @@ class CaseHeader(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     expect: float = Field(ge=0, le=1)
-    leaves: dict[str, Literal["passed", "failed", "skipped"]] = Field(default_factory=dict)
+    leaves: dict[str, Literal["passed", "failed", "skipped"]] = Field(
+        default_factory=dict
+    )
     extract: dict[str, Any] = Field(default_factory=dict)
     facts: tuple[Fact | str, ...] | None = None
     missing_pages: tuple[str, ...] = ()
@@ -91,7 +98,10 @@ def read_cases(folder: Path) -> list[Case]:
     Raises:
         UsageError: a file is wrong; the text names line and field.
     """
-    paths = sorted(folder.glob("*.md"), key=lambda path: (path.stem != PERFECT, natural_key(path.stem)))
+    paths = sorted(
+        folder.glob("*.md"),
+        key=lambda path: (path.stem != PERFECT, natural_key(path.stem)),
+    )
     return [read_case(path) for path in paths]
 
 
@@ -100,7 +110,9 @@ def read_case(path: Path) -> Case:
     text = read_regular_file(path).decode("utf-8", "replace")
     front = _FRONT.match(text)
     if front is None:
-        raise UsageError(f"{path} has no header: begin it with ---, expect: 1.0 and ---")
+        raise UsageError(
+            f"{path} has no header: begin it with ---, expect: 1.0 and ---"
+        )
     try:
         # The line of the header's opening counts.
         plain, lines = parsed_yaml(b"\n" + front[1].encode(), path)
@@ -110,11 +122,15 @@ def read_case(path: Path) -> Case:
     except ValidationError as error:
         faults = error.errors(include_url=False)
         # A misspelled name explains why another one is missing.
-        fault = next((each for each in faults if each["type"] == "extra_forbidden"), faults[0])
+        fault = next(
+            (each for each in faults if each["type"] == "extra_forbidden"), faults[0]
+        )
         place = tuple(fault["loc"])
         where = f"{path}, line {line_of(lines, place)}, {field_name(place)}"
         known = (
-            f": there is {', '.join(CaseHeader.model_fields)}" if fault["type"] == "extra_forbidden" else ""
+            f": there is {', '.join(CaseHeader.model_fields)}"
+            if fault["type"] == "extra_forbidden"
+            else ""
         )
         raise UsageError(f"{where}: {fault['msg']}{known}") from error
     return Case(path, header, text[front.end() :].strip() + "\n")
@@ -124,10 +140,14 @@ def case_text(header: CaseHeader, answer: str, note: str = "") -> str:
     """Return the text of a case's file."""
     plain = header.model_dump(mode="json", exclude_defaults=True)
     front = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=110)
-    return f"---\n{f'# {note}' + chr(10) if note else ''}{front}---\n\n{answer.strip()}\n"
+    return (
+        f"---\n{f'# {note}' + chr(10) if note else ''}{front}---\n\n{answer.strip()}\n"
+    )
 
 
-async def rehearse_cases(evaluate: EvaluateAnswer, path: Path, cases: Sequence[Case]) -> list[CaseOutcome]:
+async def rehearse_cases(
+    evaluate: EvaluateAnswer, path: Path, cases: Sequence[Case]
+) -> list[CaseOutcome]:
     """Evaluate the cases without a model.
 
     Raises:
@@ -164,9 +184,15 @@ def world_of(case: Case, truth: set[tuple[str, str | None]] | None) -> World:
     def fill(template: type[BaseModel], name: str) -> BaseModel:
         given = header.extract.get(name)
         own = given if isinstance(given, dict) else header.extract
-        values = {field: value for field, value in own.items() if field in template.model_fields}
+        values = {
+            field: value
+            for field, value in own.items()
+            if field in template.model_fields
+        }
         try:
-            return template.model_validate(empty_instance(template).model_dump(warnings=False) | values)
+            return template.model_validate(
+                empty_instance(template).model_dump(warnings=False) | values
+            )
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
             where = ".".join(map(str, fault["loc"]))
@@ -181,7 +207,9 @@ def world_of(case: Case, truth: set[tuple[str, str | None]] | None) -> World:
 def _matches(fact: Fact | str, asked: Asked) -> bool:
     if isinstance(fact, str):
         return fnmatchcase(asked.claim, fact)
-    return fnmatchcase(asked.claim, fact.claim) and fnmatchcase(asked.page or "answer", fact.page)
+    return fnmatchcase(asked.claim, fact.claim) and fnmatchcase(
+        asked.page or "answer", fact.page
+    )
 
 
 def compared(case: Case, done: Rehearsed) -> CaseOutcome:
@@ -190,12 +218,22 @@ def compared(case: Case, done: Rehearsed) -> CaseOutcome:
     differs = None
     for leaf, expected in header.leaves.items():
         if statuses.get(leaf) != expected:
-            differs = f"{leaf}: expected {expected}, got {statuses.get(leaf, 'no such leaf')}"
+            differs = (
+                f"{leaf}: expected {expected}, got {statuses.get(leaf, 'no such leaf')}"
+            )
             break
     else:
         if abs(done.score - header.expect) > TOLERANCE:
-            short = [leaf.id for leaf in done.tree.leaves() if leaf.verdict.status != "passed"]
-            differs = f"first leaf that did not pass: {short[0]}" if short else "every leaf passed"
+            short = [
+                leaf.id
+                for leaf in done.tree.leaves()
+                if leaf.verdict.status != "passed"
+            ]
+            differs = (
+                f"first leaf that did not pass: {short[0]}"
+                if short
+                else "every leaf passed"
+            )
     return CaseOutcome(case.name, header.expect, done.score, differs, done)
 
 
@@ -217,7 +255,9 @@ def variants(perfect: Case, templates: Mapping[str, type[BaseModel]]) -> list[Va
     made = [
         *_without_items(perfect, templates),
         *_wrong_values(perfect, templates),
-        _changed_urls(perfect, "wrong_page", "every citation leads to another page", _WRONG_PAGE),
+        _changed_urls(
+            perfect, "wrong_page", "every citation leads to another page", _WRONG_PAGE
+        ),
         _changed_urls(perfect, "no_citations", "the same without links", None),
         Variant(
             "other_formatting",
@@ -227,11 +267,15 @@ def variants(perfect: Case, templates: Mapping[str, type[BaseModel]]) -> list[Va
         ),
     ]
     return [
-        each for each in made if each.extract != perfect.header.extract or each.name == "other_formatting"
+        each
+        for each in made
+        if each.extract != perfect.header.extract or each.name == "other_formatting"
     ]
 
 
-async def written_cases(evaluate: EvaluateAnswer, path: Path, perfect: Case, folder: Path) -> dict[Path, str]:
+async def written_cases(
+    evaluate: EvaluateAnswer, path: Path, perfect: Case, folder: Path
+) -> dict[Path, str]:
     """Return the files of the variants that are not there yet, with the scores that they get now."""
     done = await rehearsed(evaluate, path, world_of(perfect, None))
     truth = {(asked.claim, asked.page) for asked in done.requests.claims}
@@ -240,7 +284,9 @@ async def written_cases(evaluate: EvaluateAnswer, path: Path, perfect: Case, fol
         target = folder / f"{variant.name}.md"
         if target.exists():
             continue
-        header = CaseHeader(expect=0, extract=variant.extract, facts=perfect.header.facts)
+        header = CaseHeader(
+            expect=0, extract=variant.extract, facts=perfect.header.facts
+        )
         draft = Case(target, header, variant.answer)
         got = await rehearsed(evaluate, path, world_of(draft, truth))
         header = header.model_copy(update={"expect": round(got.score, 4)})
@@ -249,7 +295,9 @@ async def written_cases(evaluate: EvaluateAnswer, path: Path, perfect: Case, fol
     return files
 
 
-def _without_items(perfect: Case, templates: Mapping[str, type[BaseModel]]) -> Iterator[Variant]:
+def _without_items(
+    perfect: Case, templates: Mapping[str, type[BaseModel]]
+) -> Iterator[Variant]:
     for name, template in templates.items():
         for path in lists_of(template, name):
             names = path.split(".")[1:]
@@ -257,14 +305,21 @@ def _without_items(perfect: Case, templates: Mapping[str, type[BaseModel]]) -> I
             found = _at(extract, name, names)
             if isinstance(found, list) and found:
                 gone = found.pop()
-                answer = _without_lines(perfect.answer, [text for text in _texts(gone) if len(text) > 3])
+                answer = _without_lines(
+                    perfect.answer, [text for text in _texts(gone) if len(text) > 3]
+                )
                 number = len(found) + 1
                 yield Variant(
-                    f"without_{names[-1]}_{number}", f"without item {number} of {names[-1]}", extract, answer
+                    f"without_{names[-1]}_{number}",
+                    f"without item {number} of {names[-1]}",
+                    extract,
+                    answer,
                 )
 
 
-def _wrong_values(perfect: Case, templates: Mapping[str, type[BaseModel]]) -> Iterator[Variant]:
+def _wrong_values(
+    perfect: Case, templates: Mapping[str, type[BaseModel]]
+) -> Iterator[Variant]:
     for name, template in templates.items():
         for path in fields_of(template, name):
             names = path.split(".")[1:]
@@ -275,13 +330,22 @@ def _wrong_values(perfect: Case, templates: Mapping[str, type[BaseModel]]) -> It
             if value is None or isinstance(value, list | dict) or value == "":
                 continue
             holder[names[-1]] = wrong = _wrong(value)
-            answer = re.sub(rf"(?<!\w){re.escape(str(value))}(?!\w)", str(wrong), perfect.answer)
-            yield Variant(f"wrong_{'_'.join(names)}", f"a wrong {'.'.join(names)}", extract, answer)
+            answer = re.sub(
+                rf"(?<!\w){re.escape(str(value))}(?!\w)", str(wrong), perfect.answer
+            )
+            yield Variant(
+                f"wrong_{'_'.join(names)}",
+                f"a wrong {'.'.join(names)}",
+                extract,
+                answer,
+            )
 
 
 def _at(extract: dict[str, Any], extraction: str, names: Sequence[str]) -> Any:
     """Return what an extraction's path leads to; of lists on the way, the first item's."""
-    found: Any = extract[extraction] if isinstance(extract.get(extraction), dict) else extract
+    found: Any = (
+        extract[extraction] if isinstance(extract.get(extraction), dict) else extract
+    )
     for name in names:
         found = found[0] if isinstance(found, list) and found else found
         found = found.get(name) if isinstance(found, dict) else None
@@ -306,7 +370,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _without_lines(answer: str, texts: Sequence[str]) -> str:
-    lines = [line for line in answer.splitlines() if not any(text in line for text in texts)]
+    lines = [
+        line for line in answer.splitlines() if not any(text in line for text in texts)
+    ]
     return "\n".join(lines)
 
 
@@ -329,5 +395,7 @@ def _changed_urls(perfect: Case, name: str, about: str, page: str | None) -> Var
 
 def _plain(answer: str) -> str:
     """Return an answer without headings, emphasis and bullets; links stay."""
-    lines = [re.sub(r"^\s*(?:#+|[-*+]|\d+\.)\s+", "", line) for line in answer.splitlines()]
+    lines = [
+        re.sub(r"^\s*(?:#+|[-*+]|\d+\.)\s+", "", line) for line in answer.splitlines()
+    ]
     return "\n".join(line.replace("**", "").replace("__", "") for line in lines)

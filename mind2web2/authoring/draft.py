@@ -12,7 +12,12 @@ from pydantic import BaseModel, Field, ValidationError
 
 from mind2web2.authoring.cases import PERFECT, TOLERANCE, CaseHeader, case_text
 from mind2web2.authoring.lint import lint_file
-from mind2web2.authoring.rehearsal import CaseResult, RehearsalPlan, TaskRehearsal, rehearse_task
+from mind2web2.authoring.rehearsal import (
+    CaseResult,
+    RehearsalPlan,
+    TaskRehearsal,
+    rehearse_task,
+)
 from mind2web2.authoring.rubric_text import rubric_yaml
 from mind2web2.errors import JudgeDeclinedError, JudgeOutputError, WorkerError
 from mind2web2.judge.protocol import Judge, QuestionContext
@@ -36,9 +41,13 @@ class DraftedAnswer(BaseModel):
     """An answer as the model writes it."""
 
     name: str
-    about: str = Field(description="what is wrong with it; of the solution: what it rests on")
+    about: str = Field(
+        description="what is wrong with it; of the solution: what it rests on"
+    )
     answer: str = Field(description="markdown with links")
-    extracted: str = Field(description="YAML: what a judge reads from it, by the names of extract")
+    extracted: str = Field(
+        description="YAML: what a judge reads from it, by the names of extract"
+    )
     expected_score: float
 
 
@@ -85,7 +94,9 @@ class Draft:
     @property
     def chosen(self) -> Attempt | None:
         """Return the attempt with the fewest findings, the latest of equals; ``None`` without a rubric."""
-        usable = [attempt for attempt in reversed(self.attempts) if attempt.rubric is not None]
+        usable = [
+            attempt for attempt in reversed(self.attempts) if attempt.rubric is not None
+        ]
         return min(usable, key=lambda attempt: len(attempt.findings), default=None)
 
     def raised(self) -> list[str]:
@@ -94,10 +105,14 @@ class Draft:
             return []
         sentences = []
         first = self.attempts[0].reply.wrong_answers
-        for before, (name, now) in zip(first, list(self.chosen.reply.answers())[1:], strict=False):
+        for before, (name, now) in zip(
+            first, list(self.chosen.reply.answers())[1:], strict=False
+        ):
             if now.expected_score > before.expected_score + TOLERANCE:
                 change = f"from {before.expected_score:.2f} to {now.expected_score:.2f}"
-                sentences.append(f"a repair raised the expected score of {name} {change}")
+                sentences.append(
+                    f"a repair raised the expected score of {name} {change}"
+                )
         return sentences
 
 
@@ -139,19 +154,25 @@ def _repair_request(question: str, attempt: Attempt) -> ChatRequest:
     chain = BlockChain()
     reply = attempt.reply
     rubric = reply.rubric if attempt.rubric is None else rubric_yaml(attempt.rubric)
-    answers = reply.model_dump_json(include={"solution", "wrong_answers", "doubts"}, indent=1)
+    answers = reply.model_dump_json(
+        include={"solution", "wrong_answers", "doubts"}, indent=1
+    )
     blocks = [
         chain.block("question", question),
         chain.block("rubric", rubric),
         chain.block("answers", answers),
-        chain.block("findings", "\n".join(f"- {finding}" for finding in attempt.findings)),
+        chain.block(
+            "findings", "\n".join(f"- {finding}" for finding in attempt.findings)
+        ),
     ]
     return _request([*map(str, blocks), instructions("draft_repair")])
 
 
 async def _asked(judge: Judge, request: ChatRequest, number: int) -> DraftedTask:
     # The number keeps equal requests apart, so that an unchanged draft is not read from the store again.
-    reply = await judge.ask(request, QuestionContext("script", node="draft", trial=number), None)
+    reply = await judge.ask(
+        request, QuestionContext("script", node="draft", trial=number), None
+    )
     if reply.declined is not None:
         raise JudgeDeclinedError(
             f"the model declined to write a draft (--overwrite asks again): {reply.declined}"
@@ -161,9 +182,13 @@ async def _asked(judge: Judge, request: ChatRequest, number: int) -> DraftedTask
     return reply.value
 
 
-async def _checked(reply: DraftedTask, task_id: str, question: str, model: str) -> Attempt:
+async def _checked(
+    reply: DraftedTask, task_id: str, question: str, model: str
+) -> Attempt:
     try:
-        read = parsed_rubric(reply.rubric.encode(), Path(f"{task_id}{RUBRIC_SUFFIX}")).rubric
+        read = parsed_rubric(
+            reply.rubric.encode(), Path(f"{task_id}{RUBRIC_SUFFIX}")
+        ).rubric
     except RubricFileError as error:
         return Attempt(reply, tuple(f"rubric, {problem}" for problem in error.problems))
     own = {"task": task_id, "question": question, "drafted": "unreviewed"}
@@ -176,16 +201,21 @@ async def _checked(reply: DraftedTask, task_id: str, question: str, model: str) 
         for name, text in cases.items() if PERFECT in cases else ():
             (Path(folder) / f"{name}.md").write_text(text, encoding="utf-8")
         linted = lint_file(script)
-        report = await _rehearsed(RehearsalPlan(task_id, script, question, Path(folder), model))
+        report = await _rehearsed(
+            RehearsalPlan(task_id, script, question, Path(folder), model)
+        )
         found = [
-            f"{finding.kind}: {finding.message}".replace(f"{folder}/", "") for finding in report.findings
+            f"{finding.kind}: {finding.message}".replace(f"{folder}/", "")
+            for finding in report.findings
         ]
     faults += [
         f"rubric, line {each.line}: {each.number} {each.rule.name}: {each.detail} (to do: {each.rule.cure})"
         for each in linted
     ]
     findings = tuple(dict.fromkeys([*faults, *found]))
-    return Attempt(reply, findings, rubric, cases, report.cases, report.structure.unshown)
+    return Attempt(
+        reply, findings, rubric, cases, report.cases, report.structure.unshown
+    )
 
 
 async def _rehearsed(plan: RehearsalPlan) -> TaskRehearsal:
@@ -200,7 +230,9 @@ def _cases(reply: DraftedTask) -> tuple[dict[str, str], list[str]]:
     texts: dict[str, str] = {}
     faults = []
     if len(reply.wrong_answers) != WRONG_ANSWERS:
-        faults.append(f"wrong_answers: {len(reply.wrong_answers)} are given, {WRONG_ANSWERS} are needed")
+        faults.append(
+            f"wrong_answers: {len(reply.wrong_answers)} are given, {WRONG_ANSWERS} are needed"
+        )
     for name, answer in reply.answers():
         if name != PERFECT and answer.expected_score >= 1:
             faults.append(f"{name}: a wrong answer deserves less than 1")

@@ -18,13 +18,18 @@ def report_lines(draft: Draft) -> Iterator[str]:
         yield "Answers, rehearsed without a model on what the drafting model says is in them:"
         yield from _answers(chosen)
         yield "Doubtful:"
-        yield from (f"  - {' '.join(text.split())}" for text in _doubts(draft, chosen, chosen.rubric))
+        yield from (
+            f"  - {' '.join(text.split())}"
+            for text in _doubts(draft, chosen, chosen.rubric)
+        )
     yield "Repaired:"
     yield from _repairs(draft)
 
 
 def _answers(chosen: Attempt) -> Iterator[str]:
-    about = {name: " ".join(answer.about.split()) for name, answer in chosen.reply.answers()}
+    about = {
+        name: " ".join(answer.about.split()) for name, answer in chosen.reply.answers()
+    }
     for case in chosen.outcomes:
         got = "no score" if case.got is None else f"{case.got:.2f}"
         yield f"  {case.name}: expected {case.expected:.2f}, got {got} ({about.get(case.name, '')})"
@@ -53,9 +58,13 @@ def _repairs(draft: Draft) -> Iterator[str]:
         yield "  nothing" if not draft.attempts[0].findings else "  nothing could be"
     for number, attempt in enumerate(repaired, start=1):
         yield f"  repair {number} was asked for because of:"
-        yield from (f"    - {' '.join(finding.split())}" for finding in attempt.findings)
+        yield from (
+            f"    - {' '.join(finding.split())}" for finding in attempt.findings
+        )
     chosen = draft.chosen
     if chosen is not None and chosen is not draft.attempts[-1]:
-        used = next(number for number, each in enumerate(draft.attempts) if each is chosen)
+        used = next(
+            number for number, each in enumerate(draft.attempts) if each is chosen
+        )
         which = "the first draft" if used == 0 else f"repair {used}"
         yield f"  later repairs were worse: {which} is used"

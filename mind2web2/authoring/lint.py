@@ -75,7 +75,9 @@ def task_files(folder: Path) -> Iterator[Path]:
 
 def rules_of(findings: Iterable[Finding]) -> list[Rule]:
     """Return the rules of findings, each once, by number."""
-    return [RULES[number] for number in sorted({finding.number for finding in findings})]
+    return [
+        RULES[number] for number in sorted({finding.number for finding in findings})
+    ]
 
 
 def _is_ignored(lines: list[bytes], line: int, number: str) -> bool:
@@ -87,6 +89,9 @@ def _is_ignored(lines: list[bytes], line: int, number: str) -> bool:
         if comment is None:
             continue
         numbers = comment[1]
-        if numbers is None or number in numbers.decode("utf-8", "replace").replace(",", " ").split():
+        if (
+            numbers is None
+            or number in numbers.decode("utf-8", "replace").replace(",", " ").split()
+        ):
             return True
     return False

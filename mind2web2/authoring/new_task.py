@@ -83,8 +83,16 @@ _EXTRACT = {
         "urls": ["https://library.example/history"],
     },
     "branches": [
-        {"name": "Harbour branch", "address": "Quay 4", "urls": ["https://library.example/harbour"]},
-        {"name": "Mill branch", "address": "Mill Lane 9", "urls": ["https://library.example/mill"]},
+        {
+            "name": "Harbour branch",
+            "address": "Quay 4",
+            "urls": ["https://library.example/harbour"],
+        },
+        {
+            "name": "Mill branch",
+            "address": "Mill Lane 9",
+            "urls": ["https://library.example/mill"],
+        },
     ],
 }
 _ANSWER = """\
@@ -97,7 +105,12 @@ The oldest library in Ottermoss is the **Ottermoss Public Library**, which opene
 
 
 def new_task(
-    task_id: str, scripts: Path, cases: Path, *, question: str | None = None, as_script: bool = False
+    task_id: str,
+    scripts: Path,
+    cases: Path,
+    *,
+    question: str | None = None,
+    as_script: bool = False,
 ) -> tuple[Path, Path]:
     """Write a task's rubric file or script and its perfect answer, and return both paths.
 
@@ -113,13 +126,17 @@ def new_task(
     perfect = cases / f"{PERFECT}.md"
     others = [scripts / f"{task_id}{suffix}" for suffix in SCRIPT_SUFFIXES]
     if taken := next((path for path in (*others, perfect) if path.exists()), None):
-        raise UsageError(f"{taken} is there already: choose another task id, or move it away")
+        raise UsageError(
+            f"{taken} is there already: choose another task id, or move it away"
+        )
     rubric = parsed_rubric(text.encode(), script).rubric
     scripts.mkdir(parents=True, exist_ok=True)
     cases.mkdir(parents=True, exist_ok=True)
     write_whole(script, script_of(rubric) if as_script else text)
     note = "the answer that deserves 1: replace it by your own, with what the judge reads from it"
-    write_whole(perfect, case_text(CaseHeader(expect=1.0, extract=_EXTRACT), _ANSWER, note))
+    write_whole(
+        perfect, case_text(CaseHeader(expect=1.0, extract=_EXTRACT), _ANSWER, note)
+    )
     return script, perfect
 
 

@@ -14,7 +14,18 @@ from mind2web2.verification.extractor import empty_instance
 
 MOST_ITEMS = 12
 _WORDS = (
-    *("Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir", "Gumtree", "Hazel", "Ironwood", "Juniper"),
+    *(
+        "Alder",
+        "Birch",
+        "Cedar",
+        "Dogwood",
+        "Elm",
+        "Fir",
+        "Gumtree",
+        "Hazel",
+        "Ironwood",
+        "Juniper",
+    ),
     *("Kapok", "Larch", "Maple", "Nutmeg"),
 )
 # So that items of several lists differ.
@@ -52,7 +63,9 @@ def filled(template: type[BaseModel], extraction: str, filling: Filling) -> Base
     """Return a template with plausible values; fields that no value fits stay empty."""
     if extraction in filling.empty:
         return empty_instance(template)
-    values = _Values(filling, list(lists_of(template, extraction))).fields(template, extraction, _Place())
+    values = _Values(filling, list(lists_of(template, extraction))).fields(
+        template, extraction, _Place()
+    )
     try:
         return template.model_validate(values)
     except ValidationError as error:
@@ -121,7 +134,9 @@ class _Values:
         self._filling = filling
         self._lists = lists
 
-    def fields(self, template: type[BaseModel], path: str, place: _Place, depth: int = 0) -> dict[str, Any]:
+    def fields(
+        self, template: type[BaseModel], path: str, place: _Place, depth: int = 0
+    ) -> dict[str, Any]:
         """Return the values of a template's fields by name."""
         values = {}
         for name, info in template.model_fields.items():
@@ -136,7 +151,9 @@ class _Values:
                 values[info.alias or name] = value
         if any(info.is_required() for info in template.model_fields.values()):
             empty = empty_instance(template).model_dump(warnings=False)
-            values = {name: value for name, value in empty.items() if value is not None} | values
+            values = {
+                name: value for name, value in empty.items() if value is not None
+            } | values
         return values
 
     def _value(self, kind: Any, path: str, place: _Place, depth: int) -> Any:
@@ -152,7 +169,11 @@ class _Values:
         name = path.rpartition(".")[2].lower()
         if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
             value = self._value(inner, path, place, depth)
-            return [value] if _is_link(name) or value is None or depth else [value, f"{value} too"]
+            return (
+                [value]
+                if _is_link(name) or value is None or depth
+                else [value, f"{value} too"]
+            )
         count = self._filling.counts.get(path, self._filling.default_count)
         number = self._lists.index(path) if path in self._lists else 0
         places = [_Place(word_of(number, index)) for index in range(count)]

@@ -109,21 +109,32 @@ def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
 
 
 async def _rehearsal(plan: RehearsalPlan) -> TaskRehearsal:
-    rubric = read_rubric(plan.script).rubric if plan.script.suffix == RUBRIC_SUFFIX else None
+    rubric = (
+        read_rubric(plan.script).rubric if plan.script.suffix == RUBRIC_SUFFIX else None
+    )
     evaluate = load_script(plan.script)
     try:
-        structure = await structure_of(evaluate, plan.script, plan.question, rubric, plan.model)
+        structure = await structure_of(
+            evaluate, plan.script, plan.question, rubric, plan.model
+        )
         written = await _write_cases(evaluate, plan) if plan.writes_cases else ()
         cases = read_cases(plan.cases)
         outcomes = await rehearse_cases(evaluate, plan.script, cases) if cases else []
     finally:
         unload_eval_script(evaluate)
-    written = (*written, *(_write_golden(outcomes, plan.cases) if plan.writes_golden else ()))
+    written = (
+        *written,
+        *(_write_golden(outcomes, plan.cases) if plan.writes_golden else ()),
+    )
     structure = _judged_by_cases(structure, outcomes)
-    return TaskRehearsal(plan.task_id, structure, tuple(_results(outcomes, plan.cases)), written)
+    return TaskRehearsal(
+        plan.task_id, structure, tuple(_results(outcomes, plan.cases)), written
+    )
 
 
-def _judged_by_cases(structure: Structure, outcomes: Sequence[CaseOutcome]) -> Structure:
+def _judged_by_cases(
+    structure: Structure, outcomes: Sequence[CaseOutcome]
+) -> Structure:
     """Leave out the note on leaves that only a case shows to be true, where a case does."""
     passed = {
         leaf
@@ -135,7 +146,9 @@ def _judged_by_cases(structure: Structure, outcomes: Sequence[CaseOutcome]) -> S
     return replace(structure, unshown=unshown)
 
 
-async def _write_cases(evaluate: EvaluateAnswer, plan: RehearsalPlan) -> tuple[str, ...]:
+async def _write_cases(
+    evaluate: EvaluateAnswer, plan: RehearsalPlan
+) -> tuple[str, ...]:
     perfect = _perfect(plan)
     files = await written_cases(evaluate, plan.script, perfect, plan.cases)
     for path, text in files.items():
@@ -146,13 +159,17 @@ async def _write_cases(evaluate: EvaluateAnswer, plan: RehearsalPlan) -> tuple[s
 def _perfect(plan: RehearsalPlan) -> Case:
     cases = read_cases(plan.cases)
     if not cases or cases[0].name != PERFECT:
-        raise UsageError(f"no {plan.cases / PERFECT}.md to make variants of: write the perfect answer there")
+        raise UsageError(
+            f"no {plan.cases / PERFECT}.md to make variants of: write the perfect answer there"
+        )
     return cases[0]
 
 
 def _results(outcomes: Sequence[CaseOutcome], folder: Path) -> Iterator[CaseResult]:
     for outcome in outcomes:
-        differs = outcome.differs or _golden_difference(outcome, folder / GOLDEN / f"{outcome.name}.json")
+        differs = outcome.differs or _golden_difference(
+            outcome, folder / GOLDEN / f"{outcome.name}.json"
+        )
         yield CaseResult(outcome.name, outcome.expected, outcome.got, differs)
 
 
@@ -178,7 +195,9 @@ def _golden_difference(outcome: CaseOutcome, path: Path) -> str | None:
         names = [*now, *(name for name in kept if name not in now)]
         first = next((name for name in names if kept.get(name) != now.get(name)), None)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{path} is no tree: remove it, or write it again by --write_golden") from error
+        raise UsageError(
+            f"{path} is no tree: remove it, or write it again by --write_golden"
+        ) from error
     if first is None:
         return None
     return f"{first}: kept {kept.get(first, 'no such leaf')}, now {now.get(first, 'no such leaf')}"

@@ -137,7 +137,12 @@ class _RehearsalJudge(JudgeSession, AsyncCalls):
         """Answer a request of the script's own."""
         return await self.ask(request, QuestionContext("script", node="script"), None)
 
-    async def ask(self, request: ChatRequest, subject: QuestionContext, limit: Limit | None) -> ChatReply:  # noqa: ARG002
+    async def ask(
+        self,
+        request: ChatRequest,
+        subject: QuestionContext,
+        limit: Limit | None,  # noqa: ARG002
+    ) -> ChatReply:
         """Answer by the world's policy."""
         if self.rounds is not None:
             self._count_tokens(request, subject)
@@ -147,28 +152,45 @@ class _RehearsalJudge(JudgeSession, AsyncCalls):
             asked = Asked(subject.node, subject.claim or "", subject.page)
             if subject.trial == 1:
                 self.requests.claims.append(asked)
-            return ChatReply(text="", value=BinaryEvalResult(reasoning="", result=self.world.holds(asked)))
+            return ChatReply(
+                text="",
+                value=BinaryEvalResult(reasoning="", result=self.world.holds(asked)),
+            )
         if request.template is None:
             return ChatReply(text="")
         name = subject.node or "extraction"
         self.requests.templates.setdefault(name, request.template)
         return ChatReply(text="", value=self.world.fill(request.template, name))
 
-    async def record_skip_decision(self, subject: QuestionContext, skip_reason: str | None) -> str | None:  # noqa: ARG002
+    async def record_skip_decision(
+        self,
+        subject: QuestionContext,  # noqa: ARG002
+        skip_reason: str | None,
+    ) -> str | None:
         """Return the reason as it is."""
         return skip_reason
 
     def _count_tokens(self, request: ChatRequest, subject: QuestionContext) -> None:
-        parts = [part for message in request.messages for part in _texts(message.get("content"))]
+        parts = [
+            part
+            for message in request.messages
+            for part in _texts(message.get("content"))
+        ]
         tokens = sum(map(text_tokens, parts)) + (PAGE_TOKENS if subject.page else 0)
-        self.requests.usage += Usage(input_tokens=tokens, output_tokens=OUTPUT_TOKENS, requests=1)
+        self.requests.usage += Usage(
+            input_tokens=tokens, output_tokens=OUTPUT_TOKENS, requests=1
+        )
 
 
 def _texts(content: object) -> Iterator[str]:
     if isinstance(content, str):
         yield content
     elif isinstance(content, list):
-        yield from (str(part["text"]) for part in content if isinstance(part, dict) and "text" in part)
+        yield from (
+            str(part["text"])
+            for part in content
+            if isinstance(part, dict) and "text" in part
+        )
 
 
 class _BlankPages(PageLibrary):
@@ -181,7 +203,9 @@ class _BlankPages(PageLibrary):
         if not self._has_page(request.url):
             raise CaptureError("the page does not exist (rehearsal)")
         blank = HashedText("")
-        return PreparedPage(request.url, "web", None, blank, text_chars=0, text_chars_stored=0)
+        return PreparedPage(
+            request.url, "web", None, blank, text_chars=0, text_chars_stored=0
+        )
 
     async def cached(self, cache: Any, urls: Sequence[str]) -> list[bool]:  # noqa: ARG002
         """Say that all pages are at hand."""
@@ -279,7 +303,9 @@ async def rehearsed(
         EvalScriptError: the script failed.
     """
     if not count_rounds:
-        return await _rehearsed(evaluate, path, _RehearsalJudge(world, None), _BlankCache(world.has_page))
+        return await _rehearsed(
+            evaluate, path, _RehearsalJudge(world, None), _BlankCache(world.has_page)
+        )
     judge = _DeferringJudge(world, _Rounds())
     return await _rehearsed(evaluate, path, judge, _DeferringCache(world.has_page))
 
@@ -316,7 +342,9 @@ def _tree(result: Mapping[str, Any]) -> TreeNode:
     parts = result.get("eval_breakdown") or [{}]
     found = parts[0].get("verification_tree")
     if found is None:
-        return TreeNode("root", False, "parallel", Outcome(result["final_score"], "initialized"), ())
+        return TreeNode(
+            "root", False, "parallel", Outcome(result["final_score"], "initialized"), ()
+        )
     return _node(found)
 
 

@@ -13,7 +13,12 @@ from pydantic import ValidationError
 
 from mind2web2.authoring.rubric_text import expanded, rubric_yaml
 from mind2web2.errors import UsageError
-from mind2web2.scripts.rubric_file import FROM_ANSWER, RubricFile, RubricNode, parsed_rubric
+from mind2web2.scripts.rubric_file import (
+    FROM_ANSWER,
+    RubricFile,
+    RubricNode,
+    parsed_rubric,
+)
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.json_fields import items, mapping, mappings
 
@@ -38,7 +43,9 @@ class Imported:
         notes = [
             f"Imported from {self.kind}. Each claim is judged from the answer alone: to have it checked on"
         ]
-        notes.append("cited pages, extract their addresses and name them as its sources.")
+        notes.append(
+            "cited pages, extract their addresses and name them as its sources."
+        )
         if self.left_out:
             notes.append(
                 f"{self.left_out} criteria with a negative weight were left out; --negate writes denials."
@@ -46,7 +53,9 @@ class Imported:
         return "".join(f"# {note}\n" for note in notes) + rubric_yaml(self.rubric)
 
 
-def import_rubrics(path: Path, *, negate: bool = False, task_id: str | None = None) -> list[Imported]:
+def import_rubrics(
+    path: Path, *, negate: bool = False, task_id: str | None = None
+) -> list[Imported]:
     """Read rubrics of other tools from a JSON or JSON lines file.
 
     Args:
@@ -63,9 +72,13 @@ def import_rubrics(path: Path, *, negate: bool = False, task_id: str | None = No
     for number, record in enumerate(records, start=1):
         fallback = path.stem if len(records) == 1 else f"{path.stem}_{number}"
         try:
-            imported.append(_imported(record, task_id or _task_id(record, fallback), negate))
+            imported.append(
+                _imported(record, task_id or _task_id(record, fallback), negate)
+            )
         except (ValueError, ValidationError, KeyError) as error:
-            raise UsageError(f"{path}, rubric {number}: {' '.join(str(error).split())}") from error
+            raise UsageError(
+                f"{path}, rubric {number}: {' '.join(str(error).split())}"
+            ) from error
     return imported
 
 
@@ -92,12 +105,16 @@ def _imported(record: Record, task_id: str, negate: bool) -> Imported:
         tree = _quest_node(mapping(record["rubric_tree"]), _Ids())
         children = tree.children or (tree,)
         root = {"strategy": tree.strategy or "parallel", "children": _plain(children)}
-        return Imported(_rubric(task_id, str(record.get("task_description") or ""), root), "QUEST")
+        return Imported(
+            _rubric(task_id, str(record.get("task_description") or ""), root), "QUEST"
+        )
     if "requirements" in record and "sub_tasks" in record:
         tree = _paper_node(record, 1.0, _Ids())
         question = str(record["requirements"])
         children = tree.children or (tree,)
-        return Imported(_rubric(task_id, question, {"children": _plain(children)}), "PaperBench")
+        return Imported(
+            _rubric(task_id, question, {"children": _plain(children)}), "PaperBench"
+        )
     return _imported_list(record, task_id, negate)
 
 
@@ -130,12 +147,16 @@ def _imported_list(record: Record, task_id: str, negate: bool) -> Imported:
         leaves += [] if leaf is None else [leaf]
     if not leaves:
         raise ValueError("no criteria")
-    return Imported(_rubric(task_id, question, {"children": _plain(leaves)}), kind, left_out)
+    return Imported(
+        _rubric(task_id, question, {"children": _plain(leaves)}), kind, left_out
+    )
 
 
 def _prompt_text(prompt: object) -> str:
     if isinstance(prompt, list):
-        return "\n\n".join(str(message.get("content", "")) for message in mappings(prompt))
+        return "\n\n".join(
+            str(message.get("content", "")) for message in mappings(prompt)
+        )
     return str(prompt or "")
 
 
@@ -144,14 +165,19 @@ def _criterion(criterion: Record, number: int, negate: bool) -> RubricNode | Non
     weight = float(criterion.get("points", criterion.get("weight", 1)))
     if weight < 0 and not negate:
         return None
-    meets = "The answer does not meet this criterion" if weight < 0 else "The answer meets this criterion"
+    meets = (
+        "The answer does not meet this criterion"
+        if weight < 0
+        else "The answer meets this criterion"
+    )
     axis = criterion.get("axis")
     return RubricNode(
         id=f"criterion_{number}",
         desc=_braced(" ".join(text.split())),
         claim=f"{meets}: {_braced(text)}",
         sources=(FROM_ANSWER,),
-        tags=tuple(map(str, items(criterion.get("tags")))) or ((str(axis),) if axis else ()),
+        tags=tuple(map(str, items(criterion.get("tags"))))
+        or ((str(axis),) if axis else ()),
         weight=weight,
     )
 
@@ -178,18 +204,28 @@ class _Ids:
 def _quest_node(node: Record, ids: _Ids) -> RubricNode:
     name = ids.free(str(node["node_name"]))
     description = str(node.get("description") or name).strip()
-    children = tuple(_quest_node(child, ids) for child in mappings(node.get("children")))
+    children = tuple(
+        _quest_node(child, ids) for child in mappings(node.get("children"))
+    )
     strategy = str(node.get("aggregation_strategy") or "parallel").lower()
     of_kind: dict[str, Any] = (
-        {"children": children, "strategy": strategy} if children else _judged(description)
+        {"children": children, "strategy": strategy}
+        if children
+        else _judged(description)
     )
     return RubricNode(
-        id=name, desc=_braced(description), critical=bool(node.get("critical", False)), **of_kind
+        id=name,
+        desc=_braced(description),
+        critical=bool(node.get("critical", False)),
+        **of_kind,
     )
 
 
 def _judged(requirement: str) -> dict[str, Any]:
-    return {"claim": f"The answer meets this criterion: {_braced(requirement)}", "sources": (FROM_ANSWER,)}
+    return {
+        "claim": f"The answer meets this criterion: {_braced(requirement)}",
+        "sources": (FROM_ANSWER,),
+    }
 
 
 def _paper_node(node: Record, share: float, ids: _Ids) -> RubricNode:
@@ -207,8 +243,12 @@ def _paper_node(node: Record, share: float, ids: _Ids) -> RubricNode:
         )
     name = ids.free(str(node.get("id") or "part"))
     total = sum(float(child["weight"]) for child in below)
-    shares = [share * float(child["weight"]) / total if total else 0.0 for child in below]
-    children = tuple(_paper_node(child, part, ids) for child, part in zip(below, shares, strict=True))
+    shares = [
+        share * float(child["weight"]) / total if total else 0.0 for child in below
+    ]
+    children = tuple(
+        _paper_node(child, part, ids) for child, part in zip(below, shares, strict=True)
+    )
     return RubricNode(id=name, desc=_braced(requirement), children=children)
 
 

@@ -32,9 +32,17 @@ def rubric_findings(content: bytes, path: Path) -> list[Found]:
         read = parsed_rubric(content, path)
     except RubricFileError as error:
         return [
-            (problem.line, "R101", f"{problem.field} {problem.message}".strip()) for problem in error.problems
+            (problem.line, "R101", f"{problem.field} {problem.message}".strip())
+            for problem in error.problems
         ]
-    checks = (_claims, _whole_tree, _repeated_leaves, _given_away, _numbers, _descriptions)
+    checks = (
+        _claims,
+        _whole_tree,
+        _repeated_leaves,
+        _given_away,
+        _numbers,
+        _descriptions,
+    )
     return sorted({found for check in checks for found in check(read)})
 
 
@@ -76,13 +84,19 @@ def _repeated_leaves(read: ReadRubric) -> Iterator[Found]:
         test = _test_of(node)
         line = read.line_of(*place)
         if test in tests:
-            yield line, "R303", f"'{node.id}' tests what '{tests[test][1]}' in line {tests[test][0]} does"
+            yield (
+                line,
+                "R303",
+                f"'{node.id}' tests what '{tests[test][1]}' in line {tests[test][0]} does",
+            )
         tests.setdefault(test, (line, node.id))
 
 
 def _test_of(node: RubricNode) -> str:
     """Return what a leaf tests, without its name and place."""
-    return node.model_dump_json(include={"claim", "sources", "present", "equals", "distinct", "for_each"})
+    return node.model_dump_json(
+        include={"claim", "sources", "present", "equals", "distinct", "for_each"}
+    )
 
 
 def _given_away(read: ReadRubric) -> Iterator[Found]:
@@ -121,4 +135,6 @@ def _fields(read: ReadRubric) -> Iterator[tuple[tuple[str | int, ...], FieldSpec
     while waiting:
         place, field = waiting.pop()
         yield place, field
-        waiting += [((*place, "fields", name), part) for name, part in field.fields.items()]
+        waiting += [
+            ((*place, "fields", name), part) for name, part in field.fields.items()
+        ]

@@ -31,7 +31,11 @@ def rubric_yaml(rubric: RubricFile) -> str:
     if "extract" in ordered:
         ordered["extract"] = _short_fields(ordered["extract"])
     text: str = yaml.dump(
-        _short_names(ordered), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110
+        _short_names(ordered),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=110,
     )
     return text
 
@@ -40,7 +44,11 @@ def _short_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Write fields that only say what to ask as a text."""
     short: dict[str, Any] = {}
     for name, spec in fields.items():
-        nested = {**spec, "fields": _short_fields(spec["fields"])} if "fields" in spec else spec
+        nested = (
+            {**spec, "fields": _short_fields(spec["fields"])}
+            if "fields" in spec
+            else spec
+        )
         short[name] = spec["ask"] if spec.keys() == {"ask"} else nested
     return short
 
@@ -63,14 +71,20 @@ def expanded(rubric: RubricFile) -> tuple[RubricNode, ...]:
     return tuple(_expanded(rubric.root.children, rubric, None))
 
 
-def _expanded(nodes: tuple[RubricNode, ...], rubric: RubricFile, number: int | None) -> Iterator[RubricNode]:
+def _expanded(
+    nodes: tuple[RubricNode, ...], rubric: RubricFile, number: int | None
+) -> Iterator[RubricNode]:
     for node in nodes:
         count = 1 if node.for_each is None else rubric.extract[node.for_each].list or 1
         for each in range(1, count + 1):
             of_item = number if node.for_each is None else each
-            written = {name: _numbered(getattr(node, name), of_item) for name in ("id", "desc")}
+            written = {
+                name: _numbered(getattr(node, name), of_item) for name in ("id", "desc")
+            }
             children = tuple(_expanded(node.children, rubric, of_item))
-            yield node.model_copy(update={**written, "for_each": None, "children": children})
+            yield node.model_copy(
+                update={**written, "for_each": None, "children": children}
+            )
 
 
 def _numbered(text: str, number: int | None) -> str:

@@ -152,7 +152,9 @@ class ScriptFacts:
             return
         for target in targets:
             if isinstance(target, ast.Name):
-                self.assigned.setdefault((place.function, target.id), []).append(node.value)
+                self.assigned.setdefault((place.function, target.id), []).append(
+                    node.value
+                )
                 self.bound_calls[id(_unawaited(node.value))] = target.id
 
     @cached_property
@@ -174,7 +176,12 @@ class ScriptFacts:
             if site.name in _VERIFYING:
                 found.append(
                     ClaimSite(
-                        *(site.line, site.place, given.get("claim"), given.get("sources")),
+                        *(
+                            site.line,
+                            site.place,
+                            given.get("claim"),
+                            given.get("sources"),
+                        ),
                         given.get("additional_instruction"),
                         opens_page=site.name.startswith("verify_by"),
                     )
@@ -201,7 +208,8 @@ class ScriptFacts:
             for call, _ in self.all_calls
             if isinstance(given, ast.Name)
             and isinstance(call.func, ast.Attribute)
-            and (called_name(call), getattr(call.func.value, "id", None)) == ("append", given.id)
+            and (called_name(call), getattr(call.func.value, "id", None))
+            == ("append", given.id)
             and call.args
         ]
         return [*batch.elts, *appended] or None
@@ -224,11 +232,21 @@ class ScriptFacts:
         if isinstance(expression, ast.Constant) and isinstance(expression.value, str):
             return expression.value
         if isinstance(expression, ast.JoinedStr):
-            parts = (part.value if isinstance(part, ast.Constant) else "{}" for part in expression.values)
+            parts = (
+                part.value if isinstance(part, ast.Constant) else "{}"
+                for part in expression.values
+            )
             return "".join(str(part) for part in parts)
         if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Add):
-            sides = self.text(expression.left, place), self.text(expression.right, place)
-            return None if sides == (None, None) else "".join(side or "{}" for side in sides)
+            sides = (
+                self.text(expression.left, place),
+                self.text(expression.right, place),
+            )
+            return (
+                None
+                if sides == (None, None)
+                else "".join(side or "{}" for side in sides)
+            )
         inner = _same_text(expression)
         return None if inner is None else self.text(inner, place)
 
@@ -239,7 +257,9 @@ def _same_text(expression: ast.expr | None) -> ast.expr | None:
         return None
     if called_name(expression) in {"dedent", "text_dedent"} and expression.args:
         return expression.args[0]
-    if called_name(expression) in {"format", "strip"} and isinstance(expression.func, ast.Attribute):
+    if called_name(expression) in {"format", "strip"} and isinstance(
+        expression.func, ast.Attribute
+    ):
         return expression.func.value
     return None
 
@@ -254,7 +274,9 @@ def called_name(call: ast.Call) -> str:
 def names_in(expression: ast.AST) -> set[str]:
     """Return the names and attributes in an expression."""
     names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
-    return names | {node.attr for node in ast.walk(expression) if isinstance(node, ast.Attribute)}
+    return names | {
+        node.attr for node in ast.walk(expression) if isinstance(node, ast.Attribute)
+    }
 
 
 def _unawaited(value: ast.expr) -> ast.expr:
@@ -285,4 +307,6 @@ def _below(node: ast.AST, place: Place) -> Iterator[tuple[ast.AST, Place]]:
 
 
 def _ends(statements: list[ast.stmt]) -> bool:
-    return bool(statements) and isinstance(statements[-1], ast.Return | ast.Continue | ast.Raise | ast.Break)
+    return bool(statements) and isinstance(
+        statements[-1], ast.Return | ast.Continue | ast.Raise | ast.Break
+    )

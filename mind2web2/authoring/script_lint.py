@@ -34,11 +34,24 @@ from mind2web2.authoring.script_facts import (
 Found = tuple[int, str, str]
 
 _MODULE_NAMES = frozenset(
-    {*dir(builtins), "__file__", "__name__", "__doc__", "__spec__", "__loader__", "__package__", "__path__"}
+    {
+        *dir(builtins),
+        "__file__",
+        "__name__",
+        "__doc__",
+        "__spec__",
+        "__loader__",
+        "__package__",
+        "__path__",
+    }
 )
-_REGULAR_EXPRESSIONS = frozenset({"search", "match", "fullmatch", "findall", "finditer"})
+_REGULAR_EXPRESSIONS = frozenset(
+    {"search", "match", "fullmatch", "findall", "finditer"}
+)
 _TEXT_TESTS = frozenset({"count", "find", "startswith", "endswith", "index"})
-_EXPECTED = re.compile(r"EXPECTED|GROUND|TRUTH|GOLD|CORRECT|REFERENCE|SOLUTION", re.IGNORECASE)
+_EXPECTED = re.compile(
+    r"EXPECTED|GROUND|TRUTH|GOLD|CORRECT|REFERENCE|SOLUTION", re.IGNORECASE
+)
 _CLOCKS = frozenset({"now", "today", "utcnow"})
 _NUMBERS = re.compile(r"\b(?:int|float|Decimal)\b")
 
@@ -70,7 +83,8 @@ def _undefined_names(source: bytes, name: str, tree: ast.Module) -> Iterator[Fou
     text = source.decode("utf-8", "replace")
     table = symtable.symtable(text, name, "exec")
     stars = any(
-        isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
+        isinstance(node, ast.ImportFrom)
+        and any(alias.name == "*" for alias in node.names)
         for node in ast.walk(tree)
     )
     if stars:
@@ -83,13 +97,19 @@ def _undefined_names(source: bytes, name: str, tree: ast.Module) -> Iterator[Fou
         scopes.extend(scope.get_children())
         for symbol in scope.get_symbols():
             is_global = scope is table or symbol.is_global()
-            if is_global and (symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()):
+            if is_global and (
+                symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
+            ):
                 defined.add(symbol.get_name())
             elif is_global and symbol.is_referenced():
                 missing.add(symbol.get_name())
     missing -= defined
     for node in ast.walk(tree) if missing else ():
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in missing:
+        if (
+            isinstance(node, ast.Name)
+            and isinstance(node.ctx, ast.Load)
+            and node.id in missing
+        ):
             missing.discard(node.id)
             yield node.lineno, "R102", node.id
 
@@ -112,7 +132,9 @@ def _is_nothing(expression: ast.expr | None) -> bool:
 
 def _sourceless_claims(facts: ScriptFacts) -> Iterator[Found]:
     for claim in facts.claims:
-        if claim.opens_page or not _is_nothing(facts.resolved(claim.sources, claim.place)):
+        if claim.opens_page or not _is_nothing(
+            facts.resolved(claim.sources, claim.place)
+        ):
             continue
         text = facts.text(claim.claim, claim.place)
         instruction = facts.text(claim.instruction, claim.place) or ""
@@ -124,7 +146,9 @@ def _ungated_sources(facts: ScriptFacts) -> Iterator[Found]:
     gated = {
         name
         for site in facts.nodes
-        if site.name in CUSTOM and site.is_critical is not False and "result" in site.arguments
+        if site.name in CUSTOM
+        and site.is_critical is not False
+        and "result" in site.arguments
         for name in _deep_names(facts, site.arguments["result"], site.place)
     }
     for claim in facts.claims:
@@ -166,7 +190,9 @@ def _no_page(facts: ScriptFacts) -> Iterator[Found]:
         claim.opens_page or not _is_nothing(facts.resolved(claim.sources, claim.place))
         for claim in facts.claims
     )
-    reads = any(not _is_nothing(site.arguments.get("source")) for site in facts.extractions)
+    reads = any(
+        not _is_nothing(site.arguments.get("source")) for site in facts.extractions
+    )
     batches = [site for site in facts.calls if site.name == "batch_verify"]
     hidden = any(facts.batch_items(site) is None for site in batches)
     tree = [site for site in facts.nodes if site.name not in INNER]
@@ -181,7 +207,10 @@ def _wording_verdicts(facts: ScriptFacts) -> Iterator[Found]:
         if site.name not in CUSTOM or result is None:
             continue
         for expression in _behind(facts, result, site.place):
-            test = next((node for node in ast.walk(expression) if _tests_wording(node, texts)), None)
+            test = next(
+                (node for node in ast.walk(expression) if _tests_wording(node, texts)),
+                None,
+            )
             if test is not None:
                 yield site.line, "R204", _short(ast.unparse(test))
                 break
@@ -202,8 +231,16 @@ def _answer_texts(facts: ScriptFacts) -> set[str]:
 def _is_text_of(expression: ast.expr, texts: set[str]) -> bool:
     """Tell whether an expression is one of the texts, perhaps changed by methods or `or`."""
     while True:
-        if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Attribute):
-            if expression.func.attr not in {"lower", "casefold", "strip", "upper", "replace"}:
+        if isinstance(expression, ast.Call) and isinstance(
+            expression.func, ast.Attribute
+        ):
+            if expression.func.attr not in {
+                "lower",
+                "casefold",
+                "strip",
+                "upper",
+                "replace",
+            }:
                 return False
             expression = expression.func.value
         elif isinstance(expression, ast.BoolOp):
@@ -215,17 +252,24 @@ def _is_text_of(expression: ast.expr, texts: set[str]) -> bool:
 def _tests_wording(node: ast.AST, texts: set[str]) -> bool:
     if isinstance(node, ast.Compare):
         sides = zip(node.ops, node.comparators, strict=True)
-        return any(isinstance(op, ast.In | ast.NotIn) and _is_text_of(side, texts) for op, side in sides)
+        return any(
+            isinstance(op, ast.In | ast.NotIn) and _is_text_of(side, texts)
+            for op, side in sides
+        )
     if isinstance(node, ast.Call):
         name = called_name(node)
-        if name in _REGULAR_EXPRESSIONS and any(_is_text_of(argument, texts) for argument in node.args):
+        if name in _REGULAR_EXPRESSIONS and any(
+            _is_text_of(argument, texts) for argument in node.args
+        ):
             return True
         is_method = isinstance(node.func, ast.Attribute) and name in _TEXT_TESTS
         return is_method and _is_text_of(node.func.value, texts)  # type: ignore[attr-defined]
     return False
 
 
-def _behind(facts: ScriptFacts, expression: ast.expr, place: Place) -> Iterator[ast.AST]:
+def _behind(
+    facts: ScriptFacts, expression: ast.expr, place: Place
+) -> Iterator[ast.AST]:
     """Yield an expression, what its names stand for, and the functions that it calls."""
     yield expression
     seen: set[str] = set()
@@ -249,7 +293,9 @@ def _given_away(facts: ScriptFacts) -> Iterator[Found]:
         for site in facts.calls
         if site.name == "initialize"
     ).casefold()
-    expected = {text for text in _expected_values(facts) if text.casefold() not in question}
+    expected = {
+        text for text in _expected_values(facts) if text.casefold() not in question
+    }
     for site in facts.extractions:
         prompt = facts.text(site.arguments.get("prompt"), site.place) or ""
         for value in sorted(expected):
@@ -310,17 +356,27 @@ def _repeated_tests(facts: ScriptFacts) -> Iterator[Found]:
     tests: dict[tuple[Function | None, str], CallSite | ClaimSite] = {}
     for site in facts.nodes:
         result = site.arguments.get("result")
-        if site.name not in CUSTOM or result is None or isinstance(result, ast.Constant):
+        if (
+            site.name not in CUSTOM
+            or result is None
+            or isinstance(result, ast.Constant)
+        ):
             continue
         earlier = tests.setdefault((site.place.function, ast.dump(result)), site)
         if earlier is not site and not earlier.place.excludes(site.place):
-            yield site.line, "R303", f"the test of line {earlier.line}: {_short(ast.unparse(result))}"
+            yield (
+                site.line,
+                "R303",
+                f"the test of line {earlier.line}: {_short(ast.unparse(result))}",
+            )
     for claim in facts.claims:
         if facts.text(claim.claim, claim.place) is None or claim.claim is None:
             continue
         stands_for = facts.resolved(claim.claim, claim.place) or claim.claim
         sources = ast.dump(claim.sources) if claim.sources is not None else ""
-        earlier = tests.setdefault((claim.place.function, ast.dump(stands_for) + sources), claim)
+        earlier = tests.setdefault(
+            (claim.place.function, ast.dump(stands_for) + sources), claim
+        )
         if earlier is not claim and not earlier.place.excludes(claim.place):
             yield claim.line, "R303", f"the claim of line {earlier.line}"
 
@@ -332,9 +388,15 @@ def _repeated_ids(facts: ScriptFacts) -> Iterator[Found]:
         if isinstance(literal, ast.Constant) and isinstance(literal.value, str):
             by_id.setdefault(literal.value, []).append(site)
     for node_id, sites in by_id.items():
-        for earlier, later in combinations(sorted(sites, key=lambda site: site.line), 2):
+        for earlier, later in combinations(
+            sorted(sites, key=lambda site: site.line), 2
+        ):
             if not earlier.place.excludes(later.place):
-                yield later.line, "R304", f"'{node_id}' is the id of line {earlier.line} too"
+                yield (
+                    later.line,
+                    "R304",
+                    f"'{node_id}' is the id of line {earlier.line} too",
+                )
                 break
 
 
@@ -362,7 +424,10 @@ def _is_read(facts: ScriptFacts, name: str, site: CallSite) -> bool:
 def _unbounded(facts: ScriptFacts) -> Iterator[Found]:
     bounded = any(
         (isinstance(node, ast.Slice) and node.upper is not None)
-        or (isinstance(node, ast.Call) and called_name(node) in {"range", "islice", "min"})
+        or (
+            isinstance(node, ast.Call)
+            and called_name(node) in {"range", "islice", "min"}
+        )
         or (isinstance(node, ast.keyword) and node.arg == "max_length")
         for node in ast.walk(facts.tree)
     )
@@ -381,8 +446,15 @@ def _extracts_list(facts: ScriptFacts, site: CallSite) -> bool:
     model = facts.classes.get(template.id) if isinstance(template, ast.Name) else None
     for field in model.body if model is not None else ():
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            named_urls = re.search(r"ur[li]|link|source|cit", field.target.id, re.IGNORECASE)
-            if re.search(r"\b(list|List|Sequence|tuple)\b", ast.unparse(field.annotation)) and not named_urls:
+            named_urls = re.search(
+                r"ur[li]|link|source|cit", field.target.id, re.IGNORECASE
+            )
+            if (
+                re.search(
+                    r"\b(list|List|Sequence|tuple)\b", ast.unparse(field.annotation)
+                )
+                and not named_urls
+            ):
                 return True
     return False
 
@@ -409,7 +481,9 @@ def _hidden_tags(facts: ScriptFacts) -> Iterator[Found]:
 def _numbers_with_units(facts: ScriptFacts) -> Iterator[Found]:
     for model in facts.classes.values():
         for field in model.body:
-            if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+            if not isinstance(field, ast.AnnAssign) or not isinstance(
+                field.target, ast.Name
+            ):
                 continue
             described = next(
                 (
@@ -417,12 +491,17 @@ def _numbers_with_units(facts: ScriptFacts) -> Iterator[Found]:
                     for node in ast.walk(field)
                     if isinstance(node, ast.Call)
                     for keyword in node.keywords
-                    if keyword.arg == "description" and isinstance(keyword.value, ast.Constant)
+                    if keyword.arg == "description"
+                    and isinstance(keyword.value, ast.Constant)
                 ),
                 "",
             )
             is_number = _NUMBERS.search(ast.unparse(field.annotation)) is not None
-            if is_number and isinstance(described, str) and RANGE_OR_UNIT.search(described):
+            if (
+                is_number
+                and isinstance(described, str)
+                and RANGE_OR_UNIT.search(described)
+            ):
                 yield field.lineno, "R404", f"{field.target.id}: {_short(described)}"
 
 
@@ -430,7 +509,11 @@ def _clocks(facts: ScriptFacts) -> Iterator[Found]:
     for call, _ in facts.all_calls:
         if called_name(call) in _CLOCKS and isinstance(call.func, ast.Attribute):
             owner = call.func.value
-            last = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+            last = (
+                owner.attr
+                if isinstance(owner, ast.Attribute)
+                else getattr(owner, "id", "")
+            )
             if last in {"datetime", "date", "pd", "Timestamp", "dt"}:
                 yield call.lineno, "R405", ast.unparse(call)
 

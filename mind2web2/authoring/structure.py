@@ -10,7 +10,14 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from mind2web2.authoring.plausible import MOST_ITEMS, Filling, fields_of, filled, lists_of, word_of
+from mind2web2.authoring.plausible import (
+    MOST_ITEMS,
+    Filling,
+    fields_of,
+    filled,
+    lists_of,
+    word_of,
+)
 from mind2web2.authoring.rehearsal_run import (
     OUTPUT_TOKENS,
     Asked,
@@ -73,7 +80,11 @@ class _Rehearsal:
     """The evaluations of one task."""
 
     def __init__(
-        self, evaluate: EvaluateAnswer, path: Path, question: str, rubric: RubricFile | None
+        self,
+        evaluate: EvaluateAnswer,
+        path: Path,
+        question: str,
+        rubric: RubricFile | None,
     ) -> None:
         self._evaluate = evaluate
         self._path = path
@@ -109,17 +120,29 @@ class _Rehearsal:
             return asked.page is None and self._repeats_a_value(asked.claim)
 
         def fill(template: type[BaseModel], name: str) -> BaseModel:
-            return empty_instance(template) if is_empty else filled(template, name, filling)
+            return (
+                empty_instance(template)
+                if is_empty
+                else filled(template, name, filling)
+            )
 
-        world = World(answer or self._answer_text(), decide, fill, lambda _url: has_pages)
+        world = World(
+            answer or self._answer_text(), decide, fill, lambda _url: has_pages
+        )
         try:
-            done = await rehearsed(self._evaluate, self._path, world, count_rounds=count_rounds)
+            done = await rehearsed(
+                self._evaluate, self._path, world, count_rounds=count_rounds
+            )
         except EvalScriptError as error:
             if not self.runs:
                 raise
             self.failures.setdefault(str(error), name)
             # Such an answer has no result: no leaf has a verdict.
-            done = Rehearsed(0.0, TreeNode("root", False, "parallel", Outcome(0.0, "failed"), ()), Requests())
+            done = Rehearsed(
+                0.0,
+                TreeNode("root", False, "parallel", Outcome(0.0, "failed"), ()),
+                Requests(),
+            )
         self.templates.update(done.requests.templates)
         self.runs.append(done)
         return done
@@ -135,19 +158,30 @@ class _Rehearsal:
 
     @staticmethod
     def _repeats_a_value(claim: str) -> bool:
-        words = {word_of(number, index) for number in range(6) for index in range(MOST_ITEMS)}
+        words = {
+            word_of(number, index) for number in range(6) for index in range(MOST_ITEMS)
+        }
         found = set(re.findall(r"[A-Z][a-z]+", claim))
-        return bool(found & (words | {"Quince"})) or any(text in claim for text in ("2019", "42", "10:30"))
+        return bool(found & (words | {"Quince"})) or any(
+            text in claim for text in ("2019", "42", "10:30")
+        )
 
     async def count_items(self) -> None:
         """Find out how many items of each list count, where the rubric does not say."""
-        probe = await self.run("many items", filling=Filling(default_count=MOST_ITEMS, given=self._given))
+        probe = await self.run(
+            "many items", filling=Filling(default_count=MOST_ITEMS, given=self._given)
+        )
         for name, template in self.templates.items():
             for number, path in enumerate(lists_of(template, name)):
                 if path not in self.counts:
-                    texts = [f"{asked.claim} {asked.page}".lower() for asked in probe.requests.claims]
+                    texts = [
+                        f"{asked.claim} {asked.page}".lower()
+                        for asked in probe.requests.claims
+                    ]
                     used = [
-                        i for i in range(MOST_ITEMS) if any(word_of(number, i).lower() in t for t in texts)
+                        i
+                        for i in range(MOST_ITEMS)
+                        if any(word_of(number, i).lower() in t for t in texts)
                     ]
                     self.counts[path] = max(used, default=2) + 1
 
@@ -189,7 +223,11 @@ def _list_counts(rubric: RubricFile) -> dict[str, int]:
 
 
 async def structure_of(
-    evaluate: EvaluateAnswer, path: Path, question: str, rubric: RubricFile | None, model: str
+    evaluate: EvaluateAnswer,
+    path: Path,
+    question: str,
+    rubric: RubricFile | None,
+    model: str,
 ) -> Structure:
     """Rehearse a task's structure.
 
@@ -214,14 +252,20 @@ async def structure_of(
     _check_reached(found, rehearsal, met)
     _check_twins(found, rehearsal, right)
     for error, world in rehearsal.failures.items():
-        found.findings.append(Finding("script failed", f"{world}: no result, since {error}"))
+        found.findings.append(
+            Finding("script failed", f"{world}: no result, since {error}")
+        )
     return found
 
 
 def _note_amounts(found: Structure, right: Rehearsed, model: str) -> None:
     requests = right.requests
     found.leaves = len(right.tree.leaves())
-    found.judgments, found.longest_chain, found.pages = requests.count, requests.rounds, len(requests.pages)
+    found.judgments, found.longest_chain, found.pages = (
+        requests.count,
+        requests.rounds,
+        len(requests.pages),
+    )
     mean = requests.usage.input_tokens // max(requests.usage.requests, 1)
     price = price_usd(Usage(input_tokens=mean, output_tokens=OUTPUT_TOKENS), model)
     found.cost_usd = None if price is None else price * requests.usage.requests
@@ -230,14 +274,18 @@ def _note_amounts(found: Structure, right: Rehearsed, model: str) -> None:
 def _met_by_cases_only(found: Structure, right: Rehearsed) -> dict[str, Outcome]:
     """Return the leaves that the script's own code fails on plausible values, as if they passed."""
     failed = [
-        leaf.id for leaf in right.tree.leaves() if leaf.decided_by == "script" and not leaf.verdict.score
+        leaf.id
+        for leaf in right.tree.leaves()
+        if leaf.decided_by == "script" and not leaf.verdict.score
     ]
     found.unshown = tuple(failed)
     return {name: Outcome(1.0, "passed") for name in failed}
 
 
 def _score(tree: TreeNode, verdicts: Mapping[str, Outcome]) -> float:
-    by_node = {id(leaf): verdicts[leaf.id] for leaf in tree.leaves() if leaf.id in verdicts}
+    by_node = {
+        id(leaf): verdicts[leaf.id] for leaf in tree.leaves() if leaf.id in verdicts
+    }
     return aggregate(tree, by_node)[id(tree)].score
 
 
@@ -249,26 +297,39 @@ def _behind(tree: TreeNode, failed: Sequence[str]) -> set[str]:
         more = {
             leaf.id
             for leaf in tree.leaves()
-            if leaf.id not in gone and any(below.get(name, set()) & gone for name in leaf.prerequisites)
+            if leaf.id not in gone
+            and any(below.get(name, set()) & gone for name in leaf.prerequisites)
         }
         if not more:
             return gone
         gone |= more
 
 
-def _check_right(found: Structure, right: Rehearsed, met: Mapping[str, Outcome]) -> None:
+def _check_right(
+    found: Structure, right: Rehearsed, met: Mapping[str, Outcome]
+) -> None:
     found.scores["all right"] = right.score
-    skipped = [leaf.id for leaf in right.tree.leaves() if leaf.verdict.status in ("skipped", "initialized")]
-    undecided = [leaf.id for leaf in right.tree.leaves() if leaf.verdict.status == "initialized"]
+    skipped = [
+        leaf.id
+        for leaf in right.tree.leaves()
+        if leaf.verdict.status in ("skipped", "initialized")
+    ]
+    undecided = [
+        leaf.id for leaf in right.tree.leaves() if leaf.verdict.status == "initialized"
+    ]
     if undecided:
         found.findings.append(
             Finding(
-                "never judged", f"never judged, and so never passed: {_names(undecided)}", tuple(undecided)
+                "never judged",
+                f"never judged, and so never passed: {_names(undecided)}",
+                tuple(undecided),
             )
         )
     if right.score >= 1 - _NEARLY or met:
         return
-    failed = [leaf.id for leaf in right.tree.leaves() if leaf.verdict.status == "failed"]
+    failed = [
+        leaf.id for leaf in right.tree.leaves() if leaf.verdict.status == "failed"
+    ]
     found.findings.append(
         Finding(
             "no full score",
@@ -282,14 +343,20 @@ async def _check_worthless(found: Structure, rehearsal: _Rehearsal) -> None:
     worlds: dict[str, dict[str, object]] = {
         "all wrong": {"holds": False},
         "empty extraction": {"holds": False, "is_empty": True, "answer": _NO_ANSWER},
-        "the question as the answer": {"holds": False, "is_empty": True, "answer": rehearsal._question},
+        "the question as the answer": {
+            "holds": False,
+            "is_empty": True,
+            "answer": rehearsal._question,
+        },
         "keywords with invented links": {"holds": "keywords", "has_pages": False},
     }
     for name, world in worlds.items():
         done = await rehearsal.run(name, **world)  # type: ignore[arg-type]  # keywords of run
         found.scores[name] = done.score
         if done.score > MOST_POINTS:
-            leaves = [leaf.id for leaf in done.tree.leaves() if _gives_points(done, leaf)]
+            leaves = [
+                leaf.id for leaf in done.tree.leaves() if _gives_points(done, leaf)
+            ]
             found.findings.append(
                 Finding(
                     "points for nothing",
@@ -305,7 +372,10 @@ def _gives_points(done: Rehearsed, leaf: TreeNode) -> bool:
 
 
 async def _check_leaves(
-    found: Structure, rehearsal: _Rehearsal, right: Rehearsed, met: Mapping[str, Outcome]
+    found: Structure,
+    rehearsal: _Rehearsal,
+    right: Rehearsed,
+    met: Mapping[str, Outcome],
 ) -> None:
     """Let each leaf be false in turn."""
     full = _score(right.tree, met)
@@ -316,7 +386,9 @@ async def _check_leaves(
         if not leaf.verdict.score and leaf.id not in met:
             continue
         gone = _behind(right.tree, [leaf.id])
-        score = _score(right.tree, {**met, **{name: Outcome(0.0, "failed") for name in gone}})
+        score = _score(
+            right.tree, {**met, **{name: Outcome(0.0, "failed") for name in gone}}
+        )
         if leaf.critical:
             found.gates[leaf.id] = score
         if score >= full - _NEARLY:
@@ -328,11 +400,15 @@ async def _check_leaves(
         if _score(done.tree, met) >= full - _NEARLY:
             confirmed.append(name)
     if confirmed:
-        message = f"never matters: the score stays {full:.2f} without {_names(confirmed)}"
+        message = (
+            f"never matters: the score stays {full:.2f} without {_names(confirmed)}"
+        )
         found.findings.append(Finding("never matters", message, tuple(confirmed)))
 
 
-async def _check_fields(found: Structure, rehearsal: _Rehearsal, right: Rehearsed) -> None:
+async def _check_fields(
+    found: Structure, rehearsal: _Rehearsal, right: Rehearsed
+) -> None:
     """Leave each field empty in turn."""
     unused = []
     for name, template in sorted(rehearsal.templates.items()):
@@ -340,22 +416,38 @@ async def _check_fields(found: Structure, rehearsal: _Rehearsal, right: Rehearse
             filling = rehearsal.filling(empty=frozenset({path}))
             done = await rehearsal.run(f"{path} empty", filling=filling)
             before = [(asked.claim, asked.page) for asked in right.requests.claims]
-            same = [(asked.claim, asked.page) for asked in done.requests.claims] == before
+            same = [
+                (asked.claim, asked.page) for asked in done.requests.claims
+            ] == before
             if same and done.statuses() == right.statuses():
                 unused.append(path)
-            with_page = {asked.node for asked in right.requests.claims if asked.page is not None}
-            without = {asked.node for asked in done.requests.claims if asked.page is None}
-            if unsourced := sorted(name for name in with_page & without if name is not None):
+            with_page = {
+                asked.node for asked in right.requests.claims if asked.page is not None
+            }
+            without = {
+                asked.node for asked in done.requests.claims if asked.page is None
+            }
+            if unsourced := sorted(
+                name for name in with_page & without if name is not None
+            ):
                 message = f"without {path} these claims are judged from the answer alone: {_names(unsourced)}"
-                found.findings.append(Finding("page not needed", message, tuple(unsourced)))
+                found.findings.append(
+                    Finding("page not needed", message, tuple(unsourced))
+                )
             if done.score > right.score + _NEARLY:
                 message = f"an empty {path} gives {done.score:.2f}, more than the full {right.score:.2f}"
                 found.findings.append(Finding("gain by omission", message))
     if unused:
-        found.findings.append(Finding("unused field", f"extracted and never used: {', '.join(unused)}", ()))
+        found.findings.append(
+            Finding(
+                "unused field", f"extracted and never used: {', '.join(unused)}", ()
+            )
+        )
 
 
-async def _check_lists(found: Structure, rehearsal: _Rehearsal, right: Rehearsed) -> None:
+async def _check_lists(
+    found: Structure, rehearsal: _Rehearsal, right: Rehearsed
+) -> None:
     """Give lists 0, 1, k and k + 2 items."""
     for path, count in sorted(rehearsal.counts.items()):
         for items in dict.fromkeys((0, 1, count + 2)):
@@ -363,7 +455,12 @@ async def _check_lists(found: Structure, rehearsal: _Rehearsal, right: Rehearsed
             filling = rehearsal.filling(counts=counts)
             done = await rehearsal.run(f"{items} items of {path}", filling=filling)
             found.scores[f"{items} of {count} {path.rpartition('.')[2]}"] = done.score
-            if items < count and count > 1 and done.score >= right.score - _NEARLY and right.score > 0:
+            if (
+                items < count
+                and count > 1
+                and done.score >= right.score - _NEARLY
+                and right.score > 0
+            ):
                 message = f"{items} of {count} items of {path} have the score of all, {done.score:.2f}"
                 found.findings.append(Finding("missing items are free", message))
             if items > count and done.score < right.score - _NEARLY:
@@ -371,18 +468,30 @@ async def _check_lists(found: Structure, rehearsal: _Rehearsal, right: Rehearsed
                 found.findings.append(Finding("more is less", message))
 
 
-def _check_reached(found: Structure, rehearsal: _Rehearsal, met: Mapping[str, Outcome]) -> None:
+def _check_reached(
+    found: Structure, rehearsal: _Rehearsal, met: Mapping[str, Outcome]
+) -> None:
     seen: dict[str, set[str]] = defaultdict(set)
     for run in rehearsal.runs:
         for leaf in run.tree.leaves():
             seen[leaf.id].add(leaf.verdict.status)
     never = [name for name, statuses in seen.items() if statuses <= {"skipped"}]
     if never and not met:
-        found.findings.append(Finding("never reached", f"never reached: {_names(never)}", tuple(never)))
-    always = [name for name, statuses in seen.items() if statuses == {"passed"} and name not in met]
+        found.findings.append(
+            Finding("never reached", f"never reached: {_names(never)}", tuple(never))
+        )
+    always = [
+        name
+        for name, statuses in seen.items()
+        if statuses == {"passed"} and name not in met
+    ]
     if always:
         found.findings.append(
-            Finding("always true", f"true in every rehearsal: {_names(always)}", tuple(always))
+            Finding(
+                "always true",
+                f"true in every rehearsal: {_names(always)}",
+                tuple(always),
+            )
         )
 
 

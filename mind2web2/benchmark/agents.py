@@ -25,7 +25,12 @@ from urllib.parse import urlsplit
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import price_usd
-from mind2web2.llm_client.settings import ADDRESS_GIVEN, check_address, check_keys, variable
+from mind2web2.llm_client.settings import (
+    ADDRESS_GIVEN,
+    check_address,
+    check_keys,
+    variable,
+)
 from mind2web2.runs.answers import MAX_ANSWER_BYTES
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.retry_after import retry_after_s
@@ -38,7 +43,14 @@ POLL_S = 2.0
 # OpenAI's price of one web search, beside the tokens.
 SEARCH_USD = 0.01
 _PR_SET_PDEATHSIG = 1
-_PLACEHOLDERS = ("question_file", "question", "answer_file", "meta_file", "task_id", "run")
+_PLACEHOLDERS = (
+    "question_file",
+    "question",
+    "answer_file",
+    "meta_file",
+    "task_id",
+    "run",
+)
 # A shell's ${NAME} and a template's {{NAME}} are the program's own.
 _PLACEHOLDER = re.compile(r"(?<![${])\{([A-Za-z_]\w*)\}")
 _CANNOT_RUN = (126, 127)
@@ -122,9 +134,15 @@ class CommandAgent:
         self.name = name
         self._command = command
         joined = " ".join(command)
-        if not command or ("{question_file}" not in joined and "{question}" not in joined):
-            raise UsageError("--command needs {question_file} or {question}, which stand for the question")
-        if unknown := [name for name in _PLACEHOLDER.findall(joined) if name not in _PLACEHOLDERS]:
+        if not command or (
+            "{question_file}" not in joined and "{question}" not in joined
+        ):
+            raise UsageError(
+                "--command needs {question_file} or {question}, which stand for the question"
+            )
+        if unknown := [
+            name for name in _PLACEHOLDER.findall(joined) if name not in _PLACEHOLDERS
+        ]:
             known = ", ".join(f"{{{name}}}" for name in _PLACEHOLDERS)
             raise UsageError(
                 f"--command: unknown placeholder {{{unknown[0]}}}: known are {known}; braces of the "
@@ -156,29 +174,47 @@ class CommandAgent:
             UsageError: there is no such function.
         """
         module, _, function = place.partition(":")
-        if not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
+        if not all(
+            part.isidentifier() for part in (*module.split("."), *function.split("."))
+        ):
             raise UsageError(f"--callable {place!r} is not of the form module:function")
         files = ("{question_file}", "{answer_file}", "{meta_file}")
         call = (sys.executable, "-m", "mind2web2.benchmark.agents", module, function)
         loaded = subprocess.run(
-            call, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
+            call,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
         )
         if loaded.returncode != 0:
-            reason = (loaded.stderr.strip().splitlines() or [f"exit status {loaded.returncode}"])[-1]
+            reason = (
+                loaded.stderr.strip().splitlines()
+                or [f"exit status {loaded.returncode}"]
+            )[-1]
             raise UsageError(f"--callable {place} cannot be loaded: {reason}")
         return cls((*call, *files), f"callable {place}")
 
     async def ask(self, question: Question) -> Reply:
         """Run the program; its process group is killed when the time is up."""
         files = {
-            name: question.scratch / f"{name}.txt" for name in ("question_file", "answer_file", "meta_file")
+            name: question.scratch / f"{name}.txt"
+            for name in ("question_file", "answer_file", "meta_file")
         }
         files["question_file"].write_text(question.text, encoding="utf-8")
         values = {name: str(path.absolute()) for name, path in files.items()}
-        values |= {"question": question.text, "task_id": question.task_id, "run": str(question.run)}
+        values |= {
+            "question": question.text,
+            "task_id": question.task_id,
+            "run": str(question.run),
+        }
         words = [_filled(word, values) for word in self._command]
         answer = files["answer_file"]
-        with question.log.open("ab") as log, log if self._writes_file else answer.open("wb") as output:
+        with (
+            question.log.open("ab") as log,
+            log if self._writes_file else answer.open("wb") as output,
+        ):
             process = await asyncio.create_subprocess_exec(
                 *words,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -195,16 +231,25 @@ class CommandAgent:
                     os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         if status in _CANNOT_RUN:
-            raise UsageError(f"the agent's program cannot run (exit status {status}): see {question.log}")
+            raise UsageError(
+                f"the agent's program cannot run (exit status {status}): see {question.log}"
+            )
         cost_usd = self._cost(files["meta_file"])
         if status != 0:
-            raise AgentFailedError(f"exit status {status}, see {question.log.name}", cost_usd)
+            raise AgentFailedError(
+                f"exit status {status}, see {question.log.name}", cost_usd
+            )
         try:
-            return Reply(read_regular_file(answer, MAX_ANSWER_BYTES).decode("utf-8-sig"), cost_usd)
+            return Reply(
+                read_regular_file(answer, MAX_ANSWER_BYTES).decode("utf-8-sig"),
+                cost_usd,
+            )
         except FileNotFoundError:
             return Reply("", cost_usd)
         except (OSError, UnicodeDecodeError) as error:
-            raise AgentFailedError(f"its answer cannot be read: {error}", cost_usd) from error
+            raise AgentFailedError(
+                f"its answer cannot be read: {error}", cost_usd
+            ) from error
 
     def _die_with_parent(self) -> None:
         if self._libc is not None:
@@ -222,7 +267,9 @@ def _filled(word: str, values: dict[str, str]) -> str:
     parts = word.split("{")
     for position, part in enumerate(parts[1:], start=1):
         name, closing, rest = part.partition("}")
-        parts[position] = values[name] + rest if closing and name in values else "{" + part
+        parts[position] = (
+            values[name] + rest if closing and name in values else "{" + part
+        )
     return "".join(parts)
 
 
@@ -237,7 +284,10 @@ class ModelAgent:
     """
 
     def __init__(self, model: str, base_url: str | None, *, with_search: bool) -> None:
-        address, key = base_url or variable("OPENAI_BASE_URL"), variable("OPENAI_API_KEY")
+        address, key = (
+            base_url or variable("OPENAI_BASE_URL"),
+            variable("OPENAI_API_KEY"),
+        )
         if not key and (not address or "api.openai.com" in address):
             raise UsageError(
                 "no key for the agent's model: set OPENAI_API_KEY (or, for a server that needs none, give "
@@ -256,9 +306,13 @@ class ModelAgent:
         """Ask the model; a response in the background is cancelled when the time is up."""
         from openai import AsyncOpenAI  # takes two seconds
 
-        async with AsyncOpenAI(api_key=self._key, base_url=self._address, max_retries=0) as client:
+        async with AsyncOpenAI(
+            api_key=self._key, base_url=self._address, max_retries=0
+        ) as client:
             with _translated():
-                return await (self._respond if self._with_search else self._chat)(client, question)
+                return await (self._respond if self._with_search else self._chat)(
+                    client, question
+                )
 
     async def _chat(self, client: AsyncOpenAI, question: Question) -> Reply:
         async with asyncio.timeout(question.timeout_s):
@@ -269,7 +323,9 @@ class ModelAgent:
         details = used and used.prompt_tokens_details
         cached = (details and details.cached_tokens) or 0
         usage = used and Usage(
-            input_tokens=used.prompt_tokens, output_tokens=used.completion_tokens, cached_tokens=cached
+            input_tokens=used.prompt_tokens,
+            output_tokens=used.completion_tokens,
+            cached_tokens=cached,
         )
         text = (reply.choices[0].message.content if reply.choices else None) or ""
         return Reply(text, price_usd(usage, self._model) if usage else None)
@@ -283,7 +339,9 @@ class ModelAgent:
             async with asyncio.timeout(question.timeout_s):
                 while response.status in ("queued", "in_progress"):
                     await asyncio.sleep(POLL_S)
-                    response = await client.with_options(max_retries=5).responses.retrieve(response.id)
+                    response = await client.with_options(
+                        max_retries=5
+                    ).responses.retrieve(response.id)
         except TimeoutError:
             with suppress(openai.OpenAIError):
                 await client.responses.cancel(response.id)
@@ -293,7 +351,9 @@ class ModelAgent:
         if response.status != "completed":
             problem = response.error or response.incomplete_details
             cost_usd = _response_cost(response, self._model)
-            raise AgentFailedError(f"response {response.status}: {_reason(problem)}", cost_usd)
+            raise AgentFailedError(
+                f"response {response.status}: {_reason(problem)}", cost_usd
+            )
         return Reply(response_text(response), _response_cost(response, self._model))
 
     async def _begun(self, client: AsyncOpenAI, question: Question) -> Response:
@@ -303,14 +363,21 @@ class ModelAgent:
             with suppress(openai.NotFoundError):
                 return await client.responses.retrieve(question.response_id)
         response = await client.responses.create(
-            model=self._model, input=question.text, tools=[{"type": "web_search"}], background=True
+            model=self._model,
+            input=question.text,
+            tools=[{"type": "web_search"}],
+            background=True,
         )
         question.keep_response_id(response.id)
         return response
 
 
 def _reason(problem: Any) -> str:  # an error, or the details of an incomplete response
-    return str(getattr(problem, "message", None) or getattr(problem, "reason", None) or "no reason given")
+    return str(
+        getattr(problem, "message", None)
+        or getattr(problem, "reason", None)
+        or "no reason given"
+    )
 
 
 def response_text(response: Response) -> str:
@@ -322,12 +389,16 @@ def response_text(response: Response) -> str:
     return "\n\n".join(_with_links(part.text, part.annotations) for part in parts)
 
 
-def _with_links(text: str, annotations: Sequence[Any]) -> str:  # the SDK's union of annotations
+def _with_links(
+    text: str, annotations: Sequence[Any]
+) -> str:  # the SDK's union of annotations
     cited = [note for note in annotations if note.type == "url_citation"]
     for note in sorted(cited, key=lambda note: note.end_index, reverse=True):
         if note.url in text[note.start_index : note.end_index]:
             continue  # the model wrote the link itself
-        title = (note.title or urlsplit(note.url).netloc).translate({ord("["): "(", ord("]"): ")"})
+        title = (note.title or urlsplit(note.url).netloc).translate(
+            {ord("["): "(", ord("]"): ")"}
+        )
         url = note.url.replace("(", "%28").replace(")", "%29")
         text = f"{text[: note.end_index]} ([{title}]({url})){text[note.end_index :]}"
     return text
@@ -338,7 +409,11 @@ def _response_cost(response: Response, model: str) -> float | None:
     if used is None:
         return None
     cached = used.input_tokens_details.cached_tokens if used.input_tokens_details else 0
-    usage = Usage(input_tokens=used.input_tokens, output_tokens=used.output_tokens, cached_tokens=cached)
+    usage = Usage(
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cached_tokens=cached,
+    )
     tokens = price_usd(usage, model)
     searches = sum(item.type == "web_search_call" for item in response.output)
     return None if tokens is None else tokens + searches * SEARCH_USD
@@ -353,10 +428,16 @@ def _translated() -> Iterator[None]:
     except openai.APIStatusError as error:
         if error.status_code in (408, 409, 429) or error.status_code >= 500:
             wait_s = retry_after_s(error.response.headers)
-            raise AgentUnavailableError(f"HTTP {error.status_code}: {error.message}", wait_s) from error
+            raise AgentUnavailableError(
+                f"HTTP {error.status_code}: {error.message}", wait_s
+            ) from error
         if error.status_code in (400, 413, 422):
-            raise AgentFailedError(f"HTTP {error.status_code}: {error.message}") from error
-        raise UsageError(f"the agent's server refuses (HTTP {error.status_code}): {error.message}") from error
+            raise AgentFailedError(
+                f"HTTP {error.status_code}: {error.message}"
+            ) from error
+        raise UsageError(
+            f"the agent's server refuses (HTTP {error.status_code}): {error.message}"
+        ) from error
     except openai.OpenAIError as error:
         raise AgentUnavailableError(f"{type(error).__name__}: {error}") from error
 
@@ -379,9 +460,13 @@ def call_function(module: str, function: str, *files: str) -> None:
     if inspect.isawaitable(reply):
         reply = asyncio.run(_awaited(reply))
     fields = reply if isinstance(reply, dict) else {"answer": reply}
-    Path(meta_file).write_text(json.dumps({"cost_usd": fields.get("cost_usd")}), encoding="utf-8")
+    Path(meta_file).write_text(
+        json.dumps({"cost_usd": fields.get("cost_usd")}), encoding="utf-8"
+    )
     if not isinstance(fields.get("answer"), str | None):
-        raise TypeError(f"{module}:{function} returned {type(fields['answer']).__name__}, not a text")
+        raise TypeError(
+            f"{module}:{function} returned {type(fields['answer']).__name__}, not a text"
+        )
     Path(answer_file).write_text(fields.get("answer") or "", encoding="utf-8")
 
 

@@ -15,7 +15,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
-from mind2web2.benchmark.agents import Agent, AgentFailedError, AgentUnavailableError, Question
+from mind2web2.benchmark.agents import (
+    Agent,
+    AgentFailedError,
+    AgentUnavailableError,
+    Question,
+)
 from mind2web2.benchmark.tasks import Task, csv_rows
 from mind2web2.errors import AnswerError, ResultWriteError, UsageError
 from mind2web2.runs.answers import (
@@ -78,13 +83,17 @@ class RunPlace:
         return f"{self.folder.name}/{self.answer.stem}"
 
 
-def write_run(place: RunPlace, record: RunRecord, text: str | None, meta: Mapping[str, object]) -> None:
+def write_run(
+    place: RunPlace, record: RunRecord, text: str | None, meta: Mapping[str, object]
+) -> None:
     """Write an answer with its meta file and record.
 
     Raises:
         ResultWriteError: the folder cannot be written.
     """
-    content = {name: value for name, value in asdict(record).items() if value is not None}
+    content = {
+        name: value for name, value in asdict(record).items() if value is not None
+    }
     files: dict[Path, str] = {}
     if text is not None:
         if meta:
@@ -96,14 +105,20 @@ def write_run(place: RunPlace, record: RunRecord, text: str | None, meta: Mappin
         for path, written in files.items():
             write_whole(path, written.encode("utf-8", "replace"))
     except OSError as error:
-        raise ResultWriteError(f"cannot write to {place.folder}: {error.strerror or error}") from error
+        raise ResultWriteError(
+            f"cannot write to {place.folder}: {error.strerror or error}"
+        ) from error
 
 
 class _Budget:
     """Lets a run start as long as the dearest run so far still fits beside those that go on."""
 
     def __init__(self, limit: float | None, spent: Sequence[float]) -> None:
-        self._limit, self._spent, self._dearest = limit, sum(spent), max(spent, default=0.0)
+        self._limit, self._spent, self._dearest = (
+            limit,
+            sum(spent),
+            max(spent, default=0.0),
+        )
         self._going = 0
         self._changed = asyncio.Condition()
 
@@ -121,7 +136,10 @@ class _Budget:
             return True
         if self._dearest == 0 and self._going:
             return False  # one run shows what a run costs
-        return self._spent < self._limit and self._spent + self._dearest * (self._going + 1) <= self._limit
+        return (
+            self._spent < self._limit
+            and self._spent + self._dearest * (self._going + 1) <= self._limit
+        )
 
     async def ends(self, cost_usd: float) -> None:
         """Count a run's cost."""
@@ -152,22 +170,32 @@ async def answer_questions(
         )
     lock = ProcessLock(agent_folder / ".answering.lock")
     if not lock.take():
-        raise UsageError(f"another mind2web2 answer writes to {agent_folder}: wait until it ends")
+        raise UsageError(
+            f"another mind2web2 answer writes to {agent_folder}: wait until it ends"
+        )
     try:
         budget = _Budget(plan.max_cost, await asyncio.to_thread(_costs, agent_folder))
         asking = _Asking(agent, plan, budget, asyncio.Semaphore(plan.parallel), on_run)
         # Run by run, so that a budget that ends leaves whole runs.
-        places = [RunPlace(agent_folder / task, k + 1) for k in range(plan.runs) for task in questions]
+        places = [
+            RunPlace(agent_folder / task, k + 1)
+            for k in range(plan.runs)
+            for task in questions
+        ]
         records = await all_or_first_error(
             asking.run(place, questions[place.folder.name]) for place in places
         )
-        return {place.name: record for place, record in zip(places, records, strict=True)}
+        return {
+            place.name: record for place, record in zip(places, records, strict=True)
+        }
     finally:
         lock.give_back()
 
 
 def _costs(agent_folder: Path) -> list[float]:
-    records = [read_run_record(path) for path in agent_folder.glob("*/answer_*.run.json")]
+    records = [
+        read_run_record(path) for path in agent_folder.glob("*/answer_*.run.json")
+    ]
     return [record.cost_usd or 0.0 for record in records if record is not None]
 
 
@@ -185,12 +213,22 @@ class _Asking:
         if is_empty_answer(place.answer):  # a file of the user's own, or edited since
             earlier = replace(earlier or RunRecord("empty"), status="empty")
         elif place.answer.exists():
-            return earlier if earlier and earlier.status == "answered" else RunRecord("answered")
-        if earlier and earlier.status in ("empty", "error") and not self.plan.retry_failed:
+            return (
+                earlier
+                if earlier and earlier.status == "answered"
+                else RunRecord("answered")
+            )
+        if (
+            earlier
+            and earlier.status in ("empty", "error")
+            and not self.plan.retry_failed
+        ):
             return earlier
         async with self.places:
             before = 0.0 if earlier is None else earlier.cost_usd or 0.0
-            record = RunRecord("running", cost_usd=before or None, agent=self.agent.name)
+            record = RunRecord(
+                "running", cost_usd=before or None, agent=self.agent.name
+            )
             if earlier is not None and earlier.agent == self.agent.name:
                 record = replace(record, response_id=earlier.response_id)
             if not await self.budget.starts():
@@ -206,7 +244,9 @@ class _Asking:
         before = record.cost_usd or 0.0
         try:
             for attempt in range(1, self.plan.retries + 2):
-                record = replace(record, status="running", reason=None, attempts=attempt)
+                record = replace(
+                    record, status="running", reason=None, attempts=attempt
+                )
                 write_run(place, record, None, {})
                 try:
                     record = await self._attempt(place, text, record)
@@ -224,10 +264,15 @@ class _Asking:
         finally:
             await self.budget.ends((record.cost_usd or 0.0) - before)
 
-    async def _attempt(self, place: RunPlace, text: str, record: RunRecord) -> RunRecord:
+    async def _attempt(
+        self, place: RunPlace, text: str, record: RunRecord
+    ) -> RunRecord:
         """Ask once and return the record, which is stored."""
         scratch = Path(tempfile.mkdtemp(prefix="mind2web2-"))
-        started, created = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
+        started, created = (
+            time.monotonic(),
+            datetime.now(UTC).isoformat(timespec="seconds"),
+        )
 
         def keep_response_id(response_id: str | None) -> None:
             write_run(place, replace(record, response_id=response_id), None, {})
@@ -247,7 +292,10 @@ class _Asking:
             reply = await self.agent.ask(question)
             answer, cost_usd = reply.text, reply.cost_usd
             if len(answer.encode("utf-8", "replace")) > MAX_ANSWER_BYTES:
-                answer, reason = None, f"its answer has more than {MAX_ANSWER_BYTES:,} bytes"
+                answer, reason = (
+                    None,
+                    f"its answer has more than {MAX_ANSWER_BYTES:,} bytes",
+                )
         except TimeoutError:
             reason = f"no answer within {self.plan.timeout_s:g} s"
         except AgentFailedError as error:
@@ -255,12 +303,21 @@ class _Asking:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         seconds = round(time.monotonic() - started, 3)
-        status = "error" if answer is None else "answered" if answer.strip() else "empty"
+        status = (
+            "error" if answer is None else "answered" if answer.strip() else "empty"
+        )
         total = (
-            None if record.cost_usd is None and cost_usd is None else (record.cost_usd or 0) + (cost_usd or 0)
+            None
+            if record.cost_usd is None and cost_usd is None
+            else (record.cost_usd or 0) + (cost_usd or 0)
         )
         record = replace(
-            record, status=status, reason=reason, seconds=seconds, cost_usd=total, response_id=None
+            record,
+            status=status,
+            reason=reason,
+            seconds=seconds,
+            cost_usd=total,
+            response_id=None,
         )
         stored = answer if status == "answered" else None
         write_run(place, record, stored, {"time_seconds": seconds, "created": created})
@@ -293,7 +350,9 @@ class ImportedRun:
     record: RunRecord
 
 
-def read_answers(path: Path, tasks: list[Task], agent_folder: Path) -> list[ImportedRun]:
+def read_answers(
+    path: Path, tasks: list[Task], agent_folder: Path
+) -> list[ImportedRun]:
     """Return the runs of a file; rows without a run number are numbered by task in their order.
 
     Raises:
@@ -311,14 +370,19 @@ def read_answers(path: Path, tasks: list[Task], agent_folder: Path) -> list[Impo
         where = f"{path}, line {line}"
         _check_names(row, where)
         fields = {
-            field: next((row[name] for name in names if row.get(name) not in (None, "")), None)
+            field: next(
+                (row[name] for name in names if row.get(name) not in (None, "")), None
+            )
             for field, names in _NAMES.items()
         }
         task_id = _task_id(fields, known, by_question, where)
         if fields["status"] is None and not row.keys() & set(_NAMES["answer"]):
             raise UsageError(f"{where}: it has neither an answer nor a status")
         rows_of_task[task_id] += 1
-        place = RunPlace(agent_folder / task_id, _run_number(fields["run"], rows_of_task[task_id], where))
+        place = RunPlace(
+            agent_folder / task_id,
+            _run_number(fields["run"], rows_of_task[task_id], where),
+        )
         if place in found:
             raise UsageError(
                 f"{where}: {place.name} is also in line {found[place]}: give each row a run number"
@@ -326,11 +390,15 @@ def read_answers(path: Path, tasks: list[Task], agent_folder: Path) -> list[Impo
         found[place] = line
         runs.append(_imported(place, fields, where))
     if not runs:
-        raise UsageError(f"{path} has no answers: expected JSON lines or CSV with task_id and answer")
+        raise UsageError(
+            f"{path} has no answers: expected JSON lines or CSV with task_id and answer"
+        )
     return runs
 
 
-def import_answers(runs: list[ImportedRun], agent_folder: Path, *, overwrite: bool = False) -> int:
+def import_answers(
+    runs: list[ImportedRun], agent_folder: Path, *, overwrite: bool = False
+) -> int:
     """Write the runs and return how many were new; those that are there already stay.
 
     Raises:
@@ -339,11 +407,17 @@ def import_answers(runs: list[ImportedRun], agent_folder: Path, *, overwrite: bo
     """
     lock = ProcessLock(agent_folder / ".answering.lock")
     if not lock.take():
-        raise UsageError(f"another command writes to {agent_folder}: wait until it ends")
+        raise UsageError(
+            f"another command writes to {agent_folder}: wait until it ends"
+        )
     try:
         new = [run for run in runs if not _is_there(run)]
         # A killed import may have left an answer without its record.
-        other = [run.place.name for run in new if run.place.answer.exists() and not _has_same_text(run)]
+        other = [
+            run.place.name
+            for run in new
+            if run.place.answer.exists() and not _has_same_text(run)
+        ]
         if other and not overwrite:
             raise UsageError(
                 f"{agent_folder} has other answers at {name_list(other)}: give run numbers, or --overwrite"
@@ -352,7 +426,12 @@ def import_answers(runs: list[ImportedRun], agent_folder: Path, *, overwrite: bo
             if run.text is None:
                 run.place.answer.unlink(missing_ok=True)
             seconds = run.record.seconds
-            write_run(run.place, run.record, run.text, {} if seconds is None else {"time_seconds": seconds})
+            write_run(
+                run.place,
+                run.record,
+                run.text,
+                {} if seconds is None else {"time_seconds": seconds},
+            )
         return len(new)
     finally:
         lock.give_back()
@@ -368,7 +447,9 @@ def _has_same_text(run: ImportedRun) -> bool:
         text = read_answer(run.place.answer)
     except AnswerError:
         return False
-    return run.text is not None and text == run.text.replace("\r\n", "\n").replace("\r", "\n")
+    return run.text is not None and text == run.text.replace("\r\n", "\n").replace(
+        "\r", "\n"
+    )
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -392,7 +473,9 @@ def _limited_lines(file: IO[str], path: Path) -> Iterator[tuple[int, str]]:
     while line := file.readline(MAX_LINE_CHARS + 1):
         number += 1
         if len(line) > MAX_LINE_CHARS:
-            raise UsageError(f"{path}, line {number}: it has more than {MAX_LINE_CHARS:,} characters")
+            raise UsageError(
+                f"{path}, line {number}: it has more than {MAX_LINE_CHARS:,} characters"
+            )
         yield number, line
 
 
@@ -400,7 +483,9 @@ def _json_row(line: str, where: str) -> Mapping[str, Any]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: it is not JSON ({error}): write one object a line") from error
+        raise UsageError(
+            f"{where}: it is not JSON ({error}): write one object a line"
+        ) from error
     if not isinstance(row, dict):
         raise UsageError(f"{where}: it is not a JSON object with task_id and answer")
     return row
@@ -408,22 +493,38 @@ def _json_row(line: str, where: str) -> Mapping[str, Any]:
 
 def _check_names(row: Mapping[str, Any], where: str) -> None:
     """Refuse a row with a misspelled field."""
-    missing = {name: names[0] for names in _NAMES.values() if not row.keys() & set(names) for name in names}
+    missing = {
+        name: names[0]
+        for names in _NAMES.values()
+        if not row.keys() & set(names)
+        for name in names
+    }
     for given in row.keys() - {name for names in _NAMES.values() for name in names}:
         near = get_close_matches(given, missing, n=1, cutoff=_SAME_WORD)
-        if near and not given.startswith(f"{near[0]}_"):  # question_id is a field of its own
-            raise UsageError(f"{where}: unknown field {given[:40]!r}: did you mean {near[0]}?")
+        if near and not given.startswith(
+            f"{near[0]}_"
+        ):  # question_id is a field of its own
+            raise UsageError(
+                f"{where}: unknown field {given[:40]!r}: did you mean {near[0]}?"
+            )
 
 
 def _words(text: str) -> str:
     return " ".join(text.split())
 
 
-def _task_id(fields: Mapping[str, Any], known: set[str], by_question: Mapping[str, str], where: str) -> str:
+def _task_id(
+    fields: Mapping[str, Any],
+    known: set[str],
+    by_question: Mapping[str, str],
+    where: str,
+) -> str:
     if fields["task_id"] is not None:
         task_id = str(fields["task_id"])
         if task_id not in known:
-            raise UsageError(f"{where}: unknown task {task_id[:200]!r}: see {program()} tasks")
+            raise UsageError(
+                f"{where}: unknown task {task_id[:200]!r}: see {program()} tasks"
+            )
         return check_name("task", task_id)
     if fields["question"] is None:
         raise UsageError(f"{where}: it has neither task_id nor question")
@@ -437,8 +538,15 @@ def _run_number(given: object, position: int, where: str) -> int:
     if given is None:
         return position
     text = str(given)
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:9]) <= MAX_RUN or len(text) > 9:
-        raise UsageError(f"{where}: run {text[:40]!r} is not a number from 1 to {MAX_RUN:,}")
+    if (
+        not text.isascii()
+        or not text.isdecimal()
+        or not 1 <= int(text[:9]) <= MAX_RUN
+        or len(text) > 9
+    ):
+        raise UsageError(
+            f"{where}: run {text[:40]!r} is not a number from 1 to {MAX_RUN:,}"
+        )
     return int(text)
 
 
@@ -447,8 +555,12 @@ def _number(value: object, name: str, where: str) -> float | None:
         number = None if value is None or isinstance(value, bool) else float(str(value))
     except ValueError:
         number = -1.0
-    if (value is not None and number is None) or (number is not None and not is_time_s(number)):
-        raise UsageError(f"{where}: {name} {str(value)[:40]!r} is not a number of at least 0")
+    if (value is not None and number is None) or (
+        number is not None and not is_time_s(number)
+    ):
+        raise UsageError(
+            f"{where}: {name} {str(value)[:40]!r} is not a number of at least 0"
+        )
     return number
 
 
@@ -457,13 +569,19 @@ def _imported(place: RunPlace, fields: Mapping[str, Any], where: str) -> Importe
     if text is not None and not isinstance(text, str):
         raise UsageError(f"{where}: the answer is not a text")
     if text is not None and len(text.encode("utf-8", "replace")) > MAX_ANSWER_BYTES:
-        raise UsageError(f"{where}: the answer has more than {MAX_ANSWER_BYTES:,} bytes")
+        raise UsageError(
+            f"{where}: the answer has more than {MAX_ANSWER_BYTES:,} bytes"
+        )
     has_text = text is not None and bool(text.strip())
     status = fields["status"] or ("answered" if has_text else "empty")
     if status not in _STATUSES:
-        raise UsageError(f"{where}: status {str(status)[:40]!r} is none of {', '.join(sorted(_STATUSES))}")
+        raise UsageError(
+            f"{where}: status {str(status)[:40]!r} is none of {', '.join(sorted(_STATUSES))}"
+        )
     if (status == "answered") != has_text:
-        raise UsageError(f"{where}: status {status} does not go with {'an' if has_text else 'no'} answer")
+        raise UsageError(
+            f"{where}: status {status} does not go with {'an' if has_text else 'no'} answer"
+        )
     record = RunRecord(
         status=str(status),
         reason="as the imported file states" if status == "error" else None,

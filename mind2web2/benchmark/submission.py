@@ -30,7 +30,12 @@ from mind2web2.runs.results import latest_results
 from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.runs.shard_states import shard_caution
 from mind2web2.runs.summaries import agent_answers, stored_metrics
-from mind2web2.utils.files import first_link, is_leftover, read_regular_file, staged_file
+from mind2web2.utils.files import (
+    first_link,
+    is_leftover,
+    read_regular_file,
+    staged_file,
+)
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
@@ -47,7 +52,9 @@ class Findings:
     warnings: list[str] = field(default_factory=list)
 
 
-def validate_answers(agent_folder: Path, task_ids: Sequence[str], num_runs: int) -> Findings:
+def validate_answers(
+    agent_folder: Path, task_ids: Sequence[str], num_runs: int
+) -> Findings:
     """Check the answers to each task: that they are there, can be read, and cite pages."""
     findings = Findings()
     if not agent_folder.is_dir():
@@ -55,9 +62,13 @@ def validate_answers(agent_folder: Path, task_ids: Sequence[str], num_runs: int)
         return findings
     for task_id in task_ids:
         _check_task(agent_folder / task_id, num_runs, findings)
-    entries = [entry.name for entry in agent_folder.iterdir() if not entry.name.startswith(".")]
+    entries = [
+        entry.name for entry in agent_folder.iterdir() if not entry.name.startswith(".")
+    ]
     if others := set(entries) - set(task_ids):
-        findings.warnings.append(f"{agent_folder}: not in the task list: {name_list(others)}")
+        findings.warnings.append(
+            f"{agent_folder}: not in the task list: {name_list(others)}"
+        )
     return findings
 
 
@@ -67,11 +78,15 @@ def _check_task(folder: Path, num_runs: int, findings: Findings) -> None:
         return
     for entry in sorted(folder.iterdir(), key=lambda entry: natural_key(entry.name)):
         if not is_expected(entry.name):
-            findings.warnings.append(f"{entry}: stray file, answers are called answer_<k>.md")
+            findings.warnings.append(
+                f"{entry}: stray file, answers are called answer_<k>.md"
+            )
         elif entry.name.endswith(".meta.json") and (problem := _meta_problem(entry)):
             findings.errors.append(f"{entry}: {problem}")
     expected = {f"answer_{number}.md" for number in range(1, num_runs + 1)}
-    found = {entry.name for entry in folder.glob("answer_*.md") if is_expected(entry.name)}
+    found = {
+        entry.name for entry in folder.glob("answer_*.md") if is_expected(entry.name)
+    }
     for name in sorted(expected | found, key=natural_key):
         path = folder / name
         if name not in found:
@@ -81,7 +96,9 @@ def _check_task(folder: Path, num_runs: int, findings: Findings) -> None:
             findings.warnings.append(f"{path}: missing{status}")
             continue
         if name not in expected:
-            findings.warnings.append(f"{path}: beyond {num_runs} run{'s' * (num_runs != 1)}")
+            findings.warnings.append(
+                f"{path}: beyond {num_runs} run{'s' * (num_runs != 1)}"
+            )
         _check_answer(path, findings)
 
 
@@ -122,14 +139,20 @@ def leaderboard_entry(
         if each["reason"] not in (NO_ANSWER, NO_RUNS)
     ]
     if without := {*unscored, *(name.removesuffix(".md") for name in now.unevaluated)}:
-        return None, f"answers without a result: {name_list(without)}; run {program()} evaluate {agent_name}"
+        return (
+            None,
+            f"answers without a result: {name_list(without)}; run {program()} evaluate {agent_name}",
+        )
     if now.stale:
         return (
             None,
             f"results that no longer hold: {name_list(now.stale)}; run {program()} evaluate {agent_name}",
         )
     if summary["num_runs"] != LEADERBOARD_RUNS:
-        return None, f"it needs {LEADERBOARD_RUNS} runs, and there are {summary['num_runs']}"
+        return (
+            None,
+            f"it needs {LEADERBOARD_RUNS} runs, and there are {summary['num_runs']}",
+        )
     time_s = summary["avg_time_seconds"]
     return {
         "agent": agent_name,
@@ -161,10 +184,16 @@ def pack_submission(
     try:
         staged = staged_file(output.parent, b"")
         try:
-            with ZipFile(staged, "w", ZIP_DEFLATED) as archive, tempfile.TemporaryDirectory() as scratch:
+            with (
+                ZipFile(staged, "w", ZIP_DEFLATED) as archive,
+                tempfile.TemporaryDirectory() as scratch,
+            ):
                 for name, path in _members(paths, agent_name, Path(scratch)):
                     content = read_regular_file(path)
-                    files[name] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+                    files[name] = {
+                        "sha256": hashlib.sha256(content).hexdigest(),
+                        "bytes": len(content),
+                    }
                     archive.writestr(_entry(name), content)
                 manifest = {
                     "format": _FORMAT,
@@ -174,12 +203,17 @@ def pack_submission(
                     **more,
                     "files": files,
                 }
-                archive.writestr(_entry("manifest.json"), json.dumps(manifest, indent=1, ensure_ascii=False))
+                archive.writestr(
+                    _entry("manifest.json"),
+                    json.dumps(manifest, indent=1, ensure_ascii=False),
+                )
             staged.replace(output)
         finally:
             staged.unlink(missing_ok=True)
     except OSError as error:
-        raise UsageError(f"cannot pack {output}: {error.filename or ''} {error.strerror or error}") from error
+        raise UsageError(
+            f"cannot pack {output}: {error.filename or ''} {error.strerror or error}"
+        ) from error
     return manifest
 
 
@@ -190,18 +224,36 @@ def _entry(name: str) -> ZipInfo:
     return entry
 
 
-def _members(paths: PathConfig, agent_name: str, scratch: Path) -> Iterator[tuple[str, Path]]:
-    for root, folder in {"answers": paths.answers_root, "cache": paths.cache_root}.items():
+def _members(
+    paths: PathConfig, agent_name: str, scratch: Path
+) -> Iterator[tuple[str, Path]]:
+    for root, folder in {
+        "answers": paths.answers_root,
+        "cache": paths.cache_root,
+    }.items():
         for path in sorted((folder / agent_name).rglob("*")):
             parts = path.relative_to(folder / agent_name).parts
-            is_internal = any(is_leftover(part) or part.startswith(".") for part in parts)
-            if (path.is_file() or path.is_symlink()) and not is_internal and path.suffix != ".lock":
-                yield _name(root, folder / agent_name, path), _no_link(path, folder / agent_name)
+            is_internal = any(
+                is_leftover(part) or part.startswith(".") for part in parts
+            )
+            if (
+                (path.is_file() or path.is_symlink())
+                and not is_internal
+                and path.suffix != ".lock"
+            ):
+                yield (
+                    _name(root, folder / agent_name, path),
+                    _no_link(path, folder / agent_name),
+                )
     results = paths.eval_results_root / agent_name
     summary = results / "summary.json"
-    for path in sorted([*([summary] if summary.is_file() else []), *results.glob("*/*.json")]):
+    for path in sorted(
+        [*([summary] if summary.is_file() else []), *results.glob("*/*.json")]
+    ):
         yield _name("eval_results", results, path), _no_link(path, results)
-    for task_id, answer_name, found in latest_results(paths.eval_results_root, agent_name):
+    for task_id, answer_name, found in latest_results(
+        paths.eval_results_root, agent_name
+    ):
         yield _name("eval_results", results, found.path), _no_link(found.path, results)
         stem = answer_name.removesuffix(".md")
         copy = results / task_id / stem / f"{stem}.md"

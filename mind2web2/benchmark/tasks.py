@@ -64,16 +64,29 @@ def read_task_list(path: Path) -> list[Task]:
     try:
         text = read_regular_file(path).decode("utf-8-sig")
     except OSError as error:
-        raise UsageError(f"cannot read the task list {path}: {error.strerror or error}") from error
+        raise UsageError(
+            f"cannot read the task list {path}: {error.strerror or error}"
+        ) from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"cannot read the task list {path}: it is not UTF-8 text") from error
+        raise UsageError(
+            f"cannot read the task list {path}: it is not UTF-8 text"
+        ) from error
     if path.suffix.lower() == ".csv":
         rows = list(_csv_tasks(text, path))
     else:
-        lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1)]
-        rows = [(number, Task(line)) for number, line in lines if line and not line.startswith("#")]
+        lines = [
+            (number, line.strip())
+            for number, line in enumerate(text.split("\n"), start=1)
+        ]
+        rows = [
+            (number, Task(line))
+            for number, line in lines
+            if line and not line.startswith("#")
+        ]
     if not rows:
-        raise UsageError(f"the task list {path} names no task: write one task id a line")
+        raise UsageError(
+            f"the task list {path} names no task: write one task id a line"
+        )
     seen: dict[str, int] = {}
     for number, task in rows:
         try:
@@ -81,7 +94,9 @@ def read_task_list(path: Path) -> list[Task]:
         except UsageError as error:
             raise UsageError(f"{path}, line {number}: {error}") from error
         if first := seen.get(task.task_id):
-            raise UsageError(f"{path}, line {number}: task {task.task_id} is also in line {first}")
+            raise UsageError(
+                f"{path}, line {number}: task {task.task_id} is also in line {first}"
+            )
         seen[task.task_id] = number
     return [task for _, task in rows]
 
@@ -122,13 +137,17 @@ def csv_rows(
             )
         for row in reader:
             if None in row:
-                raise UsageError(f"{path}, line {reader.line_num}: more fields than columns")
+                raise UsageError(
+                    f"{path}, line {reader.line_num}: more fields than columns"
+                )
             yield reader.line_num, row
     except csv.Error as error:
         raise UsageError(f"{path}, line {reader.reader.line_num}: {error}") from error
 
 
-def find_tasks(paths: PathConfig, tasks_root: Path, task_list: Path | None = None) -> list[Task]:
+def find_tasks(
+    paths: PathConfig, tasks_root: Path, task_list: Path | None = None
+) -> list[Task]:
     """Return the tasks of the lists under ``tasks_root`` and of the eval scripts, or of one list.
 
     Raises:
@@ -140,12 +159,19 @@ def find_tasks(paths: PathConfig, tasks_root: Path, task_list: Path | None = Non
         for task in read_task_list(path):
             known = found.get(task.task_id, task)
             found[task.task_id] = replace(
-                known, listed_in=(*known.listed_in, path.stem), question=known.question or task.question
+                known,
+                listed_in=(*known.listed_in, path.stem),
+                question=known.question or task.question,
             )
     versions = paths.script_versions() if paths.eval_scripts_root.is_dir() else []
     if task_list is None:
         folders = [paths.eval_scripts_root / version for version in versions]
-        scripts = [path for folder in folders for path in folder.iterdir() if path.suffix in SCRIPT_SUFFIXES]
+        scripts = [
+            path
+            for folder in folders
+            for path in folder.iterdir()
+            if path.suffix in SCRIPT_SUFFIXES
+        ]
         for task_id in sorted({path.stem for path in scripts}, key=natural_key):
             found.setdefault(task_id, Task(task_id))
     if not found:
@@ -166,7 +192,9 @@ def questions_of(tasks: Iterable[Task]) -> dict[str, str]:
     if not asked:
         raise UsageError("; ".join(task.script_problem or "" for task in tasks))
     questions = {task.task_id: task.question or "" for task in asked}
-    if unknown := [task_id for task_id, question in questions.items() if not question.strip()]:
+    if unknown := [
+        task_id for task_id, question in questions.items() if not question.strip()
+    ]:
         raise UsageError(
             f"no question for {name_list(unknown)}: give a task list with a column task_description, or "
             "an eval script with TASK_DESCRIPTION"
@@ -178,7 +206,9 @@ def select_tasks(tasks: Sequence[Task], task_ids: Sequence[str]) -> list[Task]:
     """Return the named tasks, or all if none is named. Raises UsageError: a task is unknown."""
     known = {task.task_id for task in tasks}
     if unknown := [name for name in task_ids if name not in known]:
-        raise UsageError(f"unknown task {name_list(unknown)}: there is {name_list(known)}")
+        raise UsageError(
+            f"unknown task {name_list(unknown)}: there is {name_list(known)}"
+        )
     return [task for task in tasks if not task_ids or task.task_id in task_ids]
 
 
@@ -207,7 +237,10 @@ def _description(script: Path) -> str | None:
         return None  # ``script_problem`` says so
     for statement in tree.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else []
-        if any(isinstance(target, ast.Name) and target.id == "TASK_DESCRIPTION" for target in targets):
+        if any(
+            isinstance(target, ast.Name) and target.id == "TASK_DESCRIPTION"
+            for target in targets
+        ):
             value = statement.value  # type: ignore[attr-defined]  # an assignment, as it has targets
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 return value.value.strip()
@@ -272,7 +305,10 @@ class _RemoteFile:
     digest: str
 
     def is_content(self, content: bytes) -> bool:
-        return self.digest in (git_blob_id(content), hashlib.sha256(content).hexdigest())
+        return self.digest in (
+            git_blob_id(content),
+            hashlib.sha256(content).hexdigest(),
+        )
 
     def is_complete(self) -> bool:
         try:
@@ -314,12 +350,16 @@ async def download_benchmark(
 
     headers = {"Authorization": f"Bearer {hub.token}"} if hub.token else {}
     timeout = httpx2.Timeout(60.0, connect=30.0)
-    async with httpx2.AsyncClient(headers=headers, timeout=timeout, follow_redirects=True) as client:
+    async with httpx2.AsyncClient(
+        headers=headers, timeout=timeout, follow_redirects=True
+    ) as client:
         session = _Session(hub, dataset, client)
         commit, files = await session.listing(revision, paths, tasks_root)
         lock = ProcessLock(tasks_root / ".get.lock")
         if not lock.take():
-            raise UsageError(f"another mind2web2 get writes to {tasks_root}: wait until it ends")
+            raise UsageError(
+                f"another mind2web2 get writes to {tasks_root}: wait until it ends"
+            )
         try:
             missing = [file for file in files if not file.is_complete()]
             if not overwrite:
@@ -350,8 +390,15 @@ def _refuse_changed(missing: list[_RemoteFile], dataset: str) -> None:
     for file in missing:
         with suppress(FileNotFoundError):
             content = read_regular_file(file.path)
-            known = dataset_record(file.path.parent).get("known", {}).get(file.path.name, [])
-            if git_blob_id(content) not in known and hashlib.sha256(content).hexdigest() not in known:
+            known = (
+                dataset_record(file.path.parent)
+                .get("known", {})
+                .get(file.path.name, [])
+            )
+            if (
+                git_blob_id(content) not in known
+                and hashlib.sha256(content).hexdigest() not in known
+            ):
                 changed.append(str(file.path))
     if changed:
         raise UsageError(
@@ -359,14 +406,18 @@ def _refuse_changed(missing: list[_RemoteFile], dataset: str) -> None:
         )
 
 
-def _record(files: list[_RemoteFile], dataset: str, commit: str, *, is_complete: bool) -> None:
+def _record(
+    files: list[_RemoteFile], dataset: str, commit: str, *, is_complete: bool
+) -> None:
     """Write into each folder which files of it come from the dataset.
 
     Before the download it names the contents that a file may have by then, earlier ones included, so that a
     killed download leaves nothing that looks like the user's own change.
     """
     for folder in dict.fromkeys(file.path.parent for file in files):
-        digests = {file.path.name: file.digest for file in files if file.path.parent == folder}
+        digests = {
+            file.path.name: file.digest for file in files if file.path.parent == folder
+        }
         before = dataset_record(folder)
         known: Mapping[str, Any] = {} if is_complete else before.get("known", {})
         content = {
@@ -374,7 +425,8 @@ def _record(files: list[_RemoteFile], dataset: str, commit: str, *, is_complete:
             "commit": commit,
             "complete": is_complete,
             "known": {
-                name: [*dict.fromkeys([*known.get(name, ()), digest])] for name, digest in digests.items()
+                name: [*dict.fromkeys([*known.get(name, ()), digest])]
+                for name, digest in digests.items()
             },
             "files": digests,
         }
@@ -400,17 +452,26 @@ class _Session:
             if not re.fullmatch(r"[0-9a-f]{40}", commit):
                 raise ValueError(f"commit {commit!r}")
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise DownloadError(f"{url} did not answer with a list of files: {error}") from error
+            raise DownloadError(
+                f"{url} did not answer with a list of files: {error}"
+            ) from error
         files = []
         for name, digest in sorted(names.items()):
             if found := _FILES.fullmatch(name):
                 local = (
-                    tasks_root / found["list"] if found["list"] else paths.eval_scripts_root / found["script"]
+                    tasks_root / found["list"]
+                    if found["list"]
+                    else paths.eval_scripts_root / found["script"]
                 )
                 files.append(_RemoteFile(name, local, digest))
-        for suffix, expected in ((".csv", "task list <name>.csv"), (".py", f"eval script {_SCRIPT_LAYOUT}")):
+        for suffix, expected in (
+            (".csv", "task list <name>.csv"),
+            (".py", f"eval script {_SCRIPT_LAYOUT}"),
+        ):
             if not any(file.path.suffix == suffix for file in files):
-                raise UsageError(f"dataset {self.dataset} at {revision} has no {expected}")
+                raise UsageError(
+                    f"dataset {self.dataset} at {revision} has no {expected}"
+                )
         return commit, files
 
     async def content(self, commit: str, file: _RemoteFile) -> bytes:
@@ -418,7 +479,9 @@ class _Session:
         url = f"{self.hub.endpoint}/datasets/{self.dataset}/resolve/{commit}/{quote(file.remote_path)}"
         content = await self._get(url)
         if not file.is_content(content):
-            raise DownloadError(f"{url} sent other content than the dataset lists: run the command again")
+            raise DownloadError(
+                f"{url} sent other content than the dataset lists: run the command again"
+            )
         return content
 
     async def _get(self, url: str) -> bytes:
@@ -433,7 +496,9 @@ class _Session:
                     if response.status_code != 429 and response.status_code < 500:
                         raise self._refusal(url, response.status_code)
                     problem = f"HTTP {response.status_code}"
-                    wait_s = min(_given(retry_after_s(response.headers), wait_s), _LONGEST_WAIT_S)
+                    wait_s = min(
+                        _given(retry_after_s(response.headers), wait_s), _LONGEST_WAIT_S
+                    )
             except httpx2.InvalidURL as error:
                 raise DownloadError(f"cannot download {url}: {error}") from error
             except httpx2.TransportError as error:
@@ -447,7 +512,10 @@ class _Session:
         )
 
     def _refusal(self, url: str, status: int) -> Mind2Web2Error:
-        page, tokens = f"{self.hub.endpoint}/datasets/{self.dataset}", f"{self.hub.endpoint}/settings/tokens"
+        page, tokens = (
+            f"{self.hub.endpoint}/datasets/{self.dataset}",
+            f"{self.hub.endpoint}/settings/tokens",
+        )
         if status == 401 and self.hub.token:
             return UsageError(
                 f"{page} refuses the token (HTTP 401): check HF_TOKEN, or the login of hf; your "
@@ -464,7 +532,9 @@ class _Session:
                 f"a fine-grained token also needs the right to read gated repositories, at {tokens}"
             )
         if status == 404:
-            return UsageError(f"there is no {url} (HTTP 404): check --dataset and --revision")
+            return UsageError(
+                f"there is no {url} (HTTP 404): check --dataset and --revision"
+            )
         return DownloadError(f"cannot download {url}: HTTP {status}")
 
 

@@ -121,12 +121,18 @@ def results(agent: str, eval_results_root: str | Path = "eval_results") -> Agent
         UsageError: there are none.
     """
     root = Path(eval_results_root)
-    stored = {(task_id, name): loaded.content for task_id, name, loaded in latest_results(root, agent)}
+    stored = {
+        (task_id, name): loaded.content
+        for task_id, name, loaded in latest_results(root, agent)
+    }
     known = agent_answers(root, agent) if (root / agent).is_dir() else []
     if not known:
-        raise UsageError(f"no results of agent {agent} under {root}: run mind2web2 evaluate {agent} first")
+        raise UsageError(
+            f"no results of agent {agent} under {root}: run mind2web2 evaluate {agent} first"
+        )
     answers = tuple(
-        _answer_record(agent, answer, stored.get((answer.task_id, answer.answer_name))) for answer in known
+        _answer_record(agent, answer, stored.get((answer.task_id, answer.answer_name)))
+        for answer in known
     )
     leaves = tuple(
         record
@@ -142,7 +148,9 @@ def without_texts(leaves: Sequence[LeafRecord]) -> list[LeafRecord]:
 
 
 def write_table(
-    path: Path, records: Sequence[LeafRecord] | Sequence[AnswerRecord], kind: type[LeafRecord | AnswerRecord]
+    path: Path,
+    records: Sequence[LeafRecord] | Sequence[AnswerRecord],
+    kind: type[LeafRecord | AnswerRecord],
 ) -> None:
     """Write records as CSV, JSON lines or Parquet, by the file's name.
 
@@ -158,11 +166,15 @@ def write_table(
         case ".csv":
             content = _as_csv(columns, rows)
         case ".jsonl":
-            content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+            content = "".join(
+                json.dumps(row, ensure_ascii=False) + "\n" for row in rows
+            ).encode()
         case ".parquet":
             content = _as_parquet(columns, rows)
         case _:
-            raise UsageError(f"cannot write {path}: name a file that ends in {', '.join(FORMATS)}")
+            raise UsageError(
+                f"cannot write {path}: name a file that ends in {', '.join(FORMATS)}"
+            )
     try:
         write_whole(path, content)
     except OSError as error:
@@ -208,7 +220,9 @@ def _run_of(answer_name: str) -> int | None:
     return int(number) if number.isdecimal() and number.isascii() else None
 
 
-def _answer_record(agent: str, answer: ScoredAnswer, result: ResultFile | None) -> AnswerRecord:
+def _answer_record(
+    agent: str, answer: ScoredAnswer, result: ResultFile | None
+) -> AnswerRecord:
     statuses = [leaf.status for leaf in result.leaves()] if result is not None else []
     usage = None if result is None else result.judge_usage
     return AnswerRecord(
@@ -233,13 +247,17 @@ def _answer_record(agent: str, answer: ScoredAnswer, result: ResultFile | None) 
     )
 
 
-def _leaf_records(agent: str, task_id: str, answer_name: str, result: ResultFile) -> Iterator[LeafRecord]:
+def _leaf_records(
+    agent: str, task_id: str, answer_name: str, result: ResultFile
+) -> Iterator[LeafRecord]:
     for tree in result.trees:
         for leaf, path, tags in _leaves_below(tree):
             yield _leaf_record(agent, task_id, answer_name, result, leaf, path, tags)
 
 
-def _leaves_below(root: WrittenNode) -> Iterator[tuple[WrittenNode, str, tuple[str, ...]]]:
+def _leaves_below(
+    root: WrittenNode,
+) -> Iterator[tuple[WrittenNode, str, tuple[str, ...]]]:
     """Yield each leaf with its path and its tags, in rubric order."""
     stack = [(child, child.id, root.tags) for child in reversed(root.children)]
     while stack:
@@ -247,7 +265,9 @@ def _leaves_below(root: WrittenNode) -> Iterator[tuple[WrittenNode, str, tuple[s
         tags = tuple(dict.fromkeys((*above, *node.tags)))
         if not node.children:
             yield node, path, tags
-        stack += [(child, f"{path}/{child.id}", tags) for child in reversed(node.children)]
+        stack += [
+            (child, f"{path}/{child.id}", tags) for child in reversed(node.children)
+        ]
 
 
 def _leaf_record(
@@ -260,17 +280,26 @@ def _leaf_record(
     tags: tuple[str, ...],
 ) -> LeafRecord:
     evidence = leaf.evidence
-    votes = [vote for group in (vote_groups(evidence) if evidence else ()) for vote in group]
+    votes = [
+        vote for group in (vote_groups(evidence) if evidence else ()) for vote in group
+    ]
     opinions = [vote.supported for vote in votes if not vote.declined]
     checks = evidence.pages if evidence else ()
     supporting = [check.url for check in checks if check.outcome == "supported"]
     facts = claim_facts(leaf)
     quotation = next(
-        (match for match in ("not_found", "approximate", "found") if match in facts.quotes), None
+        (
+            match
+            for match in ("not_found", "approximate", "found")
+            if match in facts.quotes
+        ),
+        None,
     )
     usage = result.judge_usage
     cost = None if usage is None or usage.cost_usd is None else usage.cost_usd
-    share = len(votes) / usage.judgments if usage is not None and usage.judgments else 0.0
+    share = (
+        len(votes) / usage.judgments if usage is not None and usage.judgments else 0.0
+    )
     return LeafRecord(
         agent=agent,
         task_id=task_id,

@@ -10,12 +10,23 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from mind2web2.capture.browser_process import BrowserProcess, BrowserProgram, find_browser, user_agent
+from mind2web2.capture.browser_process import (
+    BrowserProcess,
+    BrowserProgram,
+    find_browser,
+    user_agent,
+)
 from mind2web2.capture.models import CaptureSettings
 from mind2web2.errors import BrowserGoneError
 
 if TYPE_CHECKING:
-    from patchright.async_api import BrowserContext, CDPSession, Page, StorageState, ViewportSize
+    from patchright.async_api import (
+        BrowserContext,
+        CDPSession,
+        Page,
+        StorageState,
+        ViewportSize,
+    )
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +83,9 @@ class Browser:
         process = await self._running()
         try:
             async with _interrupted_when_gone(process):
-                tab = await _opened(process, self._open(process, server_url, ignore_certificate_errors))
+                tab = await _opened(
+                    process, self._open(process, server_url, ignore_certificate_errors)
+                )
                 try:
                     yield tab.page, tab.session
                 finally:
@@ -81,7 +94,9 @@ class Browser:
         except Exception as error:
             # Whatever fails in a browser that has ended fails for that reason.
             if process.gone.is_set() and not isinstance(error, BrowserGoneError):
-                raise BrowserGoneError("the browser ended while the page was open") from error
+                raise BrowserGoneError(
+                    "the browser ended while the page was open"
+                ) from error
             raise
 
     async def _running(self) -> BrowserProcess:
@@ -108,7 +123,9 @@ class Browser:
             self._process = await BrowserProcess.start(self._program, self._settings)
         return self._process
 
-    async def _open(self, process: BrowserProcess, server_url: str, ignore_certificate_errors: bool) -> _Tab:
+    async def _open(
+        self, process: BrowserProcess, server_url: str, ignore_certificate_errors: bool
+    ) -> _Tab:
         if not process.is_ours:
             return await self._open_beside_the_users_tabs(process)
         size: ViewportSize = {
@@ -131,7 +148,9 @@ class Browser:
         try:
             page = await context.new_page()
             session = await context.new_cdp_session(page)
-            await session.send("Emulation.setUserAgentOverride", _looks(process.browser.version))
+            await session.send(
+                "Emulation.setUserAgentOverride", _looks(process.browser.version)
+            )
         except BaseException:
             await context.close()
             raise
@@ -143,12 +162,17 @@ class Browser:
         try:
             tab = _Tab(page, await context.new_cdp_session(page), context=None)
 
-            def note(popup: Page) -> None:  # patchright takes no builtin such as list.append
+            def note(
+                popup: Page,
+            ) -> None:  # patchright takes no builtin such as list.append
                 tab.popups.append(popup)
 
             page.on("popup", note)
             await page.set_viewport_size(
-                {"width": self._settings.viewport_width_px, "height": self._settings.viewport_height_px}
+                {
+                    "width": self._settings.viewport_width_px,
+                    "height": self._settings.viewport_height_px,
+                }
             )
         except BaseException:
             await page.close()
@@ -192,8 +216,12 @@ async def _opened(process: BrowserProcess, opening: Coroutine[Any, Any, _Tab]) -
     except TimeoutError as error:
         process.do(_close_late(process, task))
         await process.end_unless_lent()
-        raise BrowserGoneError(f"the browser opened no page within {TAB_TIMEOUT_S:g} s") from error
-    except Exception as error:  # patchright's own, or a plain one where its driver has died
+        raise BrowserGoneError(
+            f"the browser opened no page within {TAB_TIMEOUT_S:g} s"
+        ) from error
+    except (
+        Exception
+    ) as error:  # patchright's own, or a plain one where its driver has died
         await process.end_unless_lent()
         raise BrowserGoneError("the browser did not open a page") from error
     except asyncio.CancelledError:
@@ -213,7 +241,9 @@ async def _close(process: BrowserProcess, tab: _Tab) -> None:
             if tab.context is not None:
                 await tab.context.close()
             else:
-                await asyncio.gather(*(page.close() for page in (tab.page, *tab.popups)))
+                await asyncio.gather(
+                    *(page.close() for page in (tab.page, *tab.popups))
+                )
     except TimeoutError:
         log.warning("browser closed no page within %g s", TAB_TIMEOUT_S)
         await process.end_unless_lent()

@@ -32,7 +32,13 @@ from mind2web2.capture.page.navigation import MainDocument
 from mind2web2.capture.pdf import render_pdf
 from mind2web2.capture.quality import PageFailureError
 from mind2web2.errors import BrowserGoneError, DocumentError, MachineError
-from mind2web2.urls.parts import clean_url, lookup_key, normalize_url_for_browser, split_url, storage_key
+from mind2web2.urls.parts import (
+    clean_url,
+    lookup_key,
+    normalize_url_for_browser,
+    split_url,
+    storage_key,
+)
 from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
@@ -62,7 +68,9 @@ class HostTurns:
     @asynccontextmanager
     async def turn(self, host: str) -> AsyncIterator[None]:
         """Wait for a turn at the host, and until it has rested, and hold the turn."""
-        state = self._hosts.setdefault(host, _Host(asyncio.Semaphore(self._max_pages_per_host)))
+        state = self._hosts.setdefault(
+            host, _Host(asyncio.Semaphore(self._max_pages_per_host))
+        )
         state.users += 1
         try:
             async with state.turns:
@@ -78,7 +86,9 @@ class HostTurns:
     def rest(self, host: str, seconds: float | None) -> None:
         """Send the host no request for so long, ``DEFAULT_REST_S`` where it named no time."""
         wanted_s = DEFAULT_REST_S if seconds is None else min(seconds, MAX_REST_S)
-        state = self._hosts.setdefault(host, _Host(asyncio.Semaphore(self._max_pages_per_host)))
+        state = self._hosts.setdefault(
+            host, _Host(asyncio.Semaphore(self._max_pages_per_host))
+        )
         state.rests_until = max(state.rests_until, time.monotonic() + wanted_s)
 
 
@@ -157,11 +167,16 @@ class PageTries:
         failure: PageFailureError | None = None
         for address in _addresses(self._url):
             try:
-                return self._captured(await self._found(await self._with_retries(address), address))
+                return self._captured(
+                    await self._found(await self._with_retries(address), address)
+                )
             except PageFailureError as error:
                 # Where no scheme was given, the second one is tried; the first one's failure says more.
                 failure = failure or error
-        return self._failed(failure or PageFailureError("not an http or https address", "refused_address"))
+        return self._failed(
+            failure
+            or PageFailureError("not an http or https address", "refused_address")
+        )
 
     async def _with_retries(self, address: str) -> Sighting:
         delay_s = _FIRST_DELAY_S
@@ -175,7 +190,9 @@ class PageTries:
                 reason = f"HTTP {seen.document.status}"
             except PageFailureError as error:
                 # A server that was silent for the whole limit rarely answers the next try.
-                if not (may_try_again and error.is_transient and error.kind != "timeout"):
+                if not (
+                    may_try_again and error.is_transient and error.kind != "timeout"
+                ):
                     raise
                 reason = str(error)
             log.info("page is tried again url=%s reason=%s", address, reason)
@@ -195,10 +212,14 @@ class PageTries:
             try:
                 other = await self._try(spelling)
             except PageFailureError as error:
-                log.info("other spelling not captured url=%s reason=%s", spelling, error)
+                log.info(
+                    "other spelling not captured url=%s reason=%s", spelling, error
+                )
                 continue
             if other.document.status is not None and other.document.status < 400:
-                other.notes.append(f"the address as cited gave HTTP 404, and was opened as {spelling}")
+                other.notes.append(
+                    f"the address as cited gave HTTP 404, and was opened as {spelling}"
+                )
                 return other
         self._tries = tries
         return seen
@@ -233,25 +254,38 @@ class PageTries:
             # A person who checks a claim would dismiss the warning; the record keeps it.
             return await self._see(address, host, error.net_error)
 
-    async def _see(self, address: str, host: str, certificate_error: str | None) -> Sighting:
+    async def _see(
+        self, address: str, host: str, certificate_error: str | None
+    ) -> Sighting:
         settings = self._settings
         max_bytes = settings.max_page_bytes if settings.stored is None else _NO_BYTES
         async with self._tools.proxy.session(max_bytes) as traffic:
             try:
                 async with self._tools.browser.page(
-                    traffic.server_url, ignore_certificate_errors=certificate_error is not None
+                    traffic.server_url,
+                    ignore_certificate_errors=certificate_error is not None,
                 ) as (page, session):
                     guard = self._refusal_of if settings.cdp_url else None
-                    seen = await see_page(page, session, address, settings, certificate_error, guard)
+                    seen = await see_page(
+                        page, session, address, settings, certificate_error, guard
+                    )
             except PageFailureError as error:
-                raise (_explained(error, host, traffic) if settings.stored is None else error) from error
+                raise (
+                    _explained(error, host, traffic)
+                    if settings.stored is None
+                    else error
+                ) from error
             except BrowserGoneError as error:
-                raise PageFailureError(str(error), "crash", is_transient=True) from error
+                raise PageFailureError(
+                    str(error), "crash", is_transient=True
+                ) from error
             finally:
                 if settings.stored is None:
                     self._refused.update(dict.fromkeys(traffic.refused))
             if settings.stored is None and traffic.is_exhausted:
-                seen.notes.append(f"the page was cut off after {traffic.bytes_received} bytes")
+                seen.notes.append(
+                    f"the page was cut off after {traffic.bytes_received} bytes"
+                )
                 seen.troubles.append(Trouble(kind="incomplete", detail=seen.notes[-1]))
             return seen
 
@@ -271,15 +305,26 @@ class PageTries:
         if seen.pdf is None and not seen.screenshot and not (seen.text or "").strip():
             return self._failed(_nothing_shown(seen), seen)
         text = None if seen.pdf is not None else seen.text or ""
-        return CapturedPage(self._record(seen), text=text, screenshot=seen.screenshot, pdf=seen.pdf)
+        return CapturedPage(
+            self._record(seen), text=text, screenshot=seen.screenshot, pdf=seen.pdf
+        )
 
-    def _failed(self, failure: PageFailureError, seen: Sighting | None = None) -> CapturedPage:
+    def _failed(
+        self, failure: PageFailureError, seen: Sighting | None = None
+    ) -> CapturedPage:
         seen = seen or Sighting(MainDocument())
         trouble = Trouble(kind=failure.kind, detail=str(failure))
-        seen.troubles = [trouble, *(other for other in seen.troubles if other.kind != trouble.kind)]
-        return CapturedPage(self._record(seen, failure), is_unanswered=failure.is_unanswered)
+        seen.troubles = [
+            trouble,
+            *(other for other in seen.troubles if other.kind != trouble.kind),
+        ]
+        return CapturedPage(
+            self._record(seen, failure), is_unanswered=failure.is_unanswered
+        )
 
-    def _record(self, seen: Sighting, failure: PageFailureError | None = None) -> CaptureRecord:
+    def _record(
+        self, seen: Sighting, failure: PageFailureError | None = None
+    ) -> CaptureRecord:
         kind: PageKind = "web" if seen.pdf is None else "pdf"
         return CaptureRecord(
             requested_url=self._url,
@@ -296,7 +341,9 @@ class PageTries:
             unfolded=seen.unfolded,
             notes=tuple(seen.notes),
             refused=tuple(self._refused)[:_MAX_RECORDED_REFUSALS],
-            timings_s={stage: round(seconds, 3) for stage, seconds in seen.timings_s.items()},
+            timings_s={
+                stage: round(seconds, 3) for stage, seconds in seen.timings_s.items()
+            },
             tries=self._tries,
             browser=self._tools.browser_version,
         )
@@ -314,7 +361,11 @@ def _addresses(url: str) -> tuple[str, ...]:
 
 def _patient(settings: CaptureSettings) -> CaptureSettings:
     answer_s = max(settings.answer_timeout_s, _PATIENT_ANSWER_S)
-    return replace(settings, answer_timeout_s=answer_s, load_timeout_s=max(settings.load_timeout_s, answer_s))
+    return replace(
+        settings,
+        answer_timeout_s=answer_s,
+        load_timeout_s=max(settings.load_timeout_s, answer_s),
+    )
 
 
 def _other_spellings(address: str) -> list[str]:
@@ -326,29 +377,50 @@ def _other_spellings(address: str) -> list[str]:
     query = "" if parts.query is None else f"?{parts.query}"
     slashed = f"{parts.scheme}://{parts.authority}{path}{query}{parts.route}"
     decoded = normalize_url_for_browser(storage_key(address))
-    return [spelling for spelling in dict.fromkeys((slashed, decoded)) if spelling != address]
+    return [
+        spelling
+        for spelling in dict.fromkeys((slashed, decoded))
+        if spelling != address
+    ]
 
 
-def _explained(failure: PageFailureError, host: str, traffic: ProxySession) -> PageFailureError:
+def _explained(
+    failure: PageFailureError, host: str, traffic: ProxySession
+) -> PageFailureError:
     """Return the failure in the words of the proxy, which knows why there is no connection."""
     name = host.rstrip(".")
-    refusal = next((refused for refused in traffic.refused if refused.host.rstrip(".") == name), None)
+    refusal = next(
+        (refused for refused in traffic.refused if refused.host.rstrip(".") == name),
+        None,
+    )
     if failure.net_error == "ERR_SOCKS_CONNECTION_FAILED" and refusal is None:
         # A redirect led to a host that the browser's error does not name.
-        refusal = next(iter(traffic.refused[-1:]), None) if not traffic.failures else None
+        refusal = (
+            next(iter(traffic.refused[-1:]), None) if not traffic.failures else None
+        )
     if refusal is not None and failure.net_error:
-        return PageFailureError(f"connection to {refusal.host} refused: {refusal.reason}", "refused_address")
+        return PageFailureError(
+            f"connection to {refusal.host} refused: {refusal.reason}", "refused_address"
+        )
     known = traffic.failures.get(host) or next(iter(traffic.failures.values()), None)
     if known is not None and failure.net_error:
-        return PageFailureError(known.reason, failure.kind, is_transient=known.is_transient)
+        return PageFailureError(
+            known.reason, failure.kind, is_transient=known.is_transient
+        )
     return failure
 
 
 def _nothing_shown(seen: Sighting) -> PageFailureError:
     status = seen.document.status
-    prefix = f"the server answered HTTP {status}, and " if status is not None and status >= 400 else ""
+    prefix = (
+        f"the server answered HTTP {status}, and "
+        if status is not None and status >= 400
+        else ""
+    )
     return PageFailureError(
-        f"{prefix}the page shows neither text nor a picture", "empty_page", is_transient=seen.is_passing
+        f"{prefix}the page shows neither text nor a picture",
+        "empty_page",
+        is_transient=seen.is_passing,
     )
 
 
@@ -388,7 +460,9 @@ class BatchBrowserManager(PackageBrowser):
             MachineError: there is no browser, or it does not start; the text names the remedy.
         """
         async with AsyncExitStack() as exits:
-            proxy = await exits.enter_async_context(FilteringProxy(self.settings.network))
+            proxy = await exits.enter_async_context(
+                FilteringProxy(self.settings.network)
+            )
             browser = await exits.enter_async_context(Browser(self.settings))
             version = await browser.start()
             self._exits = exits.pop_all()
@@ -403,13 +477,18 @@ class BatchBrowserManager(PackageBrowser):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Close the browser and all its pages."""
         await self._exits.aclose()
         self._tools = None
 
-    async def capture_page(self, url: str, logger: logging.Logger) -> tuple[str | None, str | None]:
+    async def capture_page(
+        self, url: str, logger: logging.Logger
+    ) -> tuple[str | None, str | None]:
         """Return a page's screenshot as base64 JPEG and its text; ``None`` for a missing one.
 
         Of a PDF that is its text and its first page. ``capture`` says more, such as why there is neither.
@@ -417,7 +496,9 @@ class BatchBrowserManager(PackageBrowser):
         page = await self.capture(url, logger)
         if page.pdf is not None:
             return await _pdf_shown(page.pdf)
-        screenshot = base64.b64encode(page.screenshot).decode() if page.screenshot else None
+        screenshot = (
+            base64.b64encode(page.screenshot).decode() if page.screenshot else None
+        )
         return screenshot, page.text
 
     async def render(self, url: str, stored: StoredResponses) -> CapturedPage:
@@ -425,7 +506,11 @@ class BatchBrowserManager(PackageBrowser):
         return await PageTries(self._opened(), url, stored).run()
 
     async def capture(
-        self, url: str, logger: logging.Logger | None = None, *, is_patient: bool = False
+        self,
+        url: str,
+        logger: logging.Logger | None = None,
+        *,
+        is_patient: bool = False,
     ) -> CapturedPage:
         """Return a page's content, with a record of its capture and of signs of trouble.
 
@@ -443,13 +528,17 @@ class BatchBrowserManager(PackageBrowser):
 
     def _opened(self) -> CaptureTools:
         if self._tools is None:
-            raise MachineError("the browser is not open: use `async with BatchBrowserManager() as manager`")
+            raise MachineError(
+                "the browser is not open: use `async with BatchBrowserManager() as manager`"
+            )
         return self._tools
 
 
 def _log_outcome(logger: logging.Logger, record: CaptureRecord) -> None:
     if record.failure:
-        logger.info("page not captured url=%s reason=%s", record.requested_url, record.failure)
+        logger.info(
+            "page not captured url=%s reason=%s", record.requested_url, record.failure
+        )
         return
     logger.info(
         "page captured url=%s kind=%s status=%s chars=%d troubles=%s",

@@ -32,7 +32,13 @@ log = logging.getLogger(__name__)
 VERSION_TIMEOUT_S = 10.0
 
 _HEADLESS_SHELL = "chromium-headless-shell"
-_FULL_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_FULL_BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+)
 _MAC_BROWSERS = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
@@ -112,7 +118,9 @@ async def version_of(program: BrowserProgram) -> str | None:
             env=browser_environment(),
         )
     except OSError as error:
-        raise MachineError(f"{program.path} cannot be started: {error.strerror}") from error
+        raise MachineError(
+            f"{program.path} cannot be started: {error.strerror}"
+        ) from error
     try:
         async with asyncio.timeout(VERSION_TIMEOUT_S):
             output, _ = await process.communicate()
@@ -126,20 +134,27 @@ async def version_of(program: BrowserProgram) -> str | None:
     return found[0].decode() if found else None
 
 
-def launch_arguments(network: NetworkSettings, version: str | None, *, headless: bool) -> list[str]:
+def launch_arguments(
+    network: NetworkSettings, version: str | None, *, headless: bool
+) -> list[str]:
     """Return the switches that a browser is started with."""
     arguments = [*_QUIET, *_NO_WAY_AROUND_THE_PROXY]
     if headless and version is not None:
         # Also for workers that are shared between pages, which no override of a page reaches.
         arguments.append(f"--user-agent={user_agent(version)}")
     if network.trusted_keys:
-        arguments.append(f"--ignore-certificate-errors-spki-list={','.join(network.trusted_keys)}")
+        arguments.append(
+            f"--ignore-certificate-errors-spki-list={','.join(network.trusted_keys)}"
+        )
     return arguments
 
 
 def user_agent(version: str) -> str:
     """Return what an ordinary Chromium of this version calls itself, on this system."""
-    systems = {"win32": "Windows NT 10.0; Win64; x64", "darwin": "Macintosh; Intel Mac OS X 10_15_7"}
+    systems = {
+        "win32": "Windows NT 10.0; Win64; x64",
+        "darwin": "Macintosh; Intel Mac OS X 10_15_7",
+    }
     system = systems.get(sys.platform, "X11; Linux x86_64")
     major = version.partition(".")[0]
     return f"Mozilla/5.0 ({system}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0 Safari/537.36"
@@ -147,7 +162,11 @@ def user_agent(version: str) -> str:
 
 def browser_environment() -> dict[str, str]:
     """Return the part of our environment that a browser is given."""
-    return {name: value for name, value in os.environ.items() if _ENVIRONMENT.fullmatch(name)}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if _ENVIRONMENT.fullmatch(name)
+    }
 
 
 def can_be_sandboxed() -> bool:
@@ -160,7 +179,9 @@ def can_be_sandboxed() -> bool:
 
 @cache
 def _warn_of_no_sandbox() -> None:
-    log.warning("running as root, so the browser has to run without its sandbox; use another user if you can")
+    log.warning(
+        "running as root, so the browser has to run without its sandbox; use another user if you can"
+    )
 
 
 def _candidates() -> Iterator[BrowserProgram]:
@@ -198,7 +219,10 @@ def _patchright_folder() -> Path:
         return Path.home() / "Library" / "Caches" / "ms-playwright"
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", "")) / "ms-playwright"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ms-playwright"
+    return (
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        / "ms-playwright"
+    )
 
 
 DISPLAY_TIMEOUT_S = 15.0
@@ -223,7 +247,11 @@ def start_virtual_display(width_px: int, height_px: int) -> Xvfb:
     arguments = ("-nolisten", "tcp", "-terminate")
     try:
         display = Xvfb(
-            width_px, height_px, environ=environment, extra_args=arguments, timeout=DISPLAY_TIMEOUT_S
+            width_px,
+            height_px,
+            environ=environment,
+            extra_args=arguments,
+            timeout=DISPLAY_TIMEOUT_S,
         )
         display.start()
     except FileNotFoundError as error:
@@ -231,7 +259,9 @@ def start_virtual_display(width_px: int, height_px: int) -> Xvfb:
             "--headed needs a screen, and there is none: run `apt-get install xvfb` or leave it out"
         ) from error
     except (OSError, RuntimeError) as error:
-        raise MachineError("Xvfb did not start; leave out --headed to do without a screen") from error
+        raise MachineError(
+            "Xvfb did not start; leave out --headed to do without a screen"
+        ) from error
     return display
 
 
@@ -262,7 +292,9 @@ class BrowserProcess:
         self._chores: set[asyncio.Task[Any]] = set()
 
     @classmethod
-    async def start(cls, program: BrowserProgram, settings: CaptureSettings) -> BrowserProcess:
+    async def start(
+        cls, program: BrowserProgram, settings: CaptureSettings
+    ) -> BrowserProcess:
         """Start a browser. Raises MachineError: it does not start."""
         process = cls()
         await process._bring_up(process._launch(program, settings), str(program.path))
@@ -305,7 +337,9 @@ class BrowserProcess:
             except TimeoutError:
                 log.warning("browser did not close in time and is killed")
                 self.kill()
-            except Exception as error:  # patchright's own, or a plain one where its driver has died
+            except (
+                Exception
+            ) as error:  # patchright's own, or a plain one where its driver has died
                 log.debug("browser has ended already reason=%s", error)
                 self.kill()
         await self._finish_chores()
@@ -348,7 +382,9 @@ class BrowserProcess:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 session = await self.browser.new_browser_cdp_session()
                 await session.detach()
-        except Exception as error:  # patchright's own, or a plain one where its driver has died
+        except (
+            Exception
+        ) as error:  # patchright's own, or a plain one where its driver has died
             log.debug("browser does not answer reason=%s", error)
             return False
         return True
@@ -362,9 +398,13 @@ class BrowserProcess:
         except BaseException as error:
             await self.stop()
             if isinstance(error, TimeoutError):
-                raise MachineError(f"{name} did not start within {START_TIMEOUT_S:g} s") from error
+                raise MachineError(
+                    f"{name} did not start within {START_TIMEOUT_S:g} s"
+                ) from error
             if isinstance(error, (Error, OSError)):
-                raise MachineError(f"{name} does not start: {_reason(str(error))}") from error
+                raise MachineError(
+                    f"{name} does not start: {_reason(str(error))}"
+                ) from error
             raise
 
     async def _launch(self, program: BrowserProgram, settings: CaptureSettings) -> None:
@@ -373,7 +413,9 @@ class BrowserProcess:
         if not settings.headless and needs_virtual_display():
             # Room for the window's own frame around the page.
             display = await asyncio.to_thread(
-                start_virtual_display, settings.viewport_width_px + 200, settings.viewport_height_px + 300
+                start_virtual_display,
+                settings.viewport_width_px + 200,
+                settings.viewport_height_px + 300,
             )
             self._display = display
             environment["DISPLAY"] = display.environ["DISPLAY"]
@@ -385,7 +427,9 @@ class BrowserProcess:
             await playwright.chromium.launch(
                 executable_path=program.path,
                 headless=settings.headless,
-                args=launch_arguments(settings.network, version, headless=settings.headless),
+                args=launch_arguments(
+                    settings.network, version, headless=settings.headless
+                ),
                 proxy={
                     "server": f"socks5://127.0.0.1:{self._dead_end.getsockname()[1]}",
                     "bypass": "<-loopback>",
@@ -403,15 +447,23 @@ class BrowserProcess:
         )
         session = await self.browser.new_browser_cdp_session()
         processes = (await session.send("SystemInfo.getProcessInfo"))["processInfo"]
-        pid = next(int(process["id"]) for process in processes if process["type"] == "browser")
+        pid = next(
+            int(process["id"]) for process in processes if process["type"] == "browser"
+        )
         self._watch_pid(pid)
         await asyncio.to_thread(limit_pages, pid, settings.max_page_memory_bytes)
         await session.detach()
-        log.info("browser started path=%s version=%s", program.path, self.browser.version)
+        log.info(
+            "browser started path=%s version=%s", program.path, self.browser.version
+        )
 
     async def _connect(self, cdp_url: str) -> None:
         playwright = await self._start_driver()
-        self._watch(await playwright.chromium.connect_over_cdp(cdp_url, timeout=START_TIMEOUT_S * 1000))
+        self._watch(
+            await playwright.chromium.connect_over_cdp(
+                cdp_url, timeout=START_TIMEOUT_S * 1000
+            )
+        )
         log.info("connected to a running browser version=%s", self.browser.version)
 
     async def _start_driver(self) -> Playwright:
@@ -475,8 +527,14 @@ def _profile_of(pid: int) -> Path | None:
     except OSError:
         return None
     prefix = b"--user-data-dir="
-    folders = [Path(os.fsdecode(text[len(prefix) :])) for text in arguments if text.startswith(prefix)]
-    return next((folder for folder in folders if folder.name.startswith(_PROFILE_PREFIX)), None)
+    folders = [
+        Path(os.fsdecode(text[len(prefix) :]))
+        for text in arguments
+        if text.startswith(prefix)
+    ]
+    return next(
+        (folder for folder in folders if folder.name.startswith(_PROFILE_PREFIX)), None
+    )
 
 
 def _reason(text: str) -> str:
@@ -487,7 +545,12 @@ def _reason(text: str) -> str:
         for line in lines
         if any(
             word in line.lower()
-            for word in ("sandbox", "error while loading", "missing x server", "econnrefused")
+            for word in (
+                "sandbox",
+                "error while loading",
+                "missing x server",
+                "econnrefused",
+            )
         )
     ]
     return (telling or [line for line in lines if line] or ["no reason given"])[0][:300]
@@ -513,10 +576,18 @@ def _limit_if(kind: bytes, pid: int, max_bytes: int) -> None:
     assert sys.platform == "linux"
     try:
         # Such processes write over their arguments, with spaces between them.
-        if kind in (_PROCESSES / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").split():
+        if (
+            kind
+            in (_PROCESSES / str(pid) / "cmdline")
+            .read_bytes()
+            .replace(b"\0", b" ")
+            .split()
+        ):
             # What is written to, such as heaps and stacks: of mere addresses a browser reserves terabytes.
             _, hard = resource.prlimit(pid, resource.RLIMIT_DATA)
-            limit_bytes = max_bytes if hard == resource.RLIM_INFINITY else min(max_bytes, hard)
+            limit_bytes = (
+                max_bytes if hard == resource.RLIM_INFINITY else min(max_bytes, hard)
+            )
             resource.prlimit(pid, resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
     except (FileNotFoundError, ProcessLookupError):  # it has ended
         return

@@ -51,7 +51,9 @@ class Downloads:
 
 
 # A context variable, since scripts make their own PDF parsers and arXiv tools, which know no run.
-downloads: ContextVar[Downloads | None] = ContextVar("downloads of eval scripts", default=None)
+downloads: ContextVar[Downloads | None] = ContextVar(
+    "downloads of eval scripts", default=None
+)
 
 
 @contextmanager
@@ -71,7 +73,9 @@ DOWNLOAD_EVENT = "mind2web2.download"
 @contextmanager
 def refused_downloads_reported(report: Callable[[str], None]) -> Iterator[None]:
     """Report each URL that this block or its tasks may not download because its address is private."""
-    token = downloads.set(replace(downloads.get() or Downloads(), report_refused=report))
+    token = downloads.set(
+        replace(downloads.get() or Downloads(), report_refused=report)
+    )
     try:
         yield
     finally:
@@ -254,7 +258,9 @@ class CaptureRecord(BaseModel):
     @property
     def is_refused_as_private(self) -> bool:
         """Tell whether the capture failed because the address is private."""
-        is_refused = self.kind is None and any(each.kind == "refused_address" for each in self.troubles)
+        is_refused = self.kind is None and any(
+            each.kind == "refused_address" for each in self.troubles
+        )
         return is_refused and any(connection.is_private for connection in self.refused)
 
     @property
@@ -302,7 +308,10 @@ class RenderedPdf:
     @property
     def is_cut(self) -> bool:
         """Whether some page lacks its image or its text."""
-        return min(len(self.images), self.text_page_count - len(self.unreadable_pages)) < self.page_count
+        return (
+            min(len(self.images), self.text_page_count - len(self.unreadable_pages))
+            < self.page_count
+        )
 
 
 _IN_WORDS: dict[TroubleKind, str] = {
@@ -344,5 +353,7 @@ def notes_for_judge(record: CaptureRecord) -> tuple[str, ...]:
 def _in_words(trouble: Trouble, record: CaptureRecord) -> str:
     words = _IN_WORDS[trouble.kind]
     return (
-        f"{words} (HTTP status {record.status})" if trouble.kind == "http_error" and record.status else words
+        f"{words} (HTTP status {record.status})"
+        if trouble.kind == "http_error" and record.status
+        else words
     )

@@ -93,23 +93,34 @@ def _stretches(text_page: pypdfium2.PdfTextPage) -> Iterator[_Stretch | None]:
         yield _suspect(text_page, start, count, handle)
 
 
-def _suspect(text_page: pypdfium2.PdfTextPage, start: int, end: int, text_object: Any) -> _Stretch | None:
+def _suspect(
+    text_page: pypdfium2.PdfTextPage, start: int, end: int, text_object: Any
+) -> _Stretch | None:
     from pypdfium2 import raw
 
     mode = raw.FPDFTextObj_GetTextRenderMode(text_object)
     red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
     is_coloured = raw.FPDFPageObj_GetFillColor(text_object, red, green, blue, alpha)
     grey = (red.value * 299 + green.value * 587 + blue.value * 114) // 1000
-    is_inked = mode not in (raw.FPDF_TEXTRENDERMODE_INVISIBLE, raw.FPDF_TEXTRENDERMODE_CLIP)
+    is_inked = mode not in (
+        raw.FPDF_TEXTRENDERMODE_INVISIBLE,
+        raw.FPDF_TEXTRENDERMODE_CLIP,
+    )
     if is_coloured and alpha.value <= _FAINT:
         is_inked = False
-    is_tiny = _is_tiny(text_page, start) and all(_is_tiny(text_page, index) for index in range(start, end))
+    is_tiny = _is_tiny(text_page, start) and all(
+        _is_tiny(text_page, index) for index in range(start, end)
+    )
     # A dot or a dash is small in every font.
     is_tiny = is_tiny and any(map(str.isalnum, _text(text_page, start, end)))
     if is_inked and grey < _LIGHT and not is_tiny:
         return None
     box = _box(text_page, start, end)
-    return None if box is None else _Stretch(start, end, text_object, box, is_inked, is_tiny)
+    return (
+        None
+        if box is None
+        else _Stretch(start, end, text_object, box, is_inked, is_tiny)
+    )
 
 
 def _is_tiny(text_page: pypdfium2.PdfTextPage, index: int) -> bool:
@@ -117,7 +128,9 @@ def _is_tiny(text_page: pypdfium2.PdfTextPage, index: int) -> bool:
     return bool(max(right - left, top - bottom) < _UNREADABLE_PT)
 
 
-def _box(text_page: pypdfium2.PdfTextPage, start: int, end: int) -> tuple[float, float, float, float] | None:
+def _box(
+    text_page: pypdfium2.PdfTextPage, start: int, end: int
+) -> tuple[float, float, float, float] | None:
     boxes = [text_page.get_charbox(index) for index in range(start, end)]
     boxes = [box for box in boxes if box[2] > box[0] and box[3] > box[1]]
     if not boxes:
@@ -136,10 +149,19 @@ def _unseen(page: pypdfium2.PdfPage, suspects: Sequence[_Stretch]) -> list[_Stre
     without_them = _picture(page)
     for suspect in suspects:
         raw.FPDFPageObj_SetIsActive(suspect.text_object, True)
-    return [suspect for suspect in suspects if not _is_seen(suspect, page, with_them, without_them)]
+    return [
+        suspect
+        for suspect in suspects
+        if not _is_seen(suspect, page, with_them, without_them)
+    ]
 
 
-def _is_seen(suspect: _Stretch, page: pypdfium2.PdfPage, picture: Image.Image, without: Image.Image) -> bool:
+def _is_seen(
+    suspect: _Stretch,
+    page: pypdfium2.PdfPage,
+    picture: Image.Image,
+    without: Image.Image,
+) -> bool:
     from PIL import ImageChops
 
     area = _area_px(suspect, page, picture)
@@ -168,7 +190,9 @@ def _area_px(
     left, bottom, right, top = suspect.box_pt
     for x, y in ((left, bottom), (right, top)):
         at_x, at_y = ctypes.c_int(), ctypes.c_int()
-        raw.FPDF_PageToDevice(page, 0, 0, picture.width, picture.height, 0, x, y, at_x, at_y)
+        raw.FPDF_PageToDevice(
+            page, 0, 0, picture.width, picture.height, 0, x, y, at_x, at_y
+        )
         corners.append((at_x.value, at_y.value))
     xs, ys = zip(*corners, strict=True)
     area = (
@@ -180,7 +204,9 @@ def _area_px(
 def _picture(page: pypdfium2.PdfPage) -> Image.Image:
     width_pt, height_pt = page.get_size()
     scale = min(_SCALE, (_MAX_PIXELS / (width_pt * height_pt)) ** 0.5)
-    picture: Image.Image = page.render(scale=scale, grayscale=True).to_pil().convert("L")
+    picture: Image.Image = (
+        page.render(scale=scale, grayscale=True).to_pil().convert("L")
+    )
     return picture
 
 
@@ -194,7 +220,9 @@ def _without(text_page: pypdfium2.PdfTextPage, hidden: Sequence[_Stretch]) -> Pa
         secret = _text(text_page, stretch.start, stretch.end)
         left_out.append(secret)
         pieces.append(
-            f"[hidden text left out: {len(secret.strip())} characters]\n" if secret.strip() else secret
+            f"[hidden text left out: {len(secret.strip())} characters]\n"
+            if secret.strip()
+            else secret
         )
         position = stretch.end
     pieces.append(_text(text_page, position, text_page.count_chars()))
@@ -227,7 +255,10 @@ POINTS_PER_INCH = 72
 HEADER_BYTES = 1024
 PDF_MARK = b"%PDF-"
 
-_PASSWORD_ERROR, _SECURITY_ERROR = 4, 5  # FPDF_ERR_PASSWORD and FPDF_ERR_SECURITY in fpdfview.h
+_PASSWORD_ERROR, _SECURITY_ERROR = (
+    4,
+    5,
+)  # FPDF_ERR_PASSWORD and FPDF_ERR_SECURITY in fpdfview.h
 # PDFium joins a word hyphenated at a line's end and leaves one of these in the hyphen's place.
 _LINE_END_HYPHEN = re.compile(r"[\x02\ufffe](?:\r?\n)?")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -266,12 +297,17 @@ def render_pages(data: bytes, settings: RenderSettings) -> RenderedPdf:
     return RenderedPdf(
         images=tuple(page.image for page in readable if page.image is not None),
         text=_join_texts(
-            [None if page is None else page.text for page in pages[:text_page_count]], page_count
+            [None if page is None else page.text for page in pages[:text_page_count]],
+            page_count,
         ),
         page_count=page_count,
         text_page_count=text_page_count,
-        unreadable_pages=tuple(number for number, page in enumerate(pages, 1) if page is None),
-        hidden_text="\n".join(page.hidden_text for page in readable if page.hidden_text),
+        unreadable_pages=tuple(
+            number for number, page in enumerate(pages, 1) if page is None
+        ),
+        hidden_text="\n".join(
+            page.hidden_text for page in readable if page.hidden_text
+        ),
     )
 
 
@@ -285,7 +321,9 @@ def has_text(data: bytes, max_pages: int = 100) -> bool:
 
     with _opened(data) as document:
         for index in range(min(len(document), max_pages)):
-            with contextlib.suppress(pypdfium2.PdfiumError):  # a damaged page has no text
+            with contextlib.suppress(
+                pypdfium2.PdfiumError
+            ):  # a damaged page has no text
                 if document[index].get_textpage().get_text_bounded().strip():
                     return True
     return False
@@ -335,7 +373,9 @@ class _Page:
     image: bytes | None
 
 
-def _render_page(document: pypdfium2.PdfDocument, index: int, settings: RenderSettings) -> _Page | None:
+def _render_page(
+    document: pypdfium2.PdfDocument, index: int, settings: RenderSettings
+) -> _Page | None:
     """Return a page's text and image, where they are wanted; ``None`` for a damaged page."""
     import pypdfium2
 
@@ -395,6 +435,10 @@ async def render_pdf(
         DocumentError: not a PDF, encrypted, damaged, or too slow to read.
     """
     settings = RenderSettings(
-        max_image_pages, max_text_pages, dpi, jpeg_quality, max_side_px or MAX_PAGE_IMAGE_SIDE_PX
+        max_image_pages,
+        max_text_pages,
+        dpi,
+        jpeg_quality,
+        max_side_px or MAX_PAGE_IMAGE_SIDE_PX,
     )
     return await run_in_worker(render_pages, data, settings, timeout_s=timeout_s)

@@ -53,8 +53,16 @@ Find out whether an AI search agent's cited answers are true.
 # The module of each command below ``mind2web2.cli``. Only that of the command line is loaded.
 _MODULES = {
     **{"example": "example"},
-    **dict.fromkeys(("get", "tasks", "answer", "answers", "validate", "submit"), "benchmark"),
-    **{"new": "new", "draft": "draft", "rubric": "rubric", "lint": "lint", "rehearse": "rehearse"},
+    **dict.fromkeys(
+        ("get", "tasks", "answer", "answers", "validate", "submit"), "benchmark"
+    ),
+    **{
+        "new": "new",
+        "draft": "draft",
+        "rubric": "rubric",
+        "lint": "lint",
+        "rehearse": "rehearse",
+    },
     **dict.fromkeys(("cache", "pages"), "pages"),
     **{"check-judge": "results.check_judge", "evaluate": "evaluate", "serve": "serve"},
     **{
@@ -73,18 +81,26 @@ _MODULES = {
 
 def command_modules() -> tuple[ModuleType, ...]:
     """Return the modules of all commands."""
-    return tuple(import_module(f"{__name__}.{name}") for name in dict.fromkeys(_MODULES.values()))
+    return tuple(
+        import_module(f"{__name__}.{name}") for name in dict.fromkeys(_MODULES.values())
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``mind2web2`` and return its exit status."""
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
-    parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
+    parser.add_argument(
+        "--version", action="version", version=f"mind2web2 {__version__}"
+    )
     given = sys.argv[1:] if arguments is None else arguments
     word = given[0] if given else ""
     if not word or word.startswith("-"):
         # Nothing but --help and --version is possible.
-        parser.add_argument("command", metavar="COMMAND", help="one of these; each has a --help of its own")
+        parser.add_argument(
+            "command",
+            metavar="COMMAND",
+            help="one of these; each has a --help of its own",
+        )
         return _run(parser, given)
     _check_command(parser, word)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

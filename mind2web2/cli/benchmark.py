@@ -89,11 +89,24 @@ def add_command(commands: Subcommands) -> None:
 
 
 def _add_tasks(commands: Subcommands) -> None:
-    get = commands.add_parser("get", help="download tasks and eval scripts", description=GET)
-    get.add_argument("--dataset", metavar="NAME", default=_DATASET, help="default: %(default)s")
-    get.add_argument("--revision", metavar="R", default="main", help="commit, branch or tag (default: main)")
-    get.add_argument("--overwrite", action="store_true", help="also replace files that you changed")
-    tasks = commands.add_parser("tasks", help="list the tasks that are there", description=TASKS)
+    get = commands.add_parser(
+        "get", help="download tasks and eval scripts", description=GET
+    )
+    get.add_argument(
+        "--dataset", metavar="NAME", default=_DATASET, help="default: %(default)s"
+    )
+    get.add_argument(
+        "--revision",
+        metavar="R",
+        default="main",
+        help="commit, branch or tag (default: main)",
+    )
+    get.add_argument(
+        "--overwrite", action="store_true", help="also replace files that you changed"
+    )
+    tasks = commands.add_parser(
+        "tasks", help="list the tasks that are there", description=TASKS
+    )
     add_task_option(tasks, "all")
     _add_task_list(tasks)
     tasks.add_argument("--json", action="store_true", help="print them as JSON")
@@ -105,7 +118,9 @@ def _add_tasks(commands: Subcommands) -> None:
 
 
 def _add_answers(commands: Subcommands) -> None:
-    answer = commands.add_parser("answer", help="ask an agent the questions of the tasks", description=ANSWER)
+    answer = commands.add_parser(
+        "answer", help="ask an agent the questions of the tasks", description=ANSWER
+    )
     answer.add_argument("agent", metavar="AGENT", help="a folder under answers/")
     kinds = answer.add_mutually_exclusive_group(required=True)
     kinds.add_argument(
@@ -119,8 +134,14 @@ def _add_answers(commands: Subcommands) -> None:
         metavar="M:F",
         help="a Python function from the question to its answer, or to a dict with answer and cost_usd",
     )
-    kinds.add_argument("--openai_responses", metavar="MODEL", help="OpenAI's Responses API with web search")
-    kinds.add_argument("--chat", metavar="MODEL", help="chat completions of any compatible server")
+    kinds.add_argument(
+        "--openai_responses",
+        metavar="MODEL",
+        help="OpenAI's Responses API with web search",
+    )
+    kinds.add_argument(
+        "--chat", metavar="MODEL", help="chat completions of any compatible server"
+    )
     answer.add_argument(
         "--base_url",
         metavar="URL",
@@ -128,10 +149,18 @@ def _add_answers(commands: Subcommands) -> None:
         help="the model's server; its key is OPENAI_API_KEY (default: OPENAI_BASE_URL, else OpenAI)",
     )
     answer.add_argument(
-        "--runs", metavar="N", type=positive_int, default=1, help="answers to each question (default: 1)"
+        "--runs",
+        metavar="N",
+        type=positive_int,
+        default=1,
+        help="answers to each question (default: 1)",
     )
     answer.add_argument(
-        "--parallel", metavar="N", type=positive_int, default=4, help="questions at once (default: 4)"
+        "--parallel",
+        metavar="N",
+        type=positive_int,
+        default=4,
+        help="questions at once (default: 4)",
     )
     answer.add_argument(
         "--time_limit",
@@ -141,7 +170,11 @@ def _add_answers(commands: Subcommands) -> None:
         help="seconds for one attempt (default: 3600)",
     )
     answer.add_argument(
-        "--retries", metavar="N", type=count, default=2, help="further attempts after a failure (default: 2)"
+        "--retries",
+        metavar="N",
+        type=count,
+        default=2,
+        help="further attempts after a failure (default: 2)",
     )
     answer.add_argument(
         "--max_cost",
@@ -156,11 +189,15 @@ def _add_answers(commands: Subcommands) -> None:
     )
     answers = commands.add_parser("answers", help="import answers from a file")
     actions = answers.add_subparsers(title="actions", required=True, metavar="ACTION")
-    take = actions.add_parser("import", help="store answers from a file", description=IMPORT)
+    take = actions.add_parser(
+        "import", help="store answers from a file", description=IMPORT
+    )
     take.add_argument("agent", metavar="AGENT")
     take.add_argument("file", metavar="FILE", type=Path)
     take.add_argument(
-        "--overwrite", action="store_true", help="replace other answers to the same tasks and runs"
+        "--overwrite",
+        action="store_true",
+        help="replace other answers to the same tasks and runs",
     )
     add_task_option(answer, "all")
     for parser in (answer, take):
@@ -172,17 +209,29 @@ def _add_answers(commands: Subcommands) -> None:
 
 
 def _add_submission(commands: Subcommands) -> None:
-    validate = commands.add_parser("validate", help="check an agent's answers", description=VALIDATE)
-    submit = commands.add_parser("submit", help="pack an agent's answers and results", description=SUBMIT)
+    validate = commands.add_parser(
+        "validate", help="check an agent's answers", description=VALIDATE
+    )
+    submit = commands.add_parser(
+        "submit", help="pack an agent's answers and results", description=SUBMIT
+    )
     for parser in (validate, submit):
         parser.add_argument("agent", metavar="AGENT", help="a folder under answers/")
         _add_task_list(parser, "the expected tasks", "the agent's")
         parser.add_argument(
-            "--num_runs", metavar="N", type=positive_int, default=3, help="answers to each task (default: 3)"
+            "--num_runs",
+            metavar="N",
+            type=positive_int,
+            default=3,
+            help="answers to each task (default: 3)",
         )
-    submit.add_argument("-o", "--output", metavar="FILE", type=Path, help="default: AGENT.zip")
+    submit.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, help="default: AGENT.zip"
+    )
     add_folder_options(validate, "answer_folder")
-    add_folder_options(submit, "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
+    add_folder_options(
+        submit, "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root"
+    )
     validate.set_defaults(run=run_validate)
     submit.set_defaults(run=run_submit)
 
@@ -202,7 +251,9 @@ def _add_tasks_root(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_task_list(
-    parser: argparse.ArgumentParser, subject: str = "the tasks", default: str = "all that are there"
+    parser: argparse.ArgumentParser,
+    subject: str = "the tasks",
+    default: str = "all that are there",
 ) -> None:
     """Add ``--task_list``."""
     text = f"{subject}: an id a line, or CSV with a column task_id"
@@ -258,7 +309,9 @@ def run_tasks(options: argparse.Namespace) -> int:
         return 0
     for task in tasks:
         question = task.question or "no question"
-        shown = question if settings.task_ids else shorten(question, 100, placeholder="…")
+        shown = (
+            question if settings.task_ids else shorten(question, 100, placeholder="…")
+        )
         place = ", ".join(task.listed_in) or "no list"
         kind = " / ".join(filter(None, (task.domain, task.subdomain)))
         script = f"script {task.script_version}" if task.script_version else "no script"
@@ -287,7 +340,9 @@ def run_answer(options: argparse.Namespace) -> int:
     from mind2web2.runs.answers import RunRecord
 
     settings = settings_of(options, is_announced=True)
-    folder = paths_of(settings, options.agent).answers_root / check_name("agent", options.agent)
+    folder = paths_of(settings, options.agent).answers_root / check_name(
+        "agent", options.agent
+    )
     tasks = select_tasks(_tasks(settings, options.tasks_root), settings.task_ids)
     questions = questions_of(tasks)
     plan = Plan(
@@ -301,19 +356,32 @@ def run_answer(options: argparse.Namespace) -> int:
     console = plain_console()
 
     def show(place: RunPlace, record: RunRecord) -> None:
-        facts = [record.status, record.reason, None if record.seconds is None else f"{record.seconds:.0f} s"]
+        facts = [
+            record.status,
+            record.reason,
+            None if record.seconds is None else f"{record.seconds:.0f} s",
+        ]
         shown = ", ".join(fact for fact in facts if fact)
         line(console, f"{place.name}: {shown}")
 
     agent = _agent(
-        options.command, options.callable, options.chat, options.openai_responses, options.base_url
+        options.command,
+        options.callable,
+        options.chat,
+        options.openai_responses,
+        options.base_url,
     )
     records = asyncio.run(answer_questions(agent, questions, folder, plan, show))
     counts = Counter(record.status for record in records.values())
     cost = sum(record.cost_usd or 0.0 for record in records.values())
-    listed = ", ".join(f"{number} {status.replace('_', ' ')}" for status, number in sorted(counts.items()))
+    listed = ", ".join(
+        f"{number} {status.replace('_', ' ')}"
+        for status, number in sorted(counts.items())
+    )
     line(console, f"{counted(len(records), 'run')}: {listed}; ${cost:.2f} in all")
-    failed = {name: record for name, record in records.items() if record.status != "answered"}
+    failed = {
+        name: record for name, record in records.items() if record.status != "answered"
+    }
     for name, record in failed.items():
         reason = f": {record.reason}" if record.reason else ""
         status = record.status.replace("_", " ")
@@ -330,7 +398,9 @@ def run_import(options: argparse.Namespace) -> int:
     from mind2web2.cli.console import counted, line, plain_console
 
     settings = settings_of(options)
-    folder = paths_of(settings, options.agent).answers_root / check_name("agent", options.agent)
+    folder = paths_of(settings, options.agent).answers_root / check_name(
+        "agent", options.agent
+    )
     runs = read_answers(options.file, _tasks(settings, options.tasks_root), folder)
     new = import_answers(runs, folder, overwrite=options.overwrite)
     found = f"{counted(len(runs), 'run')} in {options.file}"
@@ -376,12 +446,18 @@ def run_validate(options: argparse.Namespace) -> int:
 
 def run_submit(options: argparse.Namespace) -> int:
     """Pack and return the exit status: 1 where the answers have errors."""
-    from mind2web2.benchmark.submission import LEADERBOARD_RUNS, leaderboard_entry, pack_submission
+    from mind2web2.benchmark.submission import (
+        LEADERBOARD_RUNS,
+        leaderboard_entry,
+        pack_submission,
+    )
     from mind2web2.cli.console import counted, line, plain_console
 
     settings = settings_of(options)
     if isinstance(settings.cache_root, str):
-        raise UsageError(f"submit packs folders: copy {settings.cache_root} to a disk, and name that")
+        raise UsageError(
+            f"submit packs folders: copy {settings.cache_root} to a disk, and name that"
+        )
     tasks, findings = _validated(settings, options.agent, options.num_runs)
     console = plain_console()
     if findings.errors:
@@ -395,16 +471,23 @@ def run_submit(options: argparse.Namespace) -> int:
     more = {"tasks": tasks, "num_runs": options.num_runs, "leaderboard": entry}
     manifest = pack_submission(paths, options.agent, output, more)
     line(console, f"{counted(len(manifest['files']), 'file')} packed into {output}")
-    line(console, f"No leaderboard entry: {why_not}" if entry is None else json.dumps(entry))
+    line(
+        console,
+        f"No leaderboard entry: {why_not}" if entry is None else json.dumps(entry),
+    )
     return 0
 
 
-def _validated(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[list[str], Findings]:
+def _validated(
+    settings: RunSettings, agent_name: str, num_runs: int
+) -> tuple[list[str], Findings]:
     from mind2web2.benchmark.submission import validate_answers
     from mind2web2.benchmark.tasks import read_task_list
     from mind2web2.cli.console import counted, line, plain_console
 
-    folder = paths_of(settings, agent_name).answers_root / check_name("agent", agent_name)
+    folder = paths_of(settings, agent_name).answers_root / check_name(
+        "agent", agent_name
+    )
     if settings.task_list is not None:
         tasks = [task.task_id for task in read_task_list(settings.task_list)]
     elif folder.is_dir():

@@ -58,7 +58,9 @@ class _PlainConsole(Console):
             raise BrokenPipeError
 
 
-def plain_console(file: IO[str] | None = None, *, outlives_reader: bool = False) -> Console:
+def plain_console(
+    file: IO[str] | None = None, *, outlives_reader: bool = False
+) -> Console:
     """Return a console without rich's markup, so that names and reasons are shown as they are.
 
     Args:
@@ -87,7 +89,13 @@ def number(value: object) -> str:
     """Return a figure with four digits at most; a value of another type, as in a damaged file, unchanged."""
     if not isinstance(value, int | float | None):
         return str(value)
-    return "-" if value is None else f"{value:.4f}".rstrip("0").rstrip(".") if value else "0"
+    return (
+        "-"
+        if value is None
+        else f"{value:.4f}".rstrip("0").rstrip(".")
+        if value
+        else "0"
+    )
 
 
 class ConsoleHandler(logging.Handler):
@@ -103,7 +111,11 @@ class ConsoleHandler(logging.Handler):
     def __init__(self, console: Console) -> None:
         super().__init__(logging.WARNING)
         is_shared = console.is_terminal and sys.stderr.isatty()
-        self._console = console if is_shared else plain_console(file=sys.stderr, outlives_reader=True)
+        self._console = (
+            console
+            if is_shared
+            else plain_console(file=sys.stderr, outlives_reader=True)
+        )
         self._printed: set[str] = set()
         # By kind: when the next warning is shown, in seconds of the epoch, and how many were left out.
         self._next_shown_s: dict[str, float] = {}
@@ -139,7 +151,11 @@ def warnings_on(console: Console) -> Iterator[None]:
 
 
 def print_amounts(
-    console: Console, title: str, kind: str, columns: Sequence[str], rows: Mapping[str, Sequence[str]]
+    console: Console,
+    title: str,
+    kind: str,
+    columns: Sequence[str],
+    rows: Mapping[str, Sequence[str]],
 ) -> None:
     """Print rows of amounts by name, as lines where a table would be too wide."""
     table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
@@ -149,9 +165,14 @@ def print_amounts(
     for name, cells in rows.items():
         table.add_row(name, *cells)
     unbounded = console.options.update(max_width=10_000)
-    if not console.is_terminal or Measurement.get(console, unbounded, table).maximum > console.width:
+    if (
+        not console.is_terminal
+        or Measurement.get(console, unbounded, table).maximum > console.width
+    ):
         for name, cells in rows.items():
-            amounts = ", ".join(f"{column} {cell}" for column, cell in zip(columns, cells, strict=True))
+            amounts = ", ".join(
+                f"{column} {cell}" for column, cell in zip(columns, cells, strict=True)
+            )
             line(console, f"{title}: {name}: {amounts}")
         return
     console.print(table)
@@ -182,7 +203,9 @@ class LiveDisplay(ABC):
         self._is_quiet = is_quiet
         self._started_s = self._last_totals_s = time.monotonic()
         self._live = (
-            Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+            Live(console=console, auto_refresh=False, transient=True)
+            if console.is_terminal
+            else None
         )
         self._following: asyncio.Task[None] | None = None
 
@@ -215,7 +238,10 @@ class LiveDisplay(ABC):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._following is not None:
             self._following.cancel()
@@ -238,7 +264,10 @@ class LiveDisplay(ABC):
                 await self.keep("running")
             if self._live is not None:
                 self._live.update(self.state(), refresh=True)
-            elif not self._is_quiet and time.monotonic() - self._last_totals_s >= _TOTALS_EVERY_S:
+            elif (
+                not self._is_quiet
+                and time.monotonic() - self._last_totals_s >= _TOTALS_EVERY_S
+            ):
                 self._last_totals_s = time.monotonic()
                 line(self._console, self.totals_line())
             await asyncio.sleep(_REFRESH_S)
@@ -287,9 +316,19 @@ class RunDisplay(LiveDisplay):
         """Return how many answers are done, the judge's use, and the answers that are being judged."""
         progress = self._progress
         done, total = len(progress.outcomes), progress.answers_total
-        parts = (f"{progress.tasks_done}/{progress.tasks_total} tasks", self._time_text())
-        names = [*progress.running, *(f"{name} (another process)" for name in progress.waiting)]
-        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        parts = (
+            f"{progress.tasks_done}/{progress.tasks_total} tasks",
+            self._time_text(),
+        )
+        names = [
+            *progress.running,
+            *(f"{name} (another process)" for name in progress.waiting),
+        ]
+        more = (
+            f" and {len(names) - _NAMES_SHOWN} more"
+            if len(names) > _NAMES_SHOWN
+            else ""
+        )
         return Group(
             _progress_bar(done, total, "answers", *parts),
             Text(totals_text(self._usage)),
@@ -300,11 +339,15 @@ class RunDisplay(LiveDisplay):
     async def keep(self, state: RunState) -> None:
         """Write how far the run has come, for the viewer."""
         if self._file is not None:
-            await asyncio.to_thread(self._file.write, self._progress, self._usage, state)
+            await asyncio.to_thread(
+                self._file.write, self._progress, self._usage, state
+            )
 
     def totals_line(self) -> str:
         """Return the judge's use so far, and the time."""
-        return f"{self._count()} so far: {totals_text(self._usage)}; {self._time_text()}"
+        return (
+            f"{self._count()} so far: {totals_text(self._usage)}; {self._time_text()}"
+        )
 
     def _job_news(self) -> Iterator[str]:
         """Yield a line for each job when it is sent and when it is over, off a terminal also in between."""
@@ -314,10 +357,14 @@ class RunDisplay(LiveDisplay):
             if not self._printed_jobs:
                 yield MAY_STOP
             if job.number not in self._printed_jobs:
-                self._printed_jobs[job.number] = _job_text(replace(job, done=0, is_over=False))
+                self._printed_jobs[job.number] = _job_text(
+                    replace(job, done=0, is_over=False)
+                )
                 yield f"batch {job.number}: {job.total} requests, {_submission(job)}"
             text = _job_text(job)
-            if text != self._printed_jobs[job.number] and (job.is_over or not self.is_live):
+            if text != self._printed_jobs[job.number] and (
+                job.is_over or not self.is_live
+            ):
                 self._printed_jobs[job.number] = text
                 yield text
 
@@ -346,7 +393,11 @@ class RunDisplay(LiveDisplay):
 
 def _progress_bar(done: int, total: int, noun: str, *parts: str) -> RenderableType:
     bar = Table.grid(padding=(0, 2))
-    bar.add_row(ProgressBar(total=max(total, 1), completed=done, width=24), f"{done}/{total} {noun}", *parts)
+    bar.add_row(
+        ProgressBar(total=max(total, 1), completed=done, width=24),
+        f"{done}/{total} {noun}",
+        *parts,
+    )
     return bar
 
 
@@ -402,11 +453,16 @@ class CrawlDisplay(LiveDisplay):
             return Text(self._reading())
         done, total = len(progress.outcomes), progress.pages_total
         urls = list(progress.running)
-        more = [f"and {len(urls) - _URLS_SHOWN} more"] if len(urls) > _URLS_SHOWN else []
+        more = (
+            [f"and {len(urls) - _URLS_SHOWN} more"] if len(urls) > _URLS_SHOWN else []
+        )
         lines = [
-            Text(url, style="dim", no_wrap=True, overflow="ellipsis") for url in (*urls[:_URLS_SHOWN], *more)
+            Text(url, style="dim", no_wrap=True, overflow="ellipsis")
+            for url in (*urls[:_URLS_SHOWN], *more)
         ]
-        return Group(_progress_bar(done, total, "pages", f"{progress.pages_cited} cited"), *lines)
+        return Group(
+            _progress_bar(done, total, "pages", f"{progress.pages_cited} cited"), *lines
+        )
 
     def totals_line(self) -> str:
         """Return how many answers are read, or how many pages are running and which takes longest."""

@@ -41,9 +41,15 @@ _NOTE = """\
 
 def add_command(commands: Subcommands) -> None:
     """Add ``draft`` to ``mind2web2``."""
-    parser = commands.add_parser("draft", help="have a model draft a task", description=DESCRIPTION)
+    parser = commands.add_parser(
+        "draft", help="have a model draft a task", description=DESCRIPTION
+    )
     add = parser.add_argument
-    add("question", metavar="QUESTION", help="the question to agents, or @FILE for a file that has it")
+    add(
+        "question",
+        metavar="QUESTION",
+        help="the question to agents, or @FILE for a file that has it",
+    )
     add(
         "-o",
         "--output",
@@ -59,7 +65,9 @@ def add_command(commands: Subcommands) -> None:
         default=Path("rehearsals"),
         help="where answers and report go, a folder a task (default: %(default)s/)",
     )
-    estimate = {"--estimate": Flag(True, "print requests, tokens and dollars, and ask nothing")}
+    estimate = {
+        "--estimate": Flag(True, "print requests, tokens and dollars, and ask nothing")
+    }
     overwrite = {"--overwrite": Flag(True, "ask again instead of using stored replies")}
     changed = (
         asking_providers(),
@@ -72,7 +80,9 @@ def add_command(commands: Subcommands) -> None:
             group="",
         ),
     )
-    add_settings(parser, ["estimate", "max_cost", "overwrite", *JUDGE_SETTINGS], changed=changed)
+    add_settings(
+        parser, ["estimate", "max_cost", "overwrite", *JUDGE_SETTINGS], changed=changed
+    )
     parser.set_defaults(run=run)
 
 
@@ -99,12 +109,16 @@ def run(options: argparse.Namespace) -> int:
     from mind2web2.cli.event_loop import run_to_exit
 
     # No pages are captured, and no answer is judged.
-    settings = replace(settings_of(options, is_announced=True), no_capture=True, no_barred=True)
+    settings = replace(
+        settings_of(options, is_announced=True), no_capture=True, no_barred=True
+    )
     order = _order(options)
     console = plain_console(outlives_reader=True)
     if settings.estimate:
         return _estimated(settings, order, console)
-    return run_to_exit(_drafted(settings, order, console), lambda: line(console, f"Stopped: {_KEPT}."))
+    return run_to_exit(
+        _drafted(settings, order, console), lambda: line(console, f"Stopped: {_KEPT}.")
+    )
 
 
 def _order(options: argparse.Namespace) -> _Order:
@@ -114,10 +128,18 @@ def _order(options: argparse.Namespace) -> _Order:
     if options.output.suffix != RUBRIC_SUFFIX:
         raise UsageError(f"-o {options.output}: a rubric file ends in {RUBRIC_SUFFIX}")
     check_name("task", options.output.stem)
-    order = _Order(encodable(_question(options.question)), options.output, options.cases)
-    taken = [order.script, order.script.with_suffix(".py"), *sorted(order.folder.glob("*"))]
+    order = _Order(
+        encodable(_question(options.question)), options.output, options.cases
+    )
+    taken = [
+        order.script,
+        order.script.with_suffix(".py"),
+        *sorted(order.folder.glob("*")),
+    ]
     if found := next((path for path in taken if path.exists()), None):
-        raise UsageError(f"{found} is there already: move it away, or name another file")
+        raise UsageError(
+            f"{found} is there already: move it away, or name another file"
+        )
     return order
 
 
@@ -144,7 +166,9 @@ def _estimated(settings: RunSettings, order: _Order, console: Console) -> int:
     first = request_tokens(first_request(order.question))
     draft = Usage(first, output_tokens=_OUTPUT_TOKENS)
     # A repair shows the draft, and what was found.
-    repairs = [Usage(first + _OUTPUT_TOKENS + 500, output_tokens=_OUTPUT_TOKENS)] * MOST_REPAIRS
+    repairs = [
+        Usage(first + _OUTPUT_TOKENS + 500, output_tokens=_OUTPUT_TOKENS)
+    ] * MOST_REPAIRS
     least, most = _cost(settings, [draft]), _cost(settings, [draft, *repairs])
     line(
         console,
@@ -159,7 +183,9 @@ def _cost(settings: RunSettings, usages: list[Usage]) -> str:
     from mind2web2.llm_client.prices import total_price_usd
     from mind2web2.utils.dollars import dollars
 
-    cost_usd = total_price_usd(usages, settings.model, own=settings.prices.get(settings.model))
+    cost_usd = total_price_usd(
+        usages, settings.model, own=settings.prices.get(settings.model)
+    )
     return "price unknown" if cost_usd is None else f"about {dollars(cost_usd)}"
 
 
@@ -175,7 +201,9 @@ async def _drafted(settings: RunSettings, order: _Order, console: Console) -> in
         async with open_run(settings, store) as session:
             judge = AnswerClient(session.judge, "draft", order.task_id)
             try:
-                draft = await draft_task(judge, order.task_id, order.question, settings.model)
+                draft = await draft_task(
+                    judge, order.task_id, order.question, settings.model
+                )
             except JudgeError as error:
                 raise UsageError(f"no draft: {error}; {_KEPT}") from error
             used = totals_text(session.judge.usage)

@@ -42,14 +42,18 @@ def description(command: str) -> str:
 def add_command(commands: Subcommands) -> None:
     """Add ``evaluate`` to ``mind2web2``."""
     parser = commands.add_parser(
-        "evaluate", help="judge an agent's answers", description=description("mind2web2 evaluate my_agent")
+        "evaluate",
+        help="judge an agent's answers",
+        description=description("mind2web2 evaluate my_agent"),
     )
     add_options(parser)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of both spellings of the command."""
-    parser.add_argument("agent", nargs="?", metavar="AGENT", help="the agent; the same as --agent_name")
+    parser.add_argument(
+        "agent", nargs="?", metavar="AGENT", help="the agent; the same as --agent_name"
+    )
     add_settings(parser, EVALUATION)
     parser.set_defaults(run=run)
 
@@ -59,7 +63,9 @@ def run(options: argparse.Namespace) -> int:
     from mind2web2.utils.garbage_collection import gc_paused
 
     agent_name = _agent_name(given_settings(options).agent_name, options.agent)
-    settings = prepared(replace(settings_of(options, is_announced=True), agent_name=agent_name))
+    settings = prepared(
+        replace(settings_of(options, is_announced=True), agent_name=agent_name)
+    )
     if settings.barred is not None:
         from mind2web2.pages.citations import BarredList
 
@@ -70,10 +76,22 @@ def run(options: argparse.Namespace) -> int:
     paths = paths_of(settings)
     # Captures fill a new folder; without them, a typing error would fail every claim.
     root, captures = paths.cache_root, settings.captures_pages
-    if settings.cache_root is not None and not root.is_dir() and (root.exists() or not captures):
-        raise UsageError(f"--cache_root {root} is no folder: name the one with the cached pages")
-    if isinstance(settings.cache_root, str) and not captures and not (root / agent_name).is_dir():
-        raise UsageError(f"--cache_root {settings.cache_root} has no pages of {agent_name}: check the URL")
+    if (
+        settings.cache_root is not None
+        and not root.is_dir()
+        and (root.exists() or not captures)
+    ):
+        raise UsageError(
+            f"--cache_root {root} is no folder: name the one with the cached pages"
+        )
+    if (
+        isinstance(settings.cache_root, str)
+        and not captures
+        and not (root / agent_name).is_dir()
+    ):
+        raise UsageError(
+            f"--cache_root {settings.cache_root} has no pages of {agent_name}: check the URL"
+        )
     work = select_work(paths, agent_name, settings.task_ids)
     if settings.shard is not None:
         work = settings.shard.share_of(work)
@@ -111,9 +129,13 @@ def _is_isolated(settings: RunSettings) -> bool:
     from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 
     if settings.isolate and not IS_POSSIBLE:
-        raise UsageError("--isolate needs a system that can fork processes: evaluate without it")
+        raise UsageError(
+            "--isolate needs a system that can fork processes: evaluate without it"
+        )
     if settings.as_of is not None and not IS_POSSIBLE:
-        raise UsageError("--as_of needs isolated scripts, which this system cannot run: leave it out")
+        raise UsageError(
+            "--as_of needs isolated scripts, which this system cannot run: leave it out"
+        )
     return IS_POSSIBLE
 
 

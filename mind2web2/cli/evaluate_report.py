@@ -54,8 +54,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_USAGE_COLUMNS = ("asked", "requests", "tokens in", "cached", "out", "cost", "reused", "saved")
-_ESTIMATE_COLUMNS = ("answers", "judge requests", "tokens in", "cached", "out", "dollars", "based on")
+_USAGE_COLUMNS = (
+    "asked",
+    "requests",
+    "tokens in",
+    "cached",
+    "out",
+    "cost",
+    "reused",
+    "saved",
+)
+_ESTIMATE_COLUMNS = (
+    "answers",
+    "judge requests",
+    "tokens in",
+    "cached",
+    "out",
+    "dollars",
+    "based on",
+)
 
 
 # Before the run
@@ -69,12 +86,22 @@ def print_estimate(
 
     console = plain_console()
     if settings.is_replay:
-        line(console, "A replay answers from stored judgments: it asks nothing and costs nothing.")
+        line(
+            console,
+            "A replay answers from stored judgments: it asks nothing and costs nothing.",
+        )
         return 0
-    run = _planned(settings, RunFolders(agent_name, paths.cache_root, paths.eval_results_root), work)
+    run = _planned(
+        settings,
+        RunFolders(agent_name, paths.cache_root, paths.eval_results_root),
+        work,
+    )
     estimate = estimate_run(run)
     answers = {task.task_id: len(task.answers) for task in work}
-    rows = {task_id: _estimate_cells(ranges, answers[task_id]) for task_id, ranges in estimate.ranges.items()}
+    rows = {
+        task_id: _estimate_cells(ranges, answers[task_id])
+        for task_id, ranges in estimate.ranges.items()
+    }
     if rows:
         print_amounts(console, "Estimate", "task", _ESTIMATE_COLUMNS, rows)
     for text in _estimate_lines(run, estimate, settings.max_cost):
@@ -83,7 +110,9 @@ def print_estimate(
     return 0
 
 
-def _planned(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
+def _planned(
+    settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork]
+) -> PlannedRun:
     from mind2web2.runs.estimate import PlannedRun
 
     judge = judge_settings(settings)
@@ -97,7 +126,15 @@ def _planned(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork
         variables={name: os.environ[name] for name in settings.script_env},
         strict=settings.strict,
     )
-    return PlannedRun(work, folders, judge, endpoint, conditions, settings.overwrite, settings.keep_apart)
+    return PlannedRun(
+        work,
+        folders,
+        judge,
+        endpoint,
+        conditions,
+        settings.overwrite,
+        settings.keep_apart,
+    )
 
 
 def _estimate_cells(ranges: Sequence[Range], answers: int) -> tuple[str, ...]:
@@ -108,7 +145,9 @@ def _estimate_cells(ranges: Sequence[Range], answers: int) -> tuple[str, ...]:
     return f"{len(ranges)} of {answers}", *amounts, _basis(ranges)
 
 
-def _estimate_lines(run: PlannedRun, estimate: RunEstimate, max_cost: float | None) -> Iterator[str]:
+def _estimate_lines(
+    run: PlannedRun, estimate: RunEstimate, max_cost: float | None
+) -> Iterator[str]:
     from mind2web2.runs.estimate import total
 
     ranges = [found for own in estimate.ranges.values() for found in own]
@@ -120,7 +159,9 @@ def _estimate_lines(run: PlannedRun, estimate: RunEstimate, max_cost: float | No
     yield f"Answers to evaluate: {len(ranges)} of {selected}; {reused} have a result that is up to date."
     yield f"Judge: {run.judge.model} ({run.endpoint or run.judge.provider})."
     basis = f", based on {_basis(ranges)}" if expected.requests else ""
-    requests = _between(*(f"{round(part.requests):,}" for part in (low, expected, high)))
+    requests = _between(
+        *(f"{round(part.requests):,}" for part in (low, expected, high))
+    )
     yield f"Judge requests: {requests}{basis}."
     yield (
         f"Tokens in: probably {round(expected.input_tokens):,}, of which cached "
@@ -131,7 +172,11 @@ def _estimate_lines(run: PlannedRun, estimate: RunEstimate, max_cost: float | No
     else:
         yield f"Dollars: {_between(*(dollars(part.cost_usd) for part in (low, expected, high)))}."
     captures = run.conditions.with_captures
-    then = "captured when a claim needs them" if captures else "their claims fail (--no_capture)"
+    then = (
+        "captured when a claim needs them"
+        if captures
+        else "their claims fail (--no_capture)"
+    )
     pages = estimate.uncached_pages
     yield f"Cited pages that are not cached yet: {pages}{f'; {then}' if pages else ''}."
     for name, why in estimate.unscored.items():
@@ -144,7 +189,11 @@ def _estimate_lines(run: PlannedRun, estimate: RunEstimate, max_cost: float | No
     if max_cost is not None and expected.cost_usd > 0:
         verdict = "will probably not cover the run: it stops there, and the same command continues"
         if expected.cost_usd <= max_cost:
-            verdict = "covers the run" if high.cost_usd <= max_cost else "may not cover the run"
+            verdict = (
+                "covers the run"
+                if high.cost_usd <= max_cost
+                else "may not cover the run"
+            )
         yield f"--max_cost {dollars_as_given(max_cost)} {verdict}."
 
 
@@ -207,7 +256,10 @@ def print_run(console: Console, run: RunReport) -> None:
     if not run.is_quiet:
         print_usage(console, judge.usage)
         print_spent_for_nothing(console, judge.spent_for_nothing())
-    line(console, f"Judge: {judge.settings.model} ({judge.endpoint}). {totals_text(judge.usage)}.")
+    line(
+        console,
+        f"Judge: {judge.settings.model} ({judge.endpoint}). {totals_text(judge.usage)}.",
+    )
     if judge.budget is not None:
         line(console, budget_text(judge.budget))
     if not run.is_quiet:
@@ -221,11 +273,16 @@ def _failure_lines(run: RunReport) -> Iterator[str]:
     unscored: dict[str, list[str]] = {}
     for outcome in run.outcomes:
         if outcome.reason is not None:
-            unscored.setdefault(outcome.reason, []).append(f"{outcome.task_id}/{outcome.answer_name}")
+            unscored.setdefault(outcome.reason, []).append(
+                f"{outcome.task_id}/{outcome.answer_name}"
+            )
     for reason, names in unscored.items():
         yield f"No result: {name_list(names)}: {reason}"
     for task in run.work:
-        yield from (f"Score 0: {task.task_id}/{name}: {why}" for name, why in task.failed_runs.items())
+        yield from (
+            f"Score 0: {task.task_id}/{name}: {why}"
+            for name, why in task.failed_runs.items()
+        )
 
 
 def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -> Table:
@@ -237,14 +294,20 @@ def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -
     for task in work:
         # Runs in which the agent failed count as 0, as in the metrics.
         own: dict[str, float | None] = dict.fromkeys(task.failed_runs, 0.0)
-        own |= {each.answer_name: each.score for each in outcomes if each.task_id == task.task_id}
+        own |= {
+            each.answer_name: each.score
+            for each in outcomes
+            if each.task_id == task.task_id
+        }
         scores = [score for score in own.values() if score is not None]
         mean = sum(scores) / len(scores) if scores else None
         listed = "  ".join(
             f"{name.removeprefix('answer_').removesuffix('.md')}: {number(own[name])}"
             for name in sorted(own, key=natural_key)
         )
-        table.add_row(task.task_id, task.script_version or "none", listed or "none", number(mean))
+        table.add_row(
+            task.task_id, task.script_version or "none", listed or "none", number(mean)
+        )
     return table
 
 
@@ -252,8 +315,17 @@ def print_usage(console: Console, usage: RunUsage) -> None:
     """Print the judge's use for each task and in all; nothing where no judge was asked."""
     asked = usage.total()
     if asked.asked.requests:
-        rows = {task_id: _usage_cells(usage.tasks[task_id]) for task_id in sorted(usage.tasks)}
-        print_amounts(console, "Judge use", "task", _USAGE_COLUMNS, rows | {"all": _usage_cells(asked)})
+        rows = {
+            task_id: _usage_cells(usage.tasks[task_id])
+            for task_id in sorted(usage.tasks)
+        }
+        print_amounts(
+            console,
+            "Judge use",
+            "task",
+            _USAGE_COLUMNS,
+            rows | {"all": _usage_cells(asked)},
+        )
     print_unreported(console, usage)
 
 
@@ -282,7 +354,12 @@ def _usage_cells(task: TaskUsage) -> Sequence[str]:
     tokens = (asked.input_tokens, asked.cached_tokens, asked.output_tokens)
     counts = (asked.judgments, asked.requests, *tokens)
     saved = _cost(reused) if reused.judgments else "-"
-    return (*(f"{count:,}" for count in counts), _cost(asked), f"{reused.judgments:,}", saved)
+    return (
+        *(f"{count:,}" for count in counts),
+        _cost(asked),
+        f"{reused.judgments:,}",
+        saved,
+    )
 
 
 def _cost(usage: Usage) -> str:
@@ -304,7 +381,8 @@ def budget_text(budget: Budget) -> str:
 # Reasons why scores may be wrong
 
 _ON_PRIVATE_NETWORK = (
-    "on this machine or its network: add --allow_private_network where you trust the answers"
+    "on this machine or its network:"
+    " add --allow_private_network where you trust the answers"
 )
 _SCORES = {"passed": 1.0, "failed": 0.0, "skipped": 0.0, "initialized": 0.0}
 
@@ -329,7 +407,11 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
 def lasting_cautions(outcomes: Sequence[AnswerOutcome]) -> list[str]:
     """Return the cautions about stored results that the table of doubtful verdicts does not count."""
     results = _scored(outcomes)
-    lines = [_unavailable_line(results), _downloads_line(results), *_fault_lines(results)]
+    lines = [
+        _unavailable_line(results),
+        _downloads_line(results),
+        *_fault_lines(results),
+    ]
     return [line for line in lines if line]
 
 
@@ -353,9 +435,16 @@ def _scored(outcomes: Iterable[AnswerOutcome]) -> list[_Scored]:
 
 
 def _unavailable_line(results: Sequence[_Scored]) -> str | None:
-    judged = {(one.task_id, url) for one in results for leaf in one.leaves for url in unavailable_pages(leaf)}
+    judged = {
+        (one.task_id, url)
+        for one in results
+        for leaf in one.leaves
+        for url in unavailable_pages(leaf)
+    }
     read = [(one.task_id, url) for one in results for url in one.result.unread_pages()]
-    refused = {(one.task_id, url) for one in results for url in one.result.refused_pages()}
+    refused = {
+        (one.task_id, url) for one in results for url in one.result.refused_pages()
+    }
     pages = judged | set(read)
     if not pages:
         return None
@@ -377,7 +466,12 @@ def _suspect_line(results: Sequence[_Scored], recapture: str) -> str | None:
     )
     if not kinds:
         return None
-    urls = [url for found in results for leaf in found.leaves for url in decisive_suspects(leaf)]
+    urls = [
+        url
+        for found in results
+        for leaf in found.leaves
+        for url in decisive_suspects(leaf)
+    ]
     option = "--allow_private_network"
     if option not in recapture and any(map(_is_on_private_network, urls)):
         recapture = f"{recapture} {option}"
@@ -394,12 +488,18 @@ def _is_on_private_network(url: str) -> bool:
         address = literal_address(host)
     except ValueError:
         return False
-    return host == "localhost" if address is None else refusal_reason(address) is not None
+    return (
+        host == "localhost" if address is None else refusal_reason(address) is not None
+    )
 
 
 def _answer_lines(found: _Scored) -> Iterator[str]:
     name, result = found.name, found.result
-    errors = [leaf.id for leaf in found.leaves if leaf.evidence and leaf.evidence.decided_by == "error"]
+    errors = [
+        leaf.id
+        for leaf in found.leaves
+        if leaf.evidence and leaf.evidence.decided_by == "error"
+    ]
     if errors:
         yield f"{name}: failed because of an error, see its log: {', '.join(errors)}"
     if contradictory := [leaf.id for leaf in found.leaves if _is_contradictory(leaf)]:
@@ -420,7 +520,11 @@ def _is_contradictory(leaf: WrittenNode) -> bool:
 
 
 def _partly_shown_line(results: Iterable[_Scored]) -> str | None:
-    if not (count := sum(is_shown_in_part(leaf) for found in results for leaf in found.leaves)):
+    if not (
+        count := sum(
+            is_shown_in_part(leaf) for found in results for leaf in found.leaves
+        )
+    ):
         return None
     return (
         f"{counted(count, 'claim')} judged without all images of a page, as the judge is shown fewer; the "
@@ -429,11 +533,17 @@ def _partly_shown_line(results: Iterable[_Scored]) -> str | None:
 
 
 def _downloads_line(results: Iterable[_Scored]) -> str | None:
-    files = {(found.task_id, url) for found in results for url in found.result.refused_downloads()}
+    files = {
+        (found.task_id, url)
+        for found in results
+        for url in found.result.refused_downloads()
+    }
     if not files:
         return None
     tasks = Counter(task for task, _ in files)
-    return f"files that scripts could not download: {_total(tasks)}, {_ON_PRIVATE_NETWORK}"
+    return (
+        f"files that scripts could not download: {_total(tasks)}, {_ON_PRIVATE_NETWORK}"
+    )
 
 
 def _declined_line(results: Iterable[_Scored]) -> str | None:
@@ -470,7 +580,9 @@ def flagged_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
     results = _scored(outcomes)
     answers = {found.name for found in results if found.result.answer_flags}
     pages = {(found.task_id, url) for found in results for url in _flagged_pages(found)}
-    claims = {(found.task_id, claim) for found in results for claim in _flagged_claims(found)}
+    claims = {
+        (found.task_id, claim) for found in results for claim in _flagged_claims(found)
+    }
     amounts = {"answer": len(answers), "page": len(pages), "claim": len(claims)}
     parts = [counted(amount, noun) for noun, amount in amounts.items() if amount]
     if not parts:
@@ -502,7 +614,9 @@ def _fault_lines(results: Iterable[_Scored]) -> Iterator[str]:
     for found in results:
         for fault in found.result.faults_of_script():
             answers.setdefault((found.task_id, fault), []).append(found.name)
-    for (_, fault), names in sorted(answers.items(), key=lambda item: natural_key(item[0][0])):
+    for (_, fault), names in sorted(
+        answers.items(), key=lambda item: natural_key(item[0][0])
+    ):
         yield f"{fault} ({name_list(names)})"
 
 
@@ -511,7 +625,9 @@ def _total(amounts: Counter[str]) -> str:
 
 
 def _by_name(amounts: Counter[str]) -> str:
-    return ", ".join(f"{name} {amounts[name]}" for name in sorted(amounts, key=natural_key))
+    return ", ".join(
+        f"{name} {amounts[name]}" for name in sorted(amounts, key=natural_key)
+    )
 
 
 def clock_line(outcomes: Sequence[AnswerOutcome]) -> str | None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,7 +18,13 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from mind2web2.capture.models import downloads_from
-from mind2web2.cli.console import ConsoleHandler, RunDisplay, counted, line, plain_console
+from mind2web2.cli.console import (
+    ConsoleHandler,
+    RunDisplay,
+    counted,
+    line,
+    plain_console,
+)
 from mind2web2.cli.evaluate_report import RunReport, print_run, print_unreported
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.suggestions import (
@@ -43,9 +54,22 @@ from mind2web2.runs.run import (
     evaluate_work,
     uncached_pages,
 )
-from mind2web2.runs.session import BATCHES, NO_LIMIT, OwnParts, Session, budget_of, longest_block_s, open_run
+from mind2web2.runs.session import (
+    BATCHES,
+    NO_LIMIT,
+    OwnParts,
+    Session,
+    budget_of,
+    longest_block_s,
+    open_run,
+)
 from mind2web2.runs.settings import RAY, RunSettings
-from mind2web2.runs.shard_states import SHARDS_NAME, ShardState, shard_states, shards_text
+from mind2web2.runs.shard_states import (
+    SHARDS_NAME,
+    ShardState,
+    shard_states,
+    shards_text,
+)
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results
 from mind2web2.runs.usage_file import write_usage
 from mind2web2.scripts.run import LoopGuard
@@ -82,7 +106,9 @@ class _Run:
         then = "so far is kept: the same command continues from here."
         if self.settings.overwrite:
             then = "so far is kept. The same command asks again; without --overwrite, earlier results stand."
-        self.print(f"Stopped. {done} of {total} answers have results, and every judgment {then}")
+        self.print(
+            f"Stopped. {done} of {total} answers have results, and every judgment {then}"
+        )
         for usage in self.usages:
             print_unreported(self.console, usage)
         for action in self.on_stop:
@@ -108,11 +134,18 @@ def run_evaluation(
     if settings.shard is not None:
         _note_shard(settings, folders, "started" if work else "ended")
         if not work:
-            line(plain_console(), f"Shard {settings.shard} has no answers: there is nothing to judge.")
+            line(
+                plain_console(),
+                f"Shard {settings.shard} has no answers: there is nothing to judge.",
+            )
             return 0
     if checked is None:
         # A shard writes to a folder of its own, where no other run looks for a check.
-        checked = settings if settings.shard is None else replace(settings, eval_results_root=None)
+        checked = (
+            settings
+            if settings.shard is None
+            else replace(settings, eval_results_root=None)
+        )
     console = plain_console(outlives_reader=True)
     run = _Run(settings, checked, folders, work, console, budget or budget_of(settings))
     return run_to_exit(_connected_evaluation(run), run.report_stop)
@@ -127,7 +160,10 @@ def _note_shard(settings: RunSettings, folders: RunFolders, state: ShardState) -
         def write() -> None:
             states = shard_states(folders.agent_results)
             noted: ShardState = "ended" if states.get(shard) == "ended" else "started"
-            write_file(path, shards_text(states | {shard: noted if settings.task_ids else state}))
+            write_file(
+                path,
+                shards_text(states | {shard: noted if settings.task_ids else state}),
+            )
 
         published(path, write)
     elif not settings.task_ids:
@@ -138,7 +174,10 @@ async def _connected_evaluation(run: _Run) -> int:
     # First: a cluster that does not answer leaves no folder behind.
     async with _ray(run.settings) as ray:
         outcomes = await _evaluate_and_report(run, ray)
-    is_complete = all(outcome.result is not None for outcome in outcomes) and not run.progress.problems
+    is_complete = (
+        all(outcome.result is not None for outcome in outcomes)
+        and not run.progress.problems
+    )
     return 0 if is_complete else 1
 
 
@@ -155,7 +194,11 @@ async def _evaluate_and_report(run: _Run, ray: Any) -> list[AnswerOutcome]:
     settings, folders = run.settings, run.folders
     roots = (folders.eval_results_root, paths_of(run.checked).eval_results_root)
     judgments = folders.agent_results / FILE_NAME
-    if settings.judgments is None and not settings.is_replay and is_in_object_store(judgments):
+    if (
+        settings.judgments is None
+        and not settings.is_replay
+        and is_in_object_store(judgments)
+    ):
         run.print(
             f"Judgments are kept on this machine: {judgments}; several machines share them by --judgments "
             "postgresql://HOST/DATABASE."
@@ -178,10 +221,14 @@ def _display(run: _Run, session: Session) -> RunDisplay:
     file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
     jobs = () if session.batches is None else session.batches.progress
     usage = session.judge.usage
-    return RunDisplay(run.console, run.progress, usage, file, jobs, is_quiet=run.settings.quiet)
+    return RunDisplay(
+        run.console, run.progress, usage, file, jobs, is_quiet=run.settings.quiet
+    )
 
 
-async def _evaluate_shown(run: _Run, session: Session, ray: Any, display: RunDisplay) -> list[AnswerOutcome]:
+async def _evaluate_shown(
+    run: _Run, session: Session, ray: Any, display: RunDisplay
+) -> list[AnswerOutcome]:
     """Evaluate the work, show its progress, and keep the judge's use."""
     judge, judge_check = session.judge, session.parts.judge_check
     run.usages.append(judge.usage)
@@ -193,7 +240,10 @@ async def _evaluate_shown(run: _Run, session: Session, ray: Any, display: RunDis
             if judge_check is not None and (failed := failure(judge_check)):
                 run.print(f"Warning: {failed}")
             here = _this_machine(session) if run.settings.engine != RAY else None
-            async with here or _cluster(run, ray, session) as (runner, concurrency), display:
+            async with (
+                here or _cluster(run, ray, session) as (runner, concurrency),
+                display,
+            ):
                 return await evaluate_work(
                     run.work,
                     run.folders,
@@ -238,29 +288,46 @@ def _report(
 
 
 @asynccontextmanager
-async def _this_machine(session: Session) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
+async def _this_machine(
+    session: Session,
+) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
     """Open what evaluates answers in this process."""
     # An isolated script is guarded in its own process.
-    guard = nullcontext() if session.settings.isolate else LoopGuard(longest_block_s(session.settings))
+    guard = (
+        nullcontext()
+        if session.settings.isolate
+        else LoopGuard(longest_block_s(session.settings))
+    )
     with downloads_from(session.network), gc_frozen():
         async with session.at_work() as concurrency, guard:
             yield session.parts, concurrency
 
 
 @asynccontextmanager
-async def _cluster(run: _Run, ray: Any, session: Session) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
+async def _cluster(
+    run: _Run, ray: Any, session: Session
+) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
     """Open a Ray cluster, whose nodes evaluate the answers."""
     from mind2web2.cluster.engine import RayEngine
     from mind2web2.cluster.node import NodeSetup
     from mind2web2.judge.shared_store import SharedJudgmentStore
 
     settings, judge, store = run.settings, session.judge, session.store
-    assert isinstance(store, SharedJudgmentStore), "RunSettings.check refuses another one"
-    setup = NodeSetup.of(settings, run.folders.agent_name, session.parts.judge_check, judge.budget)
+    assert isinstance(store, SharedJudgmentStore), (
+        "RunSettings.check refuses another one"
+    )
+    setup = NodeSetup.of(
+        settings, run.folders.agent_name, session.parts.judge_check, judge.budget
+    )
     answers = sum(len(task.answers) for task in run.work)
-    engine = RayEngine(ray, setup, answers, judge.usage, store, judge.endpoint, judge.budget)
+    engine = RayEngine(
+        ray, setup, answers, judge.usage, store, judge.endpoint, judge.budget
+    )
     async with engine.opened():
-        at_once = settings.max_concurrent_tasks or NO_LIMIT, settings.max_concurrent_answers or NO_LIMIT
+        at_once = (
+            settings.max_concurrent_tasks or NO_LIMIT,
+            settings.max_concurrent_answers or NO_LIMIT,
+        )
         yield engine, Concurrency(*at_once, engine)
 
 
@@ -280,15 +347,23 @@ def _forgettable(run: _Run, summary: Mapping[str, Any] | None) -> list[str]:
     if summary is None:
         return []
     answers = paths_of(run.settings).answers_root / run.folders.agent_name
-    known = dict.fromkeys([*summary["tasks"], *(missing["task_id"] for missing in summary["missing"])])
+    known = dict.fromkeys(
+        [*summary["tasks"], *(missing["task_id"] for missing in summary["missing"])]
+    )
     removed = [task_id for task_id in known if not (answers / task_id).is_dir()]
-    return [suggested_forgetting(run.settings, run.folders.agent_name, removed)] if removed else []
+    return (
+        [suggested_forgetting(run.settings, run.folders.agent_name, removed)]
+        if removed
+        else []
+    )
 
 
 def _keep_usage(run: _Run, judge: CachingJudge) -> None:
     try:
         shard = run.settings.shard
-        write_usage(run.folders.agent_results, judge, None if shard is None else str(shard))
+        write_usage(
+            run.folders.agent_results, judge, None if shard is None else str(shard)
+        )
     except ResultWriteError as error:
         run.progress.problems.append(str(error))
 
@@ -310,7 +385,9 @@ async def _print_beforehand(run: _Run, store: JudgmentStore) -> None:
     settings, folders = run.settings, run.folders
     if settings.shard is not None:
         here = sum(len(task.answers) for task in run.work)
-        run.print(f"Shard {settings.shard}: {counted(here, 'answer')}; the others are judged elsewhere.")
+        run.print(
+            f"Shard {settings.shard}: {counted(here, 'answer')}; the others are judged elsewhere."
+        )
     is_direct = not settings.is_replay and not settings.batch
     if (
         is_direct
@@ -319,13 +396,22 @@ async def _print_beforehand(run: _Run, store: JudgmentStore) -> None:
     ):
         run.print(text)
     root = folders.eval_results_root
-    if changed := await asyncio.to_thread(changed_scripts, root, folders.agent_name, run.work):
+    if changed := await asyncio.to_thread(
+        changed_scripts, root, folders.agent_name, run.work
+    ):
         run.print(f"Eval script changed since the last result: {', '.join(changed)}.")
-    counts = [await asyncio.to_thread(uncached_pages, folders, task.task_id) for task in run.work]
+    counts = [
+        await asyncio.to_thread(uncached_pages, folders, task.task_id)
+        for task in run.work
+    ]
     if total := sum(counts):
         then = "captured when a claim needs them"
         if not settings.captures_pages:
-            cause = " (--no_capture)" if settings.no_capture else "; replay does not capture pages"
+            cause = (
+                " (--no_capture)"
+                if settings.no_capture
+                else "; replay does not capture pages"
+            )
             then = f"their claims fail{cause}"
         run.print(f"Cited pages that are not cached yet: {total}; {then}.")
 
@@ -336,10 +422,17 @@ async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
 
     endpoint = endpoint_of(run.settings.llm_provider, run.settings.judge_server())
     try:
-        records = await asyncio.to_thread(BatchFolder(run.folders.agent_results / BATCHES).records)
+        records = await asyncio.to_thread(
+            BatchFolder(run.folders.agent_results / BATCHES).records
+        )
     except UsageError as error:
         return f"Batches of an earlier run may be open: {error}."
-    keys = [key for record in records if record.endpoint == endpoint for key in record.questions]
+    keys = [
+        key
+        for record in records
+        if record.endpoint == endpoint
+        for key in record.questions
+    ]
     missing = [key for key in keys if await store.get(key, endpoint) is None]
     if not missing:
         return None
@@ -358,8 +451,12 @@ def _logging(console: Console, folders: RunFolders) -> Iterator[None]:
         folders.agent_results.mkdir(parents=True, exist_ok=True)
         to_file = LogFile(folders.agent_results / "run.log")
     except OSError as error:
-        raise ResultWriteError(f"cannot write to {folders.agent_results}: {error.strerror}") from error
-    to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+        raise ResultWriteError(
+            f"cannot write to {folders.agent_results}: {error.strerror}"
+        ) from error
+    to_file.setFormatter(
+        logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
+    )
     to_console = ConsoleHandler(console)
     package = logging.getLogger("mind2web2")
     level = package.level

@@ -57,7 +57,9 @@ class RunLoop:
     def __init__(self, report_stop: Callable[[], None] = lambda: None) -> None:
         self.has_leftovers = False
         self._report_stop = report_stop
-        self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix=_THREAD_NAMES)
+        self._threads = ThreadPoolExecutor(
+            _MAX_THREADS, thread_name_prefix=_THREAD_NAMES
+        )
 
     def run(self, main: Coroutine[Any, Any, Value]) -> Value:
         """Return the coroutine's result; ``KeyboardInterrupt`` once Ctrl-C or SIGTERM has stopped it.
@@ -68,7 +70,9 @@ class RunLoop:
         loop = runner.get_loop()
         loop.set_default_executor(self._threads)
         task = loop.create_task(main)
-        with _Interrupts(lambda: loop.call_soon_threadsafe(task.cancel), self._report_stop) as interrupts:
+        with _Interrupts(
+            lambda: loop.call_soon_threadsafe(task.cancel), self._report_stop
+        ) as interrupts:
             try:
                 while not task.done():
                     # asyncio stops the whole loop at one of these in any task.
@@ -87,7 +91,9 @@ class RunLoop:
         with suppress(SystemExit, KeyboardInterrupt):
             runner.run(_cancelled(tasks))
         self._threads.shutdown(wait=False, cancel_futures=True)
-        self.has_leftovers = not all(task.done() for task in tasks) or _are_busy(threading.enumerate())
+        self.has_leftovers = not all(task.done() for task in tasks) or _are_busy(
+            threading.enumerate()
+        )
         if not self.has_leftovers:
             runner.close()
 
@@ -103,7 +109,9 @@ class _Interrupts:
         report_stop: as ``RunLoop`` has it.
     """
 
-    def __init__(self, stop: Callable[[], object], report_stop: Callable[[], None]) -> None:
+    def __init__(
+        self, stop: Callable[[], object], report_stop: Callable[[], None]
+    ) -> None:
         self._stop = stop
         self._report_stop = report_stop
         self._reporting = threading.Lock()
@@ -164,7 +172,10 @@ def _in_time(write: Callable[[], None], seconds: float) -> None:
 
 def _write_stopped_at_once() -> None:
     # Past Python's own buffers, which the signal may have caught half written; below a live display.
-    line = "\n" * os.isatty(2) + "stopped at once; results and judgments stored so far are kept\n"
+    line = (
+        "\n" * os.isatty(2)
+        + "stopped at once; results and judgments stored so far are kept\n"
+    )
     with suppress(OSError):
         os.write(2, line.encode())
 

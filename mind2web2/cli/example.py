@@ -22,9 +22,13 @@ their cited pages and the judge's replies. It needs no key, no browser and no ne
 def add_command(commands: Subcommands) -> None:
     """Add ``example`` to ``mind2web2``."""
     parser = commands.add_parser(
-        "example", help="write an example project and evaluate it", description=DESCRIPTION
+        "example",
+        help="write an example project and evaluate it",
+        description=DESCRIPTION,
     )
-    parser.add_argument("folder", nargs="?", metavar="FOLDER", type=Path, default=Path("example"))
+    parser.add_argument(
+        "folder", nargs="?", metavar="FOLDER", type=Path, default=Path("example")
+    )
     parser.set_defaults(run=run)
 
 

@@ -31,7 +31,9 @@ STRICT_STATUS = 1
 
 def add_command(commands: Subcommands) -> None:
     """Add ``lint`` to ``mind2web2``."""
-    parser = commands.add_parser("lint", help="find faults of eval scripts", description=DESCRIPTION)
+    parser = commands.add_parser(
+        "lint", help="find faults of eval scripts", description=DESCRIPTION
+    )
     parser.add_argument(
         "files",
         metavar="FILE",
@@ -40,11 +42,22 @@ def add_command(commands: Subcommands) -> None:
         help="files or folders (default: the folder of scripts)",
     )
     parser.add_argument(
-        "--eval_scripts_root", metavar="DIR", type=Path, default=Path("eval_scripts"), help="the eval scripts"
+        "--eval_scripts_root",
+        metavar="DIR",
+        type=Path,
+        default=Path("eval_scripts"),
+        help="the eval scripts",
     )
-    parser.add_argument("--strict", action="store_true", help="exit with status 1 where there is a finding")
     parser.add_argument(
-        "--format", choices=("text", "json", "github"), default="text", help="how findings are printed"
+        "--strict",
+        action="store_true",
+        help="exit with status 1 where there is a finding",
+    )
+    parser.add_argument(
+        "--format",
+        choices=("text", "json", "github"),
+        default="text",
+        help="how findings are printed",
     )
     parser.set_defaults(run=run)
 
@@ -70,9 +83,13 @@ def _chosen(given: Sequence[Path]) -> list[Path]:
         elif path.is_file():
             paths.append(path)
         else:
-            raise UsageError(f"no file {path}: name an eval script, a rubric file or a folder of them")
+            raise UsageError(
+                f"no file {path}: name an eval script, a rubric file or a folder of them"
+            )
     if not paths:
-        raise UsageError(f"no eval scripts under {given[0]}: make one with mind2web2 new TASK")
+        raise UsageError(
+            f"no eval scripts under {given[0]}: make one with mind2web2 new TASK"
+        )
     return paths
 
 

@@ -20,12 +20,27 @@ Write a task of your own: a rubric file, and one perfect answer, which pass thei
 
 def add_command(commands: Subcommands) -> None:
     """Add ``new`` to ``mind2web2``."""
-    parser = commands.add_parser("new", help="write a task of your own", description=DESCRIPTION)
+    parser = commands.add_parser(
+        "new", help="write a task of your own", description=DESCRIPTION
+    )
     add = parser.add_argument
-    add("task", metavar="TASK", help="its id: the file's name, and a folder under answers/AGENT/")
-    add("--question", metavar="TEXT", help="the question to agents (default: the example's)")
+    add(
+        "task",
+        metavar="TASK",
+        help="its id: the file's name, and a folder under answers/AGENT/",
+    )
+    add(
+        "--question",
+        metavar="TEXT",
+        help="the question to agents (default: the example's)",
+    )
     add("--python", action="store_true", help="an eval script instead of a rubric file")
-    add("--version", metavar="V", default="own", help="folder under eval_scripts/ (default: %(default)s)")
+    add(
+        "--version",
+        metavar="V",
+        default="own",
+        help="folder under eval_scripts/ (default: %(default)s)",
+    )
     add(
         "--cases",
         metavar="DIR",

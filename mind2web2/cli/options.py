@@ -37,7 +37,9 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         parts = []
-        for is_kept, group in groupby(text.splitlines(), key=lambda line: line[:1] in ("", " ")):
+        for is_kept, group in groupby(
+            text.splitlines(), key=lambda line: line[:1] in ("", " ")
+        ):
             lines = list(group)
             parts += lines if is_kept else textwrap.wrap(" ".join(lines), width)
         return "".join(f"{indent}{line}\n" for line in parts)
@@ -60,11 +62,15 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
     def parse_known_args(  # type: ignore[override]  # typeshed's overloads differ in the namespace only
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+        self,
+        args: Sequence[str] | None = None,
+        namespace: argparse.Namespace | None = None,
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse, and refuse unknown options here rather than in the parent parser."""
         given = sys.argv[1:] if args is None else args
-        known, unknown = super().parse_known_args([_with_underscores(word) for word in given], namespace)
+        known, unknown = super().parse_known_args(
+            [_with_underscores(word) for word in given], namespace
+        )
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return known, unknown
@@ -106,7 +112,11 @@ class _AppendDistinct(argparse.Action):
 
 def _with_underscores(word: str) -> str:
     name = _LONG_OPTION.match(word)
-    return word if name is None else "--" + name[0][2:].replace("-", "_") + word[name.end() :]
+    return (
+        word
+        if name is None
+        else "--" + name[0][2:].replace("-", "_") + word[name.end() :]
+    )
 
 
 # Values of options that only some commands have
@@ -194,7 +204,9 @@ def add_settings(
     for name in names:
         setting = own.get(name, SETTINGS[name])
         if group is None and setting.group not in groups:
-            groups[setting.group] = parser.add_argument_group(setting.group, GROUP_HELPS.get(setting.group))
+            groups[setting.group] = parser.add_argument_group(
+                setting.group, GROUP_HELPS.get(setting.group)
+            )
         _add_setting(group or groups[setting.group], setting, getattr(defaults, name))
         taken |= {name}
     parser.set_defaults(base=defaults, takes=taken)
@@ -211,7 +223,9 @@ def asking_providers(help_text: str = "") -> Setting:
 
 
 def _add_setting(
-    group: argparse._ArgumentGroup | argparse.ArgumentParser, setting: Setting, default: object
+    group: argparse._ArgumentGroup | argparse.ArgumentParser,
+    setting: Setting,
+    default: object,
 ) -> None:
     options = len(setting.flags) + (setting.parse is not None)
     target = group.add_mutually_exclusive_group() if options > 1 else group
@@ -250,7 +264,11 @@ def _action(setting: Setting) -> str:
 
 def _help(setting: Setting, default: object) -> str:
     text = default_text(setting, default)
-    return f"{setting.help} (default: {text})".replace("%", "%%") if text else setting.help.replace("%", "%%")
+    return (
+        f"{setting.help} (default: {text})".replace("%", "%%")
+        if text
+        else setting.help.replace("%", "%%")
+    )
 
 
 def default_text(setting: Setting, default: object) -> str:
@@ -271,13 +289,21 @@ def given_settings(options: argparse.Namespace) -> RunSettings:
     base: RunSettings = options.base
     named = {name: value for name, value in vars(options).items() if name in SETTINGS}
     given = {name: value for name, value in named.items() if value is not None}
-    tuples = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    tuples = {
+        name: tuple(value) for name, value in given.items() if isinstance(value, list)
+    }
     return replace(base, **given | tuples, given=frozenset(given))
 
 
-def add_task_option(parser: argparse.ArgumentParser, default: str = "all that have answers") -> None:
+def add_task_option(
+    parser: argparse.ArgumentParser, default: str = "all that have answers"
+) -> None:
     """Add ``--task_id``, which may be repeated."""
-    add_settings(parser, ["task_ids"], changed=[replace(SETTINGS["task_ids"], default_text=default)])
+    add_settings(
+        parser,
+        ["task_ids"],
+        changed=[replace(SETTINGS["task_ids"], default_text=default)],
+    )
 
 
 def add_folder_options(parser: argparse.ArgumentParser, *names: str) -> None:

@@ -6,7 +6,14 @@ import argparse
 import json
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -39,7 +46,13 @@ if TYPE_CHECKING:
 
     from mind2web2.llm_client.chat import ChatReply
     from mind2web2.pages.citations import AskForUrls
-    from mind2web2.pages.crawl import Archive, CitedPage, CrawlProgress, PageCapturer, TaskPages
+    from mind2web2.pages.crawl import (
+        Archive,
+        CitedPage,
+        CrawlProgress,
+        PageCapturer,
+        TaskPages,
+    )
     from mind2web2.runs.answers import AnswerFile
 
 
@@ -64,8 +77,12 @@ not be asked for links (a server that is down), a line says so; the exit status 
 
 def add_command(commands: Subcommands) -> None:
     """Add ``cache`` and ``pages`` to ``mind2web2``."""
-    parser = commands.add_parser("cache", help="store the pages that answers cite", description=CACHE)
-    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
+    parser = commands.add_parser(
+        "cache", help="store the pages that answers cite", description=CACHE
+    )
+    parser.add_argument(
+        "agent", metavar="AGENT", help="the agent, a folder under answers/"
+    )
     add_task_option(parser)
     add_options(parser)
     _add_pages(commands)
@@ -73,15 +90,25 @@ def add_command(commands: Subcommands) -> None:
 
 def add_task_command(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``batch_answer_cache.py``."""
-    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
-    parser.add_argument("task_ids", metavar="TASK", nargs=1, help="the task, a folder under answers/AGENT/")
+    parser.add_argument(
+        "agent", metavar="AGENT", help="the agent, a folder under answers/"
+    )
+    parser.add_argument(
+        "task_ids",
+        metavar="TASK",
+        nargs=1,
+        help="the task, a folder under answers/AGENT/",
+    )
     add_options(parser)
 
 
 def add_agents_command(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``cache_all_answers.sh``."""
     parser.add_argument(
-        "agent", metavar="AGENT", nargs="?", help="the agent, a folder under answers/ (default: each of them)"
+        "agent",
+        metavar="AGENT",
+        nargs="?",
+        help="the agent, a folder under answers/ (default: each of them)",
     )
     add_options(parser)
 
@@ -116,7 +143,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _with_help(name: str, text: str) -> Setting:
     """Return a flag's setting with another help."""
-    flags = {option: Flag(flag.value, text) for option, flag in SETTINGS[name].flags.items()}
+    flags = {
+        option: Flag(flag.value, text) for option, flag in SETTINGS[name].flags.items()
+    }
     return replace(SETTINGS[name], flags=flags)
 
 
@@ -126,11 +155,26 @@ def _add_link_options(parser: argparse.ArgumentParser) -> None:
         "are found by a model, if one of these options or mind2web2.toml names it; normal links are found "
         "without",
     )
-    group.add_argument("--no_llm", action="store_true", help="ask no model, whatever mind2web2.toml names")
-    names = ["llm_provider", "judge_model", "judge_base_url", "judge_pool", "judge_alias", "judge_extra_body"]
+    group.add_argument(
+        "--no_llm",
+        action="store_true",
+        help="ask no model, whatever mind2web2.toml names",
+    )
+    names = [
+        "llm_provider",
+        "judge_model",
+        "judge_base_url",
+        "judge_pool",
+        "judge_alias",
+        "judge_extra_body",
+    ]
     changed = (
         asking_providers("ask this provider's model; keys as for mind2web2 evaluate"),
-        replace(SETTINGS["judge_model"], help="ask this model", default_text=DEFAULT_JUDGE_MODEL),
+        replace(
+            SETTINGS["judge_model"],
+            help="ask this model",
+            default_text=DEFAULT_JUDGE_MODEL,
+        ),
     )
     add_settings(parser, names, changed=changed, group=group)
 
@@ -138,7 +182,11 @@ def _add_link_options(parser: argparse.ArgumentParser) -> None:
 def _add_browser_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("browser")
     group.add_argument(
-        "--max_concurrent_pages", metavar="N", type=positive_int, default=5, help="pages at once (default: 5)"
+        "--max_concurrent_pages",
+        metavar="N",
+        type=positive_int,
+        default=5,
+        help="pages at once (default: 5)",
     )
     group.add_argument(
         "--max_retries",
@@ -159,7 +207,9 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
         "--headed": Flag(True, "with a window"),
     }
     names = ["headed", "cdp_url", "proxy", "storage_state", "allow_private_network"]
-    add_settings(parser, names, changed=[replace(SETTINGS["headed"], flags=window)], group=group)
+    add_settings(
+        parser, names, changed=[replace(SETTINGS["headed"], flags=window)], group=group
+    )
     add_settings(parser, ["engine", "ray_address"])
 
 
@@ -217,8 +267,16 @@ def run(options: argparse.Namespace) -> int:
     return _cached(caching, paths, selected)
 
 
-def _check(given: RunSettings, no_llm: bool, archive: bool, archive_url: str | None) -> None:
-    names = ("judge_model", "judge_base_url", "judge_pool", "judge_alias", "judge_extra_body")
+def _check(
+    given: RunSettings, no_llm: bool, archive: bool, archive_url: str | None
+) -> None:
+    names = (
+        "judge_model",
+        "judge_base_url",
+        "judge_pool",
+        "judge_alias",
+        "judge_extra_body",
+    )
     asked = " and ".join(f"--{name}" for name in names if name in given.given)
     if no_llm and asked:
         raise UsageError(f"--no_llm asks no model: leave {asked} out")
@@ -245,25 +303,41 @@ something was stored, 1 nothing was, 2 the file has errors, which are listed, an
 
 
 def _add_pages(commands: Subcommands) -> None:
-    parser = commands.add_parser("pages", help="import or export stored pages", description=PAGES)
+    parser = commands.add_parser(
+        "pages", help="import or export stored pages", description=PAGES
+    )
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     about = "store the pages of a file, or of a cache folder"
     importing = actions.add_parser("import", help=about, description=about)
-    importing.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
     importing.add_argument(
-        "file", metavar="FILE", type=Path, help=".jsonl, .warc, .warc.gz, .mhtml, .pdf, or a cache folder"
+        "agent", metavar="AGENT", help="the agent, a folder under answers/"
+    )
+    importing.add_argument(
+        "file",
+        metavar="FILE",
+        type=Path,
+        help=".jsonl, .warc, .warc.gz, .mhtml, .pdf, or a cache folder",
     )
     add_task_option(importing, default="those whose answers cite the page")
     importing.add_argument(
-        "--url", metavar="URL", type=web_address, help="of the page in a .pdf or .mhtml file"
+        "--url",
+        metavar="URL",
+        type=web_address,
+        help="of the page in a .pdf or .mhtml file",
     )
     add_folder_options(importing, "answer_folder", "cache_root")
     importing.set_defaults(run=run_import)
     about = "write the agent's stored pages to a WARC file"
     exporting = actions.add_parser("export", help=about, description=about)
-    exporting.add_argument("agent", metavar="AGENT", help="the agent, a folder under cache/")
     exporting.add_argument(
-        "--warc", metavar="FILE", type=Path, required=True, help="compressed if it ends in .gz"
+        "agent", metavar="AGENT", help="the agent, a folder under cache/"
+    )
+    exporting.add_argument(
+        "--warc",
+        metavar="FILE",
+        type=Path,
+        required=True,
+        help="compressed if it ends in .gz",
     )
     add_task_option(exporting, default="all that have pages")
     add_folder_options(exporting, "cache_root")
@@ -278,7 +352,9 @@ def run_import(options: argparse.Namespace) -> int:
 
     if not options.file.exists():
         raise UsageError(f"there is no file {options.file}")
-    outcome = asyncio.run(_imported(settings_of(options), options.agent, options.file, options.url))
+    outcome = asyncio.run(
+        _imported(settings_of(options), options.agent, options.file, options.url)
+    )
     if outcome.faults:
         for fault in outcome.faults:
             print(f"{options.file}: {fault}", file=sys.stderr)  # noqa: T201
@@ -296,7 +372,9 @@ def run_import(options: argparse.Namespace) -> int:
     return 0 if stored else 1
 
 
-async def _imported(settings: RunSettings, agent: str, file: Path, url: str | None) -> ImportOutcome:
+async def _imported(
+    settings: RunSettings, agent: str, file: Path, url: str | None
+) -> ImportOutcome:
     import asyncio
 
     from mind2web2.capture.browser_manager import BatchBrowserManager
@@ -315,7 +393,9 @@ async def _imported(settings: RunSettings, agent: str, file: Path, url: str | No
     if await asyncio.to_thread(file.is_dir):
         outcome = await asyncio.to_thread(import_folder, file, cache, task_ids)
     else:
-        outcome = await import_file(file, cache, citations, BatchBrowserManager, task_ids=task_ids, url=url)
+        outcome = await import_file(
+            file, cache, citations, BatchBrowserManager, task_ids=task_ids, url=url
+        )
     for task in citations:
         if task.task_id in outcome.stored:
             cache.list_citations(task)
@@ -332,9 +412,15 @@ def run_export(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     cache = AgentCache(paths_of(settings, options.agent).cache_root / options.agent)
     names = settings.task_ids or sorted(file_names_in(cache.folder))
-    caches = [cache.of(name) for name in names if (cache.folder / name / "index.json").exists()]
+    caches = [
+        cache.of(name)
+        for name in names
+        if (cache.folder / name / "index.json").exists()
+    ]
     if not caches:
-        raise UsageError(f"no stored pages under {cache.folder}: run mind2web2 cache {options.agent} first")
+        raise UsageError(
+            f"no stored pages under {cache.folder}: run mind2web2 cache {options.agent} first"
+        )
     try:
         options.warc.parent.mkdir(parents=True, exist_ok=True)
         pages = counted(export_warc(caches, options.warc), "page")
@@ -352,13 +438,19 @@ _NODES = 16
 _WALLS = {"challenge", "login_wall", "consent_wall"}
 
 
-def print_cached(console: Console, tasks: Sequence[TaskPages], command: Callable[..., str]) -> None:
+def print_cached(
+    console: Console, tasks: Sequence[TaskPages], command: Callable[..., str]
+) -> None:
     """Print how each task's cited pages are stored, which have problems, and how to solve them."""
     from mind2web2.cli.console import line
 
     console.print(_counts_table(tasks))
     reasons: dict[str, Callable[[CitedPage], str | None]]
-    reasons = {"Archived": _copy_text, "Suspect": _trouble_text, "Failed": lambda page: page.failure}
+    reasons = {
+        "Archived": _copy_text,
+        "Suspect": _trouble_text,
+        "Failed": lambda page: page.failure,
+    }
     for title, reason_of in reasons.items():
         by_reason: dict[str, dict[str, dict[str, None]]] = {}
         for task in tasks:
@@ -378,16 +470,24 @@ def _counts_table(tasks: Sequence[TaskPages]) -> Table:
     from rich.table import Table
 
     has_suspects = any(page.is_suspect for task in tasks for page in task.pages)
-    caption = "suspect ones are counted among pages and PDFs too" if has_suspects else None
+    caption = (
+        "suspect ones are counted among pages and PDFs too" if has_suspects else None
+    )
     table = Table(title="Cited pages", caption=caption)
     table.add_column("task", overflow="fold")
     for name in ("cited", "pages", "PDFs", "suspect", "failed", "not tried"):
         table.add_column(name, justify="right")
     for task in tasks:
-        table.add_row(task.task_id, *map(str, _counts(task.pages)), end_section=task is tasks[-1])
+        table.add_row(
+            task.task_id, *map(str, _counts(task.pages)), end_section=task is tasks[-1]
+        )
     if len(tasks) > 1:
         table.add_row(
-            "all", *(str(sum(column)) for column in zip(*(_counts(t.pages) for t in tasks), strict=True))
+            "all",
+            *(
+                str(sum(column))
+                for column in zip(*(_counts(t.pages) for t in tasks), strict=True)
+            ),
         )
     return table
 
@@ -397,7 +497,14 @@ def _counts(pages: Sequence[CitedPage]) -> tuple[int, ...]:
     stored = [page for page in pages if page.kind is not None]
     pdfs = sum(page.kind == "pdf" for page in stored)
     suspect = sum(page.is_suspect for page in stored)
-    return len(pages), len(stored) - pdfs, pdfs, suspect, failed, len(pages) - len(stored) - failed
+    return (
+        len(pages),
+        len(stored) - pdfs,
+        pdfs,
+        suspect,
+        failed,
+        len(pages) - len(stored) - failed,
+    )
 
 
 def _copy_text(page: CitedPage) -> str | None:
@@ -411,12 +518,15 @@ def _trouble_text(page: CitedPage) -> str | None:
     if not page.is_suspect or page.record is None:
         return None
     # All of a page's troubles together, so that it is listed once.
-    return "; ".join(f"{each.kind.replace('_', ' ')}: {each.detail}" for each in page.record.troubles)
+    return "; ".join(
+        f"{each.kind.replace('_', ' ')}: {each.detail}" for each in page.record.troubles
+    )
 
 
 def _advice(command: Callable[..., str], pages: Sequence[CitedPage]) -> Iterator[str]:
     own_browser = (
-        "--cdp_url http://127.0.0.1:9222 (your own Chrome, started with --remote-debugging-port=9222)"
+        "--cdp_url http://127.0.0.1:9222"
+        " (your own Chrome, started with --remote-debugging-port=9222)"
     )
     kinds_suspect = _trouble_kinds(page for page in pages if page.is_suspect)
     kinds_failed = _trouble_kinds(page for page in pages if page.failure is not None)
@@ -433,7 +543,12 @@ def _advice(command: Callable[..., str], pages: Sequence[CitedPage]) -> Iterator
 
 
 def _trouble_kinds(pages: Iterable[CitedPage]) -> set[str]:
-    return {trouble.kind for page in pages if page.record is not None for trouble in page.record.troubles}
+    return {
+        trouble.kind
+        for page in pages
+        if page.record is not None
+        for trouble in page.record.troubles
+    }
 
 
 @dataclass
@@ -457,7 +572,9 @@ class _Run:
 
 
 def _cached(
-    caching: _Caching, paths: PathConfig, selected: Mapping[str, Mapping[str, Sequence[AnswerFile]]]
+    caching: _Caching,
+    paths: PathConfig,
+    selected: Mapping[str, Mapping[str, Sequence[AnswerFile]]],
 ) -> int:
     """Cache the pages that the selected answers (by agent and task) cite, and return the exit status."""
     from mind2web2.cli.console import plain_console
@@ -468,7 +585,9 @@ def _cached(
     return run_to_exit(_cache_agents(run, selected), run.report_stop)
 
 
-async def _cache_agents(run: _Run, selected: Mapping[str, Mapping[str, Sequence[AnswerFile]]]) -> int:
+async def _cache_agents(
+    run: _Run, selected: Mapping[str, Mapping[str, Sequence[AnswerFile]]]
+) -> int:
     from mind2web2.cli.console import warnings_on
     from mind2web2.pages.crawl import CrawlProgress
 
@@ -483,7 +602,10 @@ async def _cache_agents(run: _Run, selected: Mapping[str, Mapping[str, Sequence[
 
 
 async def _cache_agent(
-    run: _Run, agent_name: str, answers: Mapping[str, Sequence[AnswerFile]], ask: AskForUrls | None
+    run: _Run,
+    agent_name: str,
+    answers: Mapping[str, Sequence[AnswerFile]],
+    ask: AskForUrls | None,
 ) -> list[TaskPages]:
     import asyncio
 
@@ -506,14 +628,19 @@ async def _cache_agent(
             cache,
             lambda: _capturer(caching),
             run.progress,
-            choice=caching.only or ("doubtful" if caching.is_archive_asked else "missing"),
+            choice=caching.only
+            or ("doubtful" if caching.is_archive_asked else "missing"),
             archive=archive,
             keep_apart=caching.settings.keep_apart,
-            pages_at_once=caching.pages_at_once * (_NODES if caching.settings.engine == RAY else 1),
+            pages_at_once=caching.pages_at_once
+            * (_NODES if caching.settings.engine == RAY else 1),
         )
     print_cached(run.console, tasks, partial(caching.suggested, agent_name))
     if unread:
-        line(run.console, f"Answers that could not be read: {len(unread)} ({', '.join(unread)})")
+        line(
+            run.console,
+            f"Answers that could not be read: {len(unread)} ({', '.join(unread)})",
+        )
     if link_judge is not None:
         _print_asking(run, link_judge.answers_not_judged)
     return tasks
@@ -523,16 +650,22 @@ def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
     from mind2web2.capture.browser_manager import BatchBrowserManager
     from mind2web2.runs.capturing import capture_settings
 
-    settings = replace(capture_settings(caching.settings), page_timeout_s=caching.page_timeout_s)
+    settings = replace(
+        capture_settings(caching.settings), page_timeout_s=caching.page_timeout_s
+    )
     if caching.settings.engine == RAY:
         from mind2web2.cluster.crawl import BrowserSetup, ray_capturer
 
         setup = BrowserSetup(settings, caching.pages_at_once, caching.retries)
         return ray_capturer(caching.settings.ray_address, setup)
-    return BatchBrowserManager(settings.headless, caching.pages_at_once, caching.retries, settings=settings)
+    return BatchBrowserManager(
+        settings.headless, caching.pages_at_once, caching.retries, settings=settings
+    )
 
 
-def _archive(caching: _Caching, answers: Mapping[str, Sequence[AnswerFile]]) -> Archive | None:
+def _archive(
+    caching: _Caching, answers: Mapping[str, Sequence[AnswerFile]]
+) -> Archive | None:
     from mind2web2.pages.crawl import DEFAULT_ARCHIVE_URL, Archive
     from mind2web2.scripts.inputs import answer_moment
 
@@ -563,7 +696,9 @@ def _print_asking(run: _Run, not_judged: int) -> None:
         )
     run.replies.clear()
     if not_judged:
-        reason = "no model was asked" if model is None else f"{model} could not be asked"
+        reason = (
+            "no model was asked" if model is None else f"{model} could not be asked"
+        )
         line(
             run.console,
             f"Links written as plain words were not looked for in {counted(not_judged, 'answer')}, "
@@ -571,7 +706,9 @@ def _print_asking(run: _Run, not_judged: int) -> None:
         )
 
 
-def _answer_texts(answers: Mapping[str, Sequence[AnswerFile]]) -> tuple[dict[str, dict[str, str]], list[str]]:
+def _answer_texts(
+    answers: Mapping[str, Sequence[AnswerFile]],
+) -> tuple[dict[str, dict[str, str]], list[str]]:
     """Return the answers' texts by task and file name, and the names of those that cannot be read."""
     from mind2web2.runs.answers import read_answer, without_empty
 
@@ -599,7 +736,9 @@ async def _asking(run: _Run) -> AsyncIterator[AskForUrls | None]:
         yield None
         return
     try:
-        client = LLMClient(settings.llm_provider, is_async=True, base_url=settings.judge_server())
+        client = LLMClient(
+            settings.llm_provider, is_async=True, base_url=settings.judge_server()
+        )
     except UsageError as error:
         log.warning("links written as plain words are left out: %s", error)
         yield None

@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from mind2web2.cli.options import Subcommands, add_settings, asking_providers, given_settings
+from mind2web2.cli.options import (
+    Subcommands,
+    add_settings,
+    asking_providers,
+    given_settings,
+)
 from mind2web2.cli.serve import SCORING_DEFAULTS, scorer_of
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
@@ -38,25 +43,58 @@ together, missing items that cost nothing, and cases whose score is not the expe
 _TIMEOUT_S = 600.0
 _CHANGED = (
     asking_providers(),
-    replace(SETTINGS["judge_model"], help="judge the cases by this model", default_text="by policy"),
+    replace(
+        SETTINGS["judge_model"],
+        help="judge the cases by this model",
+        default_text="by policy",
+    ),
     replace(SETTINGS["max_cost"], help="stop asking at this cost, for good"),
 )
 
 
 def add_command(commands: Subcommands) -> None:
     """Add ``rehearse`` to ``mind2web2``."""
-    parser = commands.add_parser("rehearse", help="try tasks without a judge", description=DESCRIPTION)
+    parser = commands.add_parser(
+        "rehearse", help="try tasks without a judge", description=DESCRIPTION
+    )
     add = parser.add_argument
-    add("tasks", metavar="TASK", nargs="*", help="task ids (default: all with a script or rubric file)")
-    add("--cases", metavar="DIR", type=Path, default=Path("rehearsals"), help="the cases, a folder a task")
-    add("--write_cases", action="store_true", help="write the variants of perfect.md that are not there")
-    add("--write_golden", action="store_true", help="keep the trees of the cases, to be compared from now on")
+    add(
+        "tasks",
+        metavar="TASK",
+        nargs="*",
+        help="task ids (default: all with a script or rubric file)",
+    )
+    add(
+        "--cases",
+        metavar="DIR",
+        type=Path,
+        default=Path("rehearsals"),
+        help="the cases, a folder a task",
+    )
+    add(
+        "--write_cases",
+        action="store_true",
+        help="write the variants of perfect.md that are not there",
+    )
+    add(
+        "--write_golden",
+        action="store_true",
+        help="keep the trees of the cases, to be compared from now on",
+    )
     add("--strict", action="store_true", help="exit status 1 where there is a finding")
-    add("--junit", metavar="FILE", type=Path, help="write the findings and cases as JUnit XML")
+    add(
+        "--junit",
+        metavar="FILE",
+        type=Path,
+        help="write the findings and cases as JUnit XML",
+    )
     add("--json", action="store_true", help="print everything as JSON")
     judge = parser.add_argument_group("a real judge, for the cases")
     judge.add_argument(
-        "--pages", metavar="DIR", type=Path, help="the cached pages, a folder a task: cache/AGENT"
+        "--pages",
+        metavar="DIR",
+        type=Path,
+        help="the cached pages, a folder a task: cache/AGENT",
     )
     judge.add_argument(
         "--missing_pages",
@@ -77,13 +115,20 @@ def run(options: argparse.Namespace) -> int:
     is_judged = given_settings(options).judge_model is not None
     settings = settings_of(options, is_announced=is_judged)
     plans = [
-        replace(plan, writes_cases=options.write_cases, writes_golden=options.write_golden)
+        replace(
+            plan, writes_cases=options.write_cases, writes_golden=options.write_golden
+        )
         for plan in _plans(settings, options.tasks, options.cases)
     ]
     reports = asyncio.run(_rehearsed(plans))
     if is_judged:
-        with scorer_of(settings, options.pages, options.missing_pages, isolate=True) as scorer:
-            reports = [_judged(scorer, plan, report) for plan, report in zip(plans, reports, strict=True)]
+        with scorer_of(
+            settings, options.pages, options.missing_pages, isolate=True
+        ) as scorer:
+            reports = [
+                _judged(scorer, plan, report)
+                for plan, report in zip(plans, reports, strict=True)
+            ]
     console = plain_console()
     if options.json:
         console.print_json(json.dumps([report.as_json() for report in reports]))
@@ -95,13 +140,19 @@ def run(options: argparse.Namespace) -> int:
     return 1 if options.strict and has_findings else 0
 
 
-def _plans(settings: RunSettings, names: Sequence[str], cases: Path) -> list[RehearsalPlan]:
+def _plans(
+    settings: RunSettings, names: Sequence[str], cases: Path
+) -> list[RehearsalPlan]:
     from mind2web2.authoring.rehearsal import RehearsalPlan
     from mind2web2.benchmark.tasks import find_tasks, select_tasks
     from mind2web2.scripts.aliases import own_script_aliases
 
     paths = paths_of(settings)
-    tasks = [task for task in find_tasks(paths, Path("tasks")) if task.script_version is not None]
+    tasks = [
+        task
+        for task in find_tasks(paths, Path("tasks"))
+        if task.script_version is not None
+    ]
     plans = []
     for task in select_tasks(tasks, names):
         question = task.question or task.task_id
@@ -118,7 +169,9 @@ def _plans(settings: RunSettings, names: Sequence[str], cases: Path) -> list[Reh
             )
         )
     if not plans:
-        raise UsageError(f"no task under {paths.eval_scripts_root} has a script or rubric file")
+        raise UsageError(
+            f"no task under {paths.eval_scripts_root} has a script or rubric file"
+        )
     return plans
 
 
@@ -136,7 +189,9 @@ async def _rehearsed(plans: Sequence[RehearsalPlan]) -> list[TaskRehearsal]:
     return list(await asyncio.gather(*map(one, plans)))
 
 
-def _judged(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> TaskRehearsal:
+def _judged(
+    scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal
+) -> TaskRehearsal:
     """Return the report with the cases as a real judge decides them."""
     from mind2web2.authoring.cases import TOLERANCE, read_cases
     from mind2web2.authoring.rehearsal import CaseResult
@@ -147,7 +202,11 @@ def _judged(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> TaskR
         expected = case.header.expect
         score = scorer.score_sync(plan.task_id, case.answer)
         if isinstance(score, Score):
-            differs = None if abs(score.score - expected) <= TOLERANCE else _first_shortfall(score)
+            differs = (
+                None
+                if abs(score.score - expected) <= TOLERANCE
+                else _first_shortfall(score)
+            )
             results.append(CaseResult(case.name, expected, score.score, differs))
         else:
             results.append(CaseResult(case.name, expected, None, score.reason))
@@ -159,7 +218,11 @@ def _first_shortfall(score: Score) -> str:
 
     leaves = ResultFile.of(score.result).leaves()
     short = next((leaf.id for leaf in leaves if leaf.status != "passed"), None)
-    return "every leaf passed" if short is None else f"first leaf that did not pass: {short}"
+    return (
+        "every leaf passed"
+        if short is None
+        else f"first leaf that did not pass: {short}"
+    )
 
 
 def _print(console: Console, reports: Sequence[TaskRehearsal]) -> None:
@@ -171,17 +234,29 @@ def _print(console: Console, reports: Sequence[TaskRehearsal]) -> None:
             line(console, f"{report.task_id}: {report.error}")
             continue
         found = report.structure
-        price = "price unknown" if found.cost_usd is None else f"about {dollars(found.cost_usd)}"
+        price = (
+            "price unknown"
+            if found.cost_usd is None
+            else f"about {dollars(found.cost_usd)}"
+        )
         line(
             console,
             f"{report.task_id}: {counted(found.leaves, 'leaf').replace('leafs', 'leaves')}, "
             f"{counted(found.judgments, 'judgment')} in {counted(found.longest_chain, 'round')}, "
             f"{counted(found.pages, 'page')}, {price} an answer",
         )
-        line(console, "    " + "; ".join(f"{name} {score:.2f}" for name, score in found.scores.items()))
+        line(
+            console,
+            "    "
+            + "; ".join(f"{name} {score:.2f}" for name, score in found.scores.items()),
+        )
         if found.gates:
             worst = min(found.gates.values())
-            named = ", ".join([name for name, score in found.gates.items() if score <= worst + 1e-9][:6])
+            named = ", ".join(
+                [name for name, score in found.gates.items() if score <= worst + 1e-9][
+                    :6
+                ]
+            )
             line(
                 console,
                 f"    {counted(len(found.gates), 'gate')}; the dearest leave {worst:.2f}: {named}",
@@ -234,6 +309,8 @@ def _write_junit(path: Path, reports: Sequence[TaskRehearsal]) -> None:
             )
             ElementTree.SubElement(case, "failure", {"message": finding.message})
         if not findings:
-            ElementTree.SubElement(suite, "testcase", {"name": "rehearsal", "classname": report.task_id})
+            ElementTree.SubElement(
+                suite, "testcase", {"name": "rehearsal", "classname": report.task_id}
+            )
         suites.append(suite)
     write_whole(path, junit_xml(suites))

@@ -36,14 +36,31 @@ def add_command(commands: Subcommands) -> None:
         parser = kinds.add_parser(name, help=promise)
         parser.add_argument("file", metavar="FILE", type=Path, help="a rubric file")
         if name != "show":
-            parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="default: standard output")
+            parser.add_argument(
+                "-o",
+                "--output",
+                metavar="FILE",
+                type=Path,
+                help="default: standard output",
+            )
         parser.set_defaults(run=run)
-    importing = kinds.add_parser("import", help="write rubric files from other tools' rubrics")
-    importing.add_argument("file", metavar="FILE", type=Path, help="JSON, or JSON lines with a rubric each")
-    importing.add_argument(
-        "-o", "--output", metavar="FOLDER", type=Path, required=True, help="where the rubric files go"
+    importing = kinds.add_parser(
+        "import", help="write rubric files from other tools' rubrics"
     )
-    importing.add_argument("--task_id", metavar="ID", help="of the only rubric (default: from the file)")
+    importing.add_argument(
+        "file", metavar="FILE", type=Path, help="JSON, or JSON lines with a rubric each"
+    )
+    importing.add_argument(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        type=Path,
+        required=True,
+        help="where the rubric files go",
+    )
+    importing.add_argument(
+        "--task_id", metavar="ID", help="of the only rubric (default: from the file)"
+    )
     importing.add_argument(
         "--negate",
         action="store_true",
@@ -70,7 +87,9 @@ def run_script(options: argparse.Namespace) -> int:
     from mind2web2.scripts.rubric_file import read_rubric
     from mind2web2.scripts.rubric_script import script_of
 
-    return _write(options.output, script_of(read_rubric(_existing(options.file)).rubric))
+    return _write(
+        options.output, script_of(read_rubric(_existing(options.file)).rubric)
+    )
 
 
 def run_export(options: argparse.Namespace) -> int:
@@ -91,20 +110,36 @@ def run_import(options: argparse.Namespace) -> int:
     if options.task_id is not None:
         check_name("task", options.task_id)
     try:
-        imported = import_rubrics(options.file, negate=options.negate, task_id=options.task_id)
+        imported = import_rubrics(
+            options.file, negate=options.negate, task_id=options.task_id
+        )
     except EvalScriptError as error:
-        raise UsageError(f"{options.file} gives no proper rubric file: {error}") from error
+        raise UsageError(
+            f"{options.file} gives no proper rubric file: {error}"
+        ) from error
     paths = [options.output / f"{each.rubric.task}.yaml" for each in imported]
-    taken = next((path for number, path in enumerate(paths) if path.exists() or path in paths[:number]), None)
+    taken = next(
+        (
+            path
+            for number, path in enumerate(paths)
+            if path.exists() or path in paths[:number]
+        ),
+        None,
+    )
     if taken is not None:
-        raise UsageError(f"{taken} is there already: move it away, or name another folder")
+        raise UsageError(
+            f"{taken} is there already: move it away, or name another folder"
+        )
     for path, each in zip(paths, imported, strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, each.text())
     left_out = sum(each.left_out for each in imported)
     console = plain_console()
     kinds = ", ".join(sorted({each.kind for each in imported}))
-    line(console, f"{counted(len(paths), 'rubric file')} written to {options.output} (from {kinds})")
+    line(
+        console,
+        f"{counted(len(paths), 'rubric file')} written to {options.output} (from {kinds})",
+    )
     if left_out:
         line(
             console,

@@ -8,7 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import Subcommands, add_settings, asking_providers, port_number, positive_seconds
+from mind2web2.cli.options import (
+    Subcommands,
+    add_settings,
+    asking_providers,
+    port_number,
+    positive_seconds,
+)
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, RunSettings
@@ -23,7 +29,14 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "MIND2WEB2_TOKEN"
 _SETTINGS = (
-    *("eval_scripts_root", "eval_version", *JUDGE_SETTINGS, "votes", "judgments", "max_llm_requests"),
+    *(
+        "eval_scripts_root",
+        "eval_version",
+        *JUDGE_SETTINGS,
+        "votes",
+        "judgments",
+        "max_llm_requests",
+    ),
     *("max_cost", "max_concurrent_answers", "answer_timeout"),
 )
 SCORING_DEFAULTS = RunSettings(max_concurrent_answers=64, answer_timeout=600.0)
@@ -53,7 +66,9 @@ GET /metrics (Prometheus).
 
 def add_command(commands: Subcommands) -> None:
     """Add ``serve`` to ``mind2web2``."""
-    parser = commands.add_parser("serve", help="score single answers over HTTP", description=DESCRIPTION)
+    parser = commands.add_parser(
+        "serve", help="score single answers over HTTP", description=DESCRIPTION
+    )
     add = parser.add_argument
     add("--port", type=port_number, default=0, help="default: a free one")
     add(
@@ -71,7 +86,10 @@ def add_command(commands: Subcommands) -> None:
     )
     pages = parser.add_argument_group("pages")
     pages.add_argument(
-        "--pages", metavar="DIR", type=Path, help="the cached pages, with a folder for each task: cache/AGENT"
+        "--pages",
+        metavar="DIR",
+        type=Path,
+        help="the cached pages, with a folder for each task: cache/AGENT",
     )
     pages.add_argument(
         "--missing_pages",
@@ -106,9 +124,14 @@ def run(options: argparse.Namespace) -> int:
         host, port = listener.getsockname()[:2]
         token = os.environ.get(TOKEN_VARIABLE) or None
         if token is None and not ip_address(host).is_loopback:
-            raise UsageError(f"--host {host} is open to other machines: set {TOKEN_VARIABLE} to a secret")
+            raise UsageError(
+                f"--host {host} is open to other machines: set {TOKEN_VARIABLE} to a secret"
+            )
         with scorer_of(
-            settings, options.pages, options.missing_pages, isolate=not options.no_isolate
+            settings,
+            options.pages,
+            options.missing_pages,
+            isolate=not options.no_isolate,
         ) as scorer:
             address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
             parts = _in_words(settings, options.pages, options.missing_pages)
@@ -119,11 +142,16 @@ def run(options: argparse.Namespace) -> int:
             serve(scorer, listener, token, options.stop_timeout)
         counts = scorer.counts
         without = counted(counts.no_scores.total(), "answer")
-        line(console, f"Stopped. {counted(counts.scores, 'score')}, {without} without a score.")
+        line(
+            console,
+            f"Stopped. {counted(counts.scores, 'score')}, {without} without a score.",
+        )
     return 0
 
 
-def _in_words(settings: RunSettings, folder: Path | None, missing_pages: MissingPages) -> str:
+def _in_words(
+    settings: RunSettings, folder: Path | None, missing_pages: MissingPages
+) -> str:
     from mind2web2.llm_client.settings import endpoint_of
     from mind2web2.runs.paths import paths_of
 
@@ -137,11 +165,17 @@ def _warn_of_judge(check: Future[None]) -> None:
     import logging  # slow to load beside --help
 
     if not check.cancelled() and (error := check.exception()) is not None:
-        logging.getLogger(__name__).warning("%s Until it is, calls have no score.", error)
+        logging.getLogger(__name__).warning(
+            "%s Until it is, calls have no score.", error
+        )
 
 
 def scorer_of(
-    settings: RunSettings, pages: Path | None, missing_pages: MissingPages, *, isolate: bool
+    settings: RunSettings,
+    pages: Path | None,
+    missing_pages: MissingPages,
+    *,
+    isolate: bool,
 ) -> Scorer:
     """Return a scorer by the settings of a command; it takes ``SCORING_DEFAULTS``."""
     from mind2web2.runs.paths import paths_of

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from mind2web2.utils.path_config import PathConfig
 
 FILE_NAME = "mind2web2.toml"
-FILE_SETTINGS = {name: setting for name, setting in SETTINGS.items() if setting.in_file is not None}
+FILE_SETTINGS = {
+    name: setting for name, setting in SETTINGS.items() if setting.in_file is not None
+}
 _PRICES = {"input": "input_usd", "cached_input": "cached_usd", "output": "output_usd"}
 _MAX_PRICE_USD = 1e9
 _EXAMPLE = '[prices."MODEL"] with input and output in dollars per million tokens'
@@ -28,7 +30,9 @@ _EXAMPLE = '[prices."MODEL"] with input and output in dollars per million tokens
 _SECRET_PARTS = re.compile(r"(?<=//)[^/@]*@|(?<=\w)\?.*")
 
 
-def settings_of(options: argparse.Namespace, *, is_announced: bool = False) -> RunSettings:
+def settings_of(
+    options: argparse.Namespace, *, is_announced: bool = False
+) -> RunSettings:
     """Return the settings of a command, as command line and file give them.
 
     Raises:
@@ -45,7 +49,9 @@ def paths_of(settings: RunSettings, *agents: str) -> PathConfig:
     return folders_of(settings, agents)
 
 
-def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: bool) -> RunSettings:
+def with_file(
+    settings: RunSettings, takes: frozenset[str], *, is_announced: bool
+) -> RunSettings:
     """Return the settings with those of the file that the command line leaves open.
 
     A replay takes its judge from the store of judgments, not from the file. Where the command line names
@@ -62,7 +68,9 @@ def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: boo
         content, prices, aliases = _read(Path(FILE_NAME))
         _set_aliases(aliases)
         applied = _applicable(content, settings, takes)
-        settings = replace(settings, **applied, prices=prices, from_file=frozenset(applied))
+        settings = replace(
+            settings, **applied, prices=prices, from_file=frozenset(applied)
+        )
         if is_announced:
             _announce(applied, prices)
     return settings.with_pool_model() if "judge_pool" in takes else settings
@@ -83,7 +91,9 @@ def _shown(value: object) -> str:
     return " and ".join(_SECRET_PARTS.sub("", str(each)) for each in values)
 
 
-def _applicable(content: Mapping[str, Any], settings: RunSettings, takes: frozenset[str]) -> dict[str, Any]:
+def _applicable(
+    content: Mapping[str, Any], settings: RunSettings, takes: frozenset[str]
+) -> dict[str, Any]:
     closed = set(settings.given)
     if not closed.isdisjoint(SERVER_NAMES):
         closed |= set(SERVER_NAMES)
@@ -91,10 +101,16 @@ def _applicable(content: Mapping[str, Any], settings: RunSettings, takes: frozen
         "llm_provider", "openai"
     )
     if settings.is_replay or is_other_judge:
-        closed |= {name for name, setting in FILE_SETTINGS.items() if setting.group == "judge"}
+        closed |= {
+            name for name, setting in FILE_SETTINGS.items() if setting.group == "judge"
+        }
     if settings.is_replay or settings.batch:
         closed.add("max_llm_requests")
-    return {name: value for name, value in content.items() if name in takes and name not in closed}
+    return {
+        name: value
+        for name, value in content.items()
+        if name in takes and name not in closed
+    }
 
 
 def _set_aliases(aliases: Mapping[str, str]) -> None:
@@ -114,7 +130,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, OwnPrice], dict[str, st
     _check_keys(content, [*FILE_SETTINGS, "prices", "scripts"], FILE_NAME)
     prices = _prices_in(content.pop("prices", {}))
     aliases = _aliases_in(content.pop("scripts", {}))
-    settings = {name: _checked(FILE_SETTINGS[name], value) for name, value in content.items()}
+    settings = {
+        name: _checked(FILE_SETTINGS[name], value) for name, value in content.items()
+    }
     return settings, prices, aliases
 
 
@@ -122,9 +140,13 @@ def _checked(setting: Setting, value: object) -> Any:
     name, in_file = setting.name, setting.in_file
     assert in_file is not None
     # To Python, True is an int.
-    is_kind = isinstance(value, in_file.kinds) and isinstance(value, bool) == (bool in in_file.kinds)
+    is_kind = isinstance(value, in_file.kinds) and isinstance(value, bool) == (
+        bool in in_file.kinds
+    )
     if not is_kind or not str(value).strip():
-        raise UsageError(f"{FILE_NAME}: {name} is {value!r}: write for example {name} = {in_file.example}")
+        raise UsageError(
+            f"{FILE_NAME}: {name} is {value!r}: write for example {name} = {in_file.example}"
+        )
     if isinstance(value, bool):
         return value
     parse: Callable[[Any], Any] | None = in_file.parse or setting.parse
@@ -138,7 +160,9 @@ def _checked(setting: Setting, value: object) -> Any:
 def _prices_in(prices: object) -> dict[str, OwnPrice]:
     from mind2web2.llm_client.prices import OwnPrice
 
-    if not isinstance(prices, dict) or not all(isinstance(price, dict) for price in prices.values()):
+    if not isinstance(prices, dict) or not all(
+        isinstance(price, dict) for price in prices.values()
+    ):
         raise UsageError(f"{FILE_NAME}: prices: write {_EXAMPLE}")
     own = {}
     for model, price in prices.items():
@@ -148,9 +172,13 @@ def _prices_in(prices: object) -> dict[str, OwnPrice]:
                 f'{where}: write a name with a dot in quotes: [prices."{_dotted(model, price)}"]'
             )
         _check_keys(price, _PRICES, where)
-        if not {"input", "output"} <= price.keys() or not all(map(_is_price, price.values())):
+        if not {"input", "output"} <= price.keys() or not all(
+            map(_is_price, price.values())
+        ):
             raise UsageError(f"{where}: write {_EXAMPLE}")
-        own[model] = OwnPrice(**{_PRICES[kind]: float(amount) for kind, amount in price.items()})
+        own[model] = OwnPrice(
+            **{_PRICES[kind]: float(amount) for kind, amount in price.items()}
+        )
     return own
 
 
@@ -171,12 +199,18 @@ def _aliases_in(scripts: object) -> dict[str, str]:
 
 def _dotted(name: str, table: Mapping[str, Any]) -> str:
     """Return the model's name, which TOML has split at its dots."""
-    part = next((part for part, inner in table.items() if isinstance(inner, dict)), None)
+    part = next(
+        (part for part, inner in table.items() if isinstance(inner, dict)), None
+    )
     return name if part is None else _dotted(f"{name}.{part}", table[part])
 
 
 def _is_price(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MAX_PRICE_USD
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and 0 <= value <= _MAX_PRICE_USD
+    )
 
 
 def _check_keys(found: Iterable[str], known: Iterable[str], where: str) -> None:
@@ -190,5 +224,9 @@ def _check_keys(found: Iterable[str], known: Iterable[str], where: str) -> None:
         elif re.search("key|secret|token$", name, re.IGNORECASE):
             cure = "API keys come from environment variables, such as OPENAI_API_KEY"
         else:
-            cure = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(names)}"
+            cure = (
+                f"did you mean {nearest[0]}?"
+                if nearest
+                else f"known are {', '.join(names)}"
+            )
         raise UsageError(f"{where}: unknown key {name}: {cure}")

@@ -16,9 +16,21 @@ if TYPE_CHECKING:
 _FOLDERS = {
     "cache": ("answer_folder", "cache_root"),
     "check-judge": ("eval_results_root",),
-    "evaluate": ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root", "eval_version"),
+    "evaluate": (
+        "answer_folder",
+        "eval_scripts_root",
+        "eval_results_root",
+        "cache_root",
+        "eval_version",
+    ),
     "judgments": ("eval_results_root",),
-    "metrics": ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root", "eval_version"),
+    "metrics": (
+        "answer_folder",
+        "eval_scripts_root",
+        "eval_results_root",
+        "cache_root",
+        "eval_version",
+    ),
     "show": ("eval_results_root", "cache_root"),
 }
 _USER_INFO = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
@@ -31,23 +43,37 @@ def suggested_command(settings: RunSettings, command: str, *words: str) -> str:
         settings: of the present command; the folders that its command line names are named again.
     """
     folders = [
-        (name, getattr(settings, name)) for name in _FOLDERS[command] if name not in settings.from_file
+        (name, getattr(settings, name))
+        for name in _FOLDERS[command]
+        if name not in settings.from_file
     ]
-    named = [word for name, value in folders if value is not None for word in (f"--{name}", str(value))]
+    named = [
+        word
+        for name, value in folders
+        if value is not None
+        for word in (f"--{name}", str(value))
+    ]
     return shlex.join([*program_words(), command, *words, *named])
 
 
 def suggested_check(settings: RunSettings) -> str:
     """Return the command that checks the judge of an evaluation with these settings."""
     words = []
-    for name in ("llm_provider", *(name for name in SETTINGS if name.startswith("judge_"))):
+    for name in (
+        "llm_provider",
+        *(name for name in SETTINGS if name.startswith("judge_")),
+    ):
         value = getattr(settings, name)
         if name not in settings.given or name == "judge_outage_wait" or value is None:
             continue
         for each in value if isinstance(value, tuple) else (value,):
             words += [f"--{name}", str(each)]
     if settings.max_images is not None and "max_images" in settings.given:
-        words += ["--max_images", str(settings.max_images)] if settings.max_images else ["--no_screenshots"]
+        words += (
+            ["--max_images", str(settings.max_images)]
+            if settings.max_images
+            else ["--no_screenshots"]
+        )
     return suggested_command(settings, "check-judge", *words)
 
 
@@ -55,10 +81,14 @@ def suggested_evaluation(
     settings: RunSettings, agent_name: str, made_from: Provenance | None, *words: str
 ) -> str:
     """Return the command that evaluates the agent with the judge and options of one of its results."""
-    return suggested_command(settings, "evaluate", agent_name, *words, *evaluation_options(made_from))
+    return suggested_command(
+        settings, "evaluate", agent_name, *words, *evaluation_options(made_from)
+    )
 
 
-def suggested_forgetting(settings: RunSettings, agent_name: str, task_ids: Iterable[str]) -> str:
+def suggested_forgetting(
+    settings: RunSettings, agent_name: str, task_ids: Iterable[str]
+) -> str:
     """Return which folders hold results of tasks without answers, with the command that deletes them."""
     from mind2web2.runs.paths import paths_of
 
@@ -80,7 +110,10 @@ def caching_command(agent_name: str, settings: RunSettings, *more: str) -> str:
         words += ["--storage_state", str(settings.storage_state)]
     if settings.proxy is not None:
         words += ["--proxy", _USER_INFO.sub("USER:PASSWORD@", settings.proxy)]
-    if settings.allow_private_network and "allow_private_network" not in settings.from_file:
+    if (
+        settings.allow_private_network
+        and "allow_private_network" not in settings.from_file
+    ):
         words.append("--allow_private_network")
     return suggested_command(settings, "cache", *words)
 
@@ -90,12 +123,16 @@ def evaluation_options(made_from: Provenance | None) -> list[str]:
     if made_from is None:
         return []
     judge, replayed_from = made_from.judge, made_from.replayed_from
-    words = [word for name, value in _judge_options(judge) for word in (f"--{name}", value)]
+    words = [
+        word for name, value in _judge_options(judge) for word in (f"--{name}", value)
+    ]
     if replayed_from is not None:
         words += ["--judgments", replayed_from.path]
     if judge.max_images == 0:
         words.append("--no_screenshots")
-    words += [word for name in made_from.inputs.variables for word in ("--script_env", name)]
+    words += [
+        word for name in made_from.inputs.variables for word in ("--script_env", name)
+    ]
     if made_from.inputs.as_of and replayed_from is None:
         words += ["--as_of", str(made_from.inputs.as_of)]
     if made_from.with_private_network:

@@ -14,7 +14,12 @@ from typing import Any
 from mind2web2 import __version__
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CapturedPage, CaptureSettings
-from mind2web2.cluster.engine import MOST_LOSSES, MOST_STARTS, placed_actor, ray_connected
+from mind2web2.cluster.engine import (
+    MOST_LOSSES,
+    MOST_STARTS,
+    placed_actor,
+    ray_connected,
+)
 from mind2web2.cluster.node import node_for, version_problem
 from mind2web2.errors import MachineError
 
@@ -51,7 +56,9 @@ class CaptureActor:
     async def capture(self, url: str, is_patient: bool) -> CapturedPage | str:
         """Return what a page yielded, or in one line why there is no browser."""
         try:
-            page: CapturedPage = await (await self._opened()).capture(url, is_patient=is_patient)
+            page: CapturedPage = await (await self._opened()).capture(
+                url, is_patient=is_patient
+            )
         except MachineError as error:
             return str(error)
         return page
@@ -61,7 +68,10 @@ class CaptureActor:
         async with self._opening:
             if self._browser is None:
                 browser = BatchBrowserManager(
-                    setup.settings.headless, setup.max_pages, setup.max_retries, settings=setup.settings
+                    setup.settings.headless,
+                    setup.max_pages,
+                    setup.max_retries,
+                    settings=setup.settings,
                 )
                 self._browser = await self._exits.enter_async_context(browser)
             return self._browser
@@ -87,7 +97,11 @@ class RayCapturer:
         self._problems: list[str] = []
 
     async def capture(
-        self, url: str, logger: logging.Logger | None = None, *, is_patient: bool = False
+        self,
+        url: str,
+        logger: logging.Logger | None = None,
+        *,
+        is_patient: bool = False,
     ) -> CapturedPage:
         """Return a page's content and record, as ``PageCapturer`` promises.
 
@@ -97,18 +111,24 @@ class RayCapturer:
         for _ in range(MOST_LOSSES):
             await self._look_for_nodes()
             if not self._actors:
-                raise MachineError(f"no node of the Ray cluster captures pages: {'; '.join(self._problems)}")
+                raise MachineError(
+                    f"no node of the Ray cluster captures pages: {'; '.join(self._problems)}"
+                )
             node_id = node_for(url, self._actors)
             actor = self._actors[node_id]
             try:
                 page = await actor.capture.remote(url, is_patient)
             except self._errors.RayTaskError as error:
-                raise MachineError(f"node {node_id[:6]} failed: {error.cause}") from error
+                raise MachineError(
+                    f"node {node_id[:6]} failed: {error.cause}"
+                ) from error
             except self._errors.RayError as error:
                 page = str(error)
             if isinstance(page, CapturedPage):
                 self._failures.pop(node_id, None)
-                (logger or log).info("page captured url=%s kind=%s", url, page.record.kind)
+                (logger or log).info(
+                    "page captured url=%s kind=%s", url, page.record.kind
+                )
                 return page
             if self._actors.get(node_id) is actor:
                 del self._actors[node_id]
@@ -158,7 +178,9 @@ class RayCapturer:
 
 
 @asynccontextmanager
-async def ray_capturer(address: str | None, setup: BrowserSetup) -> AsyncIterator[RayCapturer]:
+async def ray_capturer(
+    address: str | None, setup: BrowserSetup
+) -> AsyncIterator[RayCapturer]:
     """Connect to a cluster and yield what captures pages there.
 
     Raises:

@@ -20,8 +20,20 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from mind2web2.cluster.node import ClusterNews, NodeActor, NodeJob, NodeReport, NodeSetup
-from mind2web2.errors import JudgeUnusableError, JudgmentStoreError, MachineError, StorageError, UsageError
+from mind2web2.cluster.node import (
+    ClusterNews,
+    NodeActor,
+    NodeJob,
+    NodeReport,
+    NodeSetup,
+)
+from mind2web2.errors import (
+    JudgeUnusableError,
+    JudgmentStoreError,
+    MachineError,
+    StorageError,
+    UsageError,
+)
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.shared_store import SharedJudgmentStore
 from mind2web2.judge.transfer import judgments_named
@@ -105,9 +117,13 @@ def _imported() -> Any:
     try:
         found = version("ray")
     except PackageNotFoundError as error:
-        raise UsageError("--engine ray needs Ray: run `pip install 'mind2web2[ray]'`") from error
+        raise UsageError(
+            "--engine ray needs Ray: run `pip install 'mind2web2[ray]'`"
+        ) from error
     if tuple(map(int, found.split(".")[:2])) < LEAST_RAY:
-        raise UsageError(f"--engine ray needs Ray 2.60 or newer, not {found}: run `pip install -U ray`")
+        raise UsageError(
+            f"--engine ray needs Ray 2.60 or newer, not {found}: run `pip install -U ray`"
+        )
     # No statistics to Ray's makers, and no copy of this process's environment and folder on the nodes.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
@@ -130,14 +146,23 @@ def _connect(ray: Any, address: str | None) -> None:
     where = address or os.environ.get("RAY_ADDRESS", "auto")
     if where not in ("auto", "local"):
         _check_address(where)
-    quiet = {"log_to_driver": False, "configure_logging": False, "namespace": "mind2web2"}
+    quiet = {
+        "log_to_driver": False,
+        "configure_logging": False,
+        "namespace": "mind2web2",
+    }
     try:
         if where != "local":
             with suppress(ConnectionError) if where == "auto" else nullcontext():
                 ray.init(where, **quiet)
                 return
         log.info("ray starts on this machine alone")
-        ray.init("local", **quiet, object_store_memory=_OBJECT_STORE_BYTES, include_dashboard=False)
+        ray.init(
+            "local",
+            **quiet,
+            object_store_memory=_OBJECT_STORE_BYTES,
+            include_dashboard=False,
+        )
     except (OSError, RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise UsageError(f"Ray at {where} cannot be used: {reason}") from error
@@ -163,7 +188,11 @@ def placed_actor(ray: Any, kind: type, node_id: str) -> Any:
     """Start an actor of a class on a node."""
     strategies = importlib.import_module("ray.util.scheduling_strategies")
     place = strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
-    options = {"num_cpus": 0, "max_concurrency": _MOST_CALLS, "scheduling_strategy": place}
+    options = {
+        "num_cpus": 0,
+        "max_concurrency": _MOST_CALLS,
+        "scheduling_strategy": place,
+    }
     return ray.remote(kind).options(**options).remote()
 
 
@@ -248,10 +277,15 @@ class RayEngine:
                 await self.__aenter__()
             node = self._taken.popleft()
             try:
-                outcome = await self._called(node, node.actor.evaluate.remote(NodeJob.of(job)))
+                outcome = await self._called(
+                    node, node.actor.evaluate.remote(NodeJob.of(job))
+                )
             except _NodeLostError:
                 log.info(
-                    "answer starts again task=%s answer=%s lost=%s", job.task_id, job.answer.name, node.name
+                    "answer starts again task=%s answer=%s lost=%s",
+                    job.task_id,
+                    job.answer.name,
+                    node.name,
                 )
                 lost.append(node.name)
                 continue
@@ -266,13 +300,21 @@ class RayEngine:
                 return None
             self._unfinished -= 1
             complete = await with_result(job, outcome)
-            named = set() if complete.result is None else judgments_named(complete.result.document)
+            named = (
+                set()
+                if complete.result is None
+                else judgments_named(complete.result.document)
+            )
             node.unreported |= named
-            if lost or complete.reused:  # who judged it may have ended before it reported its judgments
+            if (
+                lost or complete.reused
+            ):  # who judged it may have ended before it reported its judgments
                 await self._keep(named)
             return complete
         self._unfinished -= 1
-        reason = f"{len(lost)} nodes were lost while they evaluated it: {', '.join(lost)}"
+        reason = (
+            f"{len(lost)} nodes were lost while they evaluated it: {', '.join(lost)}"
+        )
         return AnswerOutcome(job.task_id, job.answer.name, None, reason)
 
     async def _keep(self, keys: Iterable[str]) -> None:
@@ -282,7 +324,10 @@ class RayEngine:
             for key in list(keys):
                 await self._store.get(key, self._endpoint)
         except JudgmentStoreError as error:
-            log.error("the agent's own file lacks judgments, which the database has: %s", error)
+            log.error(
+                "the agent's own file lacks judgments, which the database has: %s",
+                error,
+            )
 
     async def _offer(self) -> _Node:
         """Return a node that can take one more answer."""
@@ -290,7 +335,9 @@ class RayEngine:
             while True:
                 offer = asyncio.create_task(self._offers.get())
                 try:
-                    await asyncio.wait({offer, self._watching}, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait(
+                        {offer, self._watching}, return_when=asyncio.FIRST_COMPLETED
+                    )
                     if not offer.done():
                         self._watching.result()
                 finally:
@@ -329,7 +376,10 @@ class RayEngine:
         try:
             while True:
                 for node_id, name in (await asyncio.to_thread(self._alive)).items():
-                    if node_id not in self._serving and self._failures[node_id] < MOST_STARTS:
+                    if (
+                        node_id not in self._serving
+                        and self._failures[node_id] < MOST_STARTS
+                    ):
                         self._serving.add(node_id)
                         serving.add(asyncio.create_task(self._serve(node_id, name)))
                 now_s = asyncio.get_running_loop().time()
@@ -346,8 +396,12 @@ class RayEngine:
 
     def _check_nodes(self, without_s: float) -> None:
         if not self._serving and not self._nodes and self._problems:
-            reasons = "; ".join(f"{name}: {problem}" for name, problem in self._problems.items())
-            raise UsageError(f"no node of the Ray cluster can evaluate answers: {reasons}")
+            reasons = "; ".join(
+                f"{name}: {problem}" for name, problem in self._problems.items()
+            )
+            raise UsageError(
+                f"no node of the Ray cluster can evaluate answers: {reasons}"
+            )
         if without_s > _LONGEST_WITHOUT_NODE_S:
             raise MachineError(
                 f"no node of the Ray cluster is left for {without_s:.0f} s: the same command continues"
@@ -373,7 +427,9 @@ class RayEngine:
             self._failures.pop(node_id, None)
             log.info("node evaluates answers node=%s", name)
             await self._exchange_news(node)
-            await all_or_first_error((self._offer_places(node), self._collect_news(node)))
+            await all_or_first_error(
+                (self._offer_places(node), self._collect_news(node))
+            )
         except (_NodeLostError, MachineError) as error:
             self._problems[name] = str(error)
             log.warning("Node %s is lost: its answers start again on other nodes", name)
@@ -405,11 +461,16 @@ class RayEngine:
                     await self._exchange_news(node)
             except TimeoutError as error:
                 node.lost.set()
-                raise _NodeLostError(f"it gave no news for {_SILENT_AFTER_S:g} s") from error
+                raise _NodeLostError(
+                    f"it gave no news for {_SILENT_AFTER_S:g} s"
+                ) from error
 
     async def _exchange_news(self, node: _Node) -> None:
         named = set(node.unreported)
-        await self._note(node, await self._called(node, node.actor.report.remote(self._news_for(node))))
+        await self._note(
+            node,
+            await self._called(node, node.actor.report.remote(self._news_for(node))),
+        )
         node.unreported -= named
 
     def _news_for(self, node: _Node) -> ClusterNews:
@@ -422,7 +483,9 @@ class RayEngine:
                     pauses_s[name] = max(pauses_s.get(name, 0.0), until_s - now_s)
         peers = {each.name: each.actor for each in alive if each is not node}
         is_known, node.peers = node.peers == peers, peers
-        return ClusterNews(max(1, len(alive)), pauses_s, node.name, None if is_known else peers)
+        return ClusterNews(
+            max(1, len(alive)), pauses_s, node.name, None if is_known else peers
+        )
 
     async def _note(self, node: _Node, report: NodeReport) -> None:
         node.usage.update(report.usage)
@@ -435,7 +498,9 @@ class RayEngine:
         usage.slowdown.waited_s = sum(each.slowdown.waited_s for each in nodes)
         usage.retries.reasons = sum((each.retries.reasons for each in nodes), Counter())
         now_s = asyncio.get_running_loop().time()
-        node.pauses_until_s = {name: now_s + wait_s for name, wait_s in report.pauses_s.items()}
+        node.pauses_until_s = {
+            name: now_s + wait_s for name, wait_s in report.pauses_s.items()
+        }
         node.spent_usd = report.spent_usd
         if self._budget is not None:
             refusal = self._budget.refusal or report.refusal
@@ -443,12 +508,17 @@ class RayEngine:
         for line in report.log:
             text = f"{line.message} (node {node.name})"
             logger = logging.getLogger(line.name)
-            logger.handle(logger.makeRecord(line.name, line.level, "", 0, text, (), None))
+            logger.handle(
+                logger.makeRecord(line.name, line.level, "", 0, text, (), None)
+            )
         try:
             for judgment in report.judgments:
                 await self._store.put_own(judgment)
         except JudgmentStoreError as error:
-            log.error("the agent's own file lacks judgments, which the database has: %s", error)
+            log.error(
+                "the agent's own file lacks judgments, which the database has: %s",
+                error,
+            )
 
     async def _close(self) -> None:
         """Have the nodes close their browsers, and collect their last news."""
@@ -458,7 +528,9 @@ class RayEngine:
         if not node.is_lost:
             with suppress(_NodeLostError, MachineError, TimeoutError):
                 async with asyncio.timeout(_CLOSE_TIMEOUT_S):
-                    await self._note(node, await self._called(node, node.actor.close.remote()))
+                    await self._note(
+                        node, await self._called(node, node.actor.close.remote())
+                    )
         # Those of a report that was lost with the node, or is still on its way.
         await self._keep(node.unreported)
 
@@ -487,7 +559,9 @@ async def with_result(job: AnswerJob, outcome: AnswerOutcome) -> AnswerOutcome:
                 found = await asyncio.to_thread(latest_result, folder)
                 content = None if found is None else found.content
                 reason = "the result is damaged" if content is None else None
-                return replace(outcome, result=content, reason=reason, earlier_result=None)
+                return replace(
+                    outcome, result=content, reason=reason, earlier_result=None
+                )
             if asyncio.get_running_loop().time() > until_s:
                 raise MachineError(
                     f"a node has evaluated {job.task_id}/{job.answer.name}, but {job.folder} has no result: "

@@ -18,9 +18,21 @@ import hashlib
 import logging
 import os
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -64,7 +76,16 @@ from mind2web2.utils.garbage_collection import gc_frozen
 log = logging.getLogger(__name__)
 
 # Beginnings of variables with keys and addresses of judges, maps, storage and PostgreSQL.
-_SERVICES = ("OPENAI_", "AZURE_", "ANTHROPIC_", "GEMINI_", "AWS_", "GOOGLE_", "PG", "MIND2WEB2_")
+_SERVICES = (
+    "OPENAI_",
+    "AZURE_",
+    "ANTHROPIC_",
+    "GEMINI_",
+    "AWS_",
+    "GOOGLE_",
+    "PG",
+    "MIND2WEB2_",
+)
 # As the loop of a command has it: scripts may leave threads that never end.
 _MAX_THREADS = 64
 # Judgments kept in a node's memory, some 2 KB each; all are in the database.
@@ -110,12 +131,16 @@ class LeasedBudget(Budget):
     async def _extended(self, missing_usd: float) -> bool:
         allowed_usd = self._allowed_usd
         async with self._leasing:
-            if self._allowed_usd > allowed_usd:  # a request that waited for this one's lease
+            if (
+                self._allowed_usd > allowed_usd
+            ):  # a request that waited for this one's lease
                 return True
             if self._is_all_leased:
                 return False
             wanted_usd = max(missing_usd, self.max_usd * _LEASE_SHARE / self.nodes)
-            leased_usd = await asyncio.to_thread(self._database.lease, self._run, wanted_usd, self.max_usd)
+            leased_usd = await asyncio.to_thread(
+                self._database.lease, self._run, wanted_usd, self.max_usd
+            )
             self._allowed_usd += leased_usd
             self._is_all_leased = leased_usd < wanted_usd
             return leased_usd > 0
@@ -149,7 +174,13 @@ class ClusterCaptures(SharedCaptures):
         self._refused_as_private: set[str] = set()
 
     async def capture_into(
-        self, url: str, cache: PageCache, limit: Limit, logger: logging.Logger, *, is_retry: bool = False
+        self,
+        url: str,
+        cache: PageCache,
+        limit: Limit,
+        logger: logging.Logger,
+        *,
+        is_retry: bool = False,
     ) -> None:
         """Capture a page into a cache, as ``SharedCaptures`` does, on the node that captures its host."""
         reply = await self._captured_there(url, cache, is_retry)
@@ -161,7 +192,9 @@ class ClusterCaptures(SharedCaptures):
         if reply.error is not None:
             raise reply.error
 
-    async def _captured_there(self, url: str, cache: PageCache, is_retry: bool) -> CaptureReply | None:
+    async def _captured_there(
+        self, url: str, cache: PageCache, is_retry: bool
+    ) -> CaptureReply | None:
         """Have the host's node capture a page; ``None`` if that is this one, or is lost."""
         name = node_for(url, (self.own_name, *self.peers))
         owner = self.peers.get(name)
@@ -169,14 +202,22 @@ class ClusterCaptures(SharedCaptures):
         if owner is None or folder is None:
             return None
         try:
-            reply = await self._unless_lost(name, owner(url, folder.relative_to(self.cache_root), is_retry))
+            reply = await self._unless_lost(
+                name, owner(url, folder.relative_to(self.cache_root), is_retry)
+            )
         except Exception as error:  # Ray's, of several kinds
-            log.info("page is captured here, as its host's node is lost url=%s error=%s", url, error)
+            log.info(
+                "page is captured here, as its host's node is lost url=%s error=%s",
+                url,
+                error,
+            )
             return None
         await bring_here_in_thread(folder)
         return reply
 
-    async def _unless_lost(self, name: str, capture: Awaitable[CaptureReply]) -> CaptureReply:
+    async def _unless_lost(
+        self, name: str, capture: Awaitable[CaptureReply]
+    ) -> CaptureReply:
         """Return the reply of a node, unless the command no longer counts it among the others."""
         reply = asyncio.ensure_future(capture)
         try:
@@ -189,7 +230,13 @@ class ClusterCaptures(SharedCaptures):
             reply.cancel()
 
     async def capture_here(
-        self, url: str, cache: PageCache, limit: Limit, logger: logging.Logger, *, is_retry: bool
+        self,
+        url: str,
+        cache: PageCache,
+        limit: Limit,
+        logger: logging.Logger,
+        *,
+        is_retry: bool,
     ) -> None:
         """Capture a page by this node's browser."""
         await super().capture_into(url, cache, limit, logger, is_retry=is_retry)
@@ -202,7 +249,9 @@ class ClusterCaptures(SharedCaptures):
 def node_for(url: str, names: Iterable[str]) -> str:
     """Return the node that captures a URL's host; as nodes come and go, few hosts change theirs."""
     host = urlsplit(normalize_url_for_browser(url)).hostname
-    return max(names, key=lambda name: hashlib.sha256(f"{name} {host}".encode()).digest())
+    return max(
+        names, key=lambda name: hashlib.sha256(f"{name} {host}".encode()).digest()
+    )
 
 
 @dataclass(frozen=True)
@@ -219,7 +268,9 @@ class ClusterNews:
     nodes: int = 1
     pauses_s: Mapping[str, float] = field(default_factory=dict)
     own_name: str = ""
-    peers: Mapping[str, Any] | None = None  # Ray's handles have the methods of the class
+    peers: Mapping[str, Any] | None = (
+        None  # Ray's handles have the methods of the class
+    )
 
 
 def share_limits(client: LLMClient, news: ClusterNews) -> None:
@@ -232,7 +283,9 @@ def share_limits(client: LLMClient, news: ClusterNews) -> None:
 
 def pauses_of(client: LLMClient) -> dict[str, float]:
     """Return for how long each server that refused this node wants no request."""
-    waits_s = {name: limiter.refused_for_s for name, limiter in client.limiters().items()}
+    waits_s = {
+        name: limiter.refused_for_s for name, limiter in client.limiters().items()
+    }
     return {name: wait_s for name, wait_s in waits_s.items() if wait_s > 0}
 
 
@@ -302,11 +355,19 @@ class NodeSetup:
 
     @classmethod
     def of(
-        cls, settings: RunSettings, agent_name: str, judge_check: CheckRecord | None, budget: Budget | None
+        cls,
+        settings: RunSettings,
+        agent_name: str,
+        judge_check: CheckRecord | None,
+        budget: Budget | None,
     ) -> Self:
         """Return the setup of a run's nodes."""
         roots = paths_of(settings).roots
-        terms = None if budget is None else BudgetTerms(uuid.uuid4().hex, budget.max_usd, settings.model)
+        terms = (
+            None
+            if budget is None
+            else BudgetTerms(uuid.uuid4().hex, budget.max_usd, settings.model)
+        )
         return cls(
             settings=_for_other_machines(settings, roots),
             judge_check=judge_check,
@@ -324,16 +385,28 @@ def _for_other_machines(settings: RunSettings, roots: Sequence[Path]) -> RunSett
     defaults = dict(zip(FOLDER_NAMES, roots, strict=True))
     named = {name: getattr(settings, name) or root for name, root in defaults.items()}
     values = {name: getattr(settings, name) for name in SETTINGS} | named
-    absolute = {name: value.absolute() for name, value in values.items() if isinstance(value, Path)}
+    absolute = {
+        name: value.absolute()
+        for name, value in values.items()
+        if isinstance(value, Path)
+    }
     return replace(settings, **named | absolute)
 
 
 def _variables(settings: RunSettings) -> dict[str, str]:
     """Return the variables that judge, storage and scripts need on other machines too."""
     server = settings.judge_server()
-    keys = () if isinstance(server, str | None) else (listed.key_name for listed in server.servers)
+    keys = (
+        ()
+        if isinstance(server, str | None)
+        else (listed.key_name for listed in server.servers)
+    )
     named = {*settings.script_env, *keys}
-    return {name: text for name, text in os.environ.items() if name in named or name.startswith(_SERVICES)}
+    return {
+        name: text
+        for name, text in os.environ.items()
+        if name in named or name.startswith(_SERVICES)
+    }
 
 
 @asynccontextmanager
@@ -345,16 +418,25 @@ async def _opened_parts(setup: NodeSetup) -> AsyncIterator[NodeParts]:
     with NodeStore(settings.judgments) as store, gc_frozen():
         own = OwnParts(
             store=store,
-            budget=None if setup.terms is None else LeasedBudget(setup.terms, store.database),
+            budget=None
+            if setup.terms is None
+            else LeasedBudget(setup.terms, store.database),
             captures=ClusterCaptures,
             judge_check=setup.judge_check,
         )
-        async with open_run(settings, None, own=own) as session, session.at_work() as concurrency:
+        async with (
+            open_run(settings, None, own=own) as session,
+            session.at_work() as concurrency,
+        ):
             if isinstance(session.parts.captures, ClusterCaptures):
                 session.parts.captures.cache_root = roots[-1]
             client, admission = session.client, concurrency.admission or nullcontext()
-            assert isinstance(client, LLMClient), "RunSettings.check refuses replays and batches"
-            yield NodeParts(session.parts, client, store, roots, admission, session.network)
+            assert isinstance(client, LLMClient), (
+                "RunSettings.check refuses replays and batches"
+            )
+            yield NodeParts(
+                session.parts, client, store, roots, admission, session.network
+            )
         for problem in session.problems:
             log.error("%s", problem)
 
@@ -379,7 +461,14 @@ class NodeJob:
     def of(cls, job: AnswerJob) -> Self:
         """Return the message for a job."""
         cache = job.task_cache.task_dir
-        return cls(job.task_id, job.answer, job.script_path, job.script_version, cache, job.folder)
+        return cls(
+            job.task_id,
+            job.answer,
+            job.script_path,
+            job.script_version,
+            cache,
+            job.folder,
+        )
 
 
 @dataclass(frozen=True)
@@ -427,7 +516,9 @@ class NodeActor:
         """Build the parts of a run, and return in one line why this is impossible here."""
         if problem := version_problem(setup.version):
             return problem
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_MAX_THREADS))
+        asyncio.get_running_loop().set_default_executor(
+            ThreadPoolExecutor(_MAX_THREADS)
+        )
         self._setup = setup
         os.environ.update(setup.variables)
         set_own_prices(setup.prices)
@@ -456,7 +547,9 @@ class NodeActor:
         parts = self._opened()
         try:
             with downloads_from(parts.network):
-                outcome = await parts.run.evaluate(await asyncio.to_thread(self._job, job))
+                outcome = await parts.run.evaluate(
+                    await asyncio.to_thread(self._job, job)
+                )
         except JudgeUnusableError as error:
             return JudgeUnusableError(str(error))
         except CacheReadError as error:
@@ -465,17 +558,23 @@ class NodeActor:
             await parts.admission.__aexit__(None, None, None)
         if outcome is None or outcome.reason is not None:
             return outcome
-        name = await asyncio.to_thread(newest_result_name, self._here(job.folder) / "results")
+        name = await asyncio.to_thread(
+            newest_result_name, self._here(job.folder) / "results"
+        )
         return replace(outcome, result=None, earlier_result=name)
 
     async def capture(self, url: str, folder: Path, is_retry: bool) -> CaptureReply:
         """Capture a page for another node, into the pages of this folder."""
         run, roots = self._opened().run, self._opened().roots
-        assert isinstance(run.captures, ClusterCaptures), "a node without captures asks for none"
+        assert isinstance(run.captures, ClusterCaptures), (
+            "a node without captures asks for none"
+        )
         error: Mind2Web2Error | None = None
         try:
             cache = await asyncio.to_thread(self._cache, roots[-1] / folder)
-            await run.captures.capture_here(url, cache, run.limits.webpage, log, is_retry=is_retry)
+            await run.captures.capture_here(
+                url, cache, run.limits.webpage, log, is_retry=is_retry
+            )
         except CaptureError as failed:
             error = type(failed)(str(failed))
         except Mind2Web2Error as failed:
@@ -511,7 +610,9 @@ class NodeActor:
         for folder in (answers / setup.agent_name, scripts, results / setup.agent_name):
             # The first result makes the folder of a root in an object store.
             if not folder.is_dir() and not is_in_object_store(folder):
-                raise UsageError(f"there is no {folder}: put all folders on storage that the nodes share")
+                raise UsageError(
+                    f"there is no {folder}: put all folders on storage that the nodes share"
+                )
 
     async def report(self, news: ClusterNews) -> NodeReport:
         """Take news of the other nodes, and return this one's since the last call."""
@@ -520,7 +621,9 @@ class NodeActor:
         captures = parts.run.captures
         if isinstance(captures, ClusterCaptures) and news.peers is not None:
             captures.own_name = news.own_name
-            captures.peers = {name: actor.capture.remote for name, actor in news.peers.items()}
+            captures.peers = {
+                name: actor.capture.remote for name, actor in news.peers.items()
+            }
         budget = parts.run.judge.budget
         if isinstance(budget, LeasedBudget):
             budget.nodes = news.nodes

@@ -10,7 +10,12 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from mind2web2.errors import ContextTooLongError, EvalScriptError, JudgeError, JudgmentMissingError
+from mind2web2.errors import (
+    ContextTooLongError,
+    EvalScriptError,
+    JudgeError,
+    JudgmentMissingError,
+)
 from mind2web2.judge.asking import ask_within_limits
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
@@ -42,17 +47,29 @@ class RunJudging(Protocol):
         """Return the price of the model, where the run has one of its own."""
 
     async def judgment(
-        self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limits: AnswerLimits
+        self,
+        request: ChatRequest,
+        subject: QuestionContext,
+        source: tuple[str, str],
+        limits: AnswerLimits,
     ) -> Judgment:
         """Return a judgment, as ``CachingJudge.judgment`` promises."""
 
     async def judgment_ahead(
-        self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limits: AnswerLimits
+        self,
+        request: ChatRequest,
+        subject: QuestionContext,
+        source: tuple[str, str],
+        limits: AnswerLimits,
     ) -> Judgment:
         """Return a judgment, as ``CachingJudge.judgment_ahead`` promises."""
 
     async def record_skip_decision(
-        self, subject: QuestionContext, source: tuple[str, str], ordinal: int, skip_reason: str | None
+        self,
+        subject: QuestionContext,
+        source: tuple[str, str],
+        ordinal: int,
+        skip_reason: str | None,
     ) -> str | None:
         """Return why a verification is skipped, as ``CachingJudge.record_skip_decision`` promises."""
 
@@ -67,7 +84,13 @@ class AnswerClient(JudgeSession, AsyncCalls):
             block itself: this is the run's own.
     """
 
-    def __init__(self, run: RunJudging, task_id: str, answer_name: str, limit: Limit | None = None) -> None:
+    def __init__(
+        self,
+        run: RunJudging,
+        task_id: str,
+        answer_name: str,
+        limit: Limit | None = None,
+    ) -> None:
         super().__init__(Usage(), ImageLimit(max_images=run.settings.max_images))
         self._run = run
         self._source = (task_id, answer_name)
@@ -91,7 +114,9 @@ class AnswerClient(JudgeSession, AsyncCalls):
 
     def response(self, **_keywords: Any) -> Any:
         """Refuse: this client is asynchronous (eval-scripts.md)."""
-        raise ValueError("this client is asynchronous: use await client.async_response(...)")
+        raise ValueError(
+            "this client is asynchronous: use await client.async_response(...)"
+        )
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:  # noqa: ARG002
         """Answer a request of the script's own; the same one again is another trial."""
@@ -113,7 +138,9 @@ class AnswerClient(JudgeSession, AsyncCalls):
         try:
             # A connection that opens now stays for later requests: its callbacks are not the script's.
             with toolkit_at_work():
-                judgment = await self._run.judgment(request, subject, self._source, self._limits)
+                judgment = await self._run.judgment(
+                    request, subject, self._source, self._limits
+                )
             reply = _as_reply(judgment, request)
         except JudgmentMissingError:
             raise
@@ -124,8 +151,12 @@ class AnswerClient(JudgeSession, AsyncCalls):
         ledger = self._ledger
         if judgment.outcome == "fewer_images":
             ledger.usage += Usage(requests=judgment.attempts)
-            self.image_limit = self.image_limit.merged(ImageLimit.model_validate_json(judgment.text))
-            raise self.image_limit.refusal(f"judge {judgment.model} takes {self.image_limit.in_words()}")
+            self.image_limit = self.image_limit.merged(
+                ImageLimit.model_validate_json(judgment.text)
+            )
+            raise self.image_limit.refusal(
+                f"judge {judgment.model} takes {self.image_limit.in_words()}"
+            )
         ledger.usage += usage_of(judgment, self._run.price)
         ledger.served[reply.served_model, reply.system_fingerprint] += 1
         ledger.note_created(judgment.created)
@@ -144,7 +175,9 @@ class AnswerClient(JudgeSession, AsyncCalls):
             reasoning_effort=settings.reasoning_effort,
         )
 
-    async def ask_ahead(self, request: ChatRequest, subject: QuestionContext) -> ChatReply:
+    async def ask_ahead(
+        self, request: ChatRequest, subject: QuestionContext
+    ) -> ChatReply:
         """Answer a question without any note of it; once cancelled, send nothing more.
 
         Raises:
@@ -153,7 +186,9 @@ class AnswerClient(JudgeSession, AsyncCalls):
         """
         self._latch.check()
         request = self._of_run(request)
-        judgment = await self._run.judgment_ahead(request, subject, self._source, self._limits)
+        judgment = await self._run.judgment_ahead(
+            request, subject, self._source, self._limits
+        )
         if judgment.outcome == "too_long":
             raise ContextTooLongError(judgment.text)
         if judgment.outcome == "fewer_images":
@@ -168,12 +203,16 @@ class AnswerClient(JudgeSession, AsyncCalls):
         """Send no more requests, for tasks that the script left running after its evaluation."""
         self._latch.fail(EvalScriptError("the evaluation is over"))
 
-    async def record_skip_decision(self, subject: QuestionContext, skip_reason: str | None) -> str | None:
+    async def record_skip_decision(
+        self, subject: QuestionContext, skip_reason: str | None
+    ) -> str | None:
         """Record or recall whether a verification is skipped, as ``Judge.record_skip_decision`` promises."""
         same = (subject.node, subject.claim)
         self._gates[same] += 1
         try:
-            return await self._run.record_skip_decision(subject, self._source, self._gates[same], skip_reason)
+            return await self._run.record_skip_decision(
+                subject, self._source, self._gates[same], skip_reason
+            )
         except JudgeError as error:
             raise self.fail(error) from error.__cause__
 

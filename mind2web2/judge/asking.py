@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from mind2web2.errors import ContextTooLongError, ImagesRefusedError, JudgmentMissingError
+from mind2web2.errors import (
+    ContextTooLongError,
+    ImagesRefusedError,
+    JudgmentMissingError,
+)
 from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.llm_client.image_limits import with_fewer_images
@@ -13,13 +17,19 @@ from mind2web2.llm_client.image_limits import with_fewer_images
 ChatCall = Callable[[ChatRequest, Limit], Awaitable[ChatReply]]
 
 
-async def ask_twice_if_declined(chat: ChatCall, request: ChatRequest, limit: Limit) -> ChatReply:
+async def ask_twice_if_declined(
+    chat: ChatCall, request: ChatRequest, limit: Limit
+) -> ChatReply:
     """Send a request, and once more if the judge declined: content filters are not deterministic."""
     first = await chat(request, limit)
     if first.declined is None:
         return first
     second = await chat(request, limit)
-    return replace(second, usage=first.usage + second.usage, attempts=first.attempts + second.attempts)
+    return replace(
+        second,
+        usage=first.usage + second.usage,
+        attempts=first.attempts + second.attempts,
+    )
 
 
 async def ask_within_limits(
@@ -37,7 +47,9 @@ async def ask_within_limits(
         count = 0 if shown.max_side_px is not None else shown.max_images
         fewer = request
         if count is not None:
-            fewer = replace(request, messages=with_fewer_images(request.messages, count))
+            fewer = replace(
+                request, messages=with_fewer_images(request.messages, count)
+            )
         try:
             return await judge.ask(fewer, subject, limit)
         except ImagesRefusedError as error:

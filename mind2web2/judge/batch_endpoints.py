@@ -109,7 +109,9 @@ class _Page(ReplyPart):
 class BatchEndpoints:
     """One provider's files and batches; retries nothing. A job's requests name ``url`` as their endpoint."""
 
-    def __init__(self, connect: Callable[[], SdkPool], service: Service, url: str) -> None:
+    def __init__(
+        self, connect: Callable[[], SdkPool], service: Service, url: str
+    ) -> None:
         self.service = service
         self.url = url
         self._pools = PoolPerLoop(connect)
@@ -140,15 +142,21 @@ class BatchEndpoints:
         file = await asyncio.to_thread(path.open, "rb")
         try:
             content = (path.name, file, "application/jsonl")
-            creation = self._sdk.files.with_raw_response.create(file=content, purpose="batch")
+            creation = self._sdk.files.with_raw_response.create(
+                file=content, purpose="batch"
+            )
             uploaded = await self._reply(_File, creation)
         finally:
             file.close()
         while uploaded.status in _FILE_PENDING:
             await asyncio.sleep(_FILE_WAIT_S)
-            uploaded = await self._reply(_File, self._sdk.files.with_raw_response.retrieve(uploaded.id))
+            uploaded = await self._reply(
+                _File, self._sdk.files.with_raw_response.retrieve(uploaded.id)
+            )
         if uploaded.status == "error":
-            raise RequestFailedError(f"the provider cannot read the uploaded file {uploaded.id}")
+            raise RequestFailedError(
+                f"the provider cannot read the uploaded file {uploaded.id}"
+            )
         return uploaded.id
 
     async def create(self, file_id: str, name: str) -> BatchReport:
@@ -176,7 +184,9 @@ class BatchEndpoints:
 
     async def report(self, batch_id: str) -> BatchReport:
         """Return the state of a job."""
-        return await self._reply(BatchReport, self._sdk.batches.with_raw_response.retrieve(batch_id))
+        return await self._reply(
+            BatchReport, self._sdk.batches.with_raw_response.retrieve(batch_id)
+        )
 
     async def cancel(self, batch_id: str) -> None:
         """Ask the provider to stop a job."""
@@ -189,11 +199,15 @@ class BatchEndpoints:
 
         try:
             with sdk_failures(self.service.secrets):
-                async with self._sdk.files.with_streaming_response.content(file_id) as response:
+                async with self._sdk.files.with_streaming_response.content(
+                    file_id
+                ) as response:
                     async for chunk in response.iter_bytes(_CHUNK_BYTES):
                         await asyncio.to_thread(_append, path, chunk)
         except httpx2.HTTPError as error:
-            raise RequestFailedError(one_line(str(error), self.service.secrets)) from error
+            raise RequestFailedError(
+                one_line(str(error), self.service.secrets)
+            ) from error
 
     async def delete(self, file_id: str) -> None:
         """Delete a file at the provider."""
@@ -209,8 +223,12 @@ class BatchEndpoints:
         return self._pools.here().sdk
 
     async def _list(self, limit: int, after: str | None = None) -> _Page:
-        query: Mapping[str, object] = {"limit": limit} | ({} if after is None else {"after": after})
-        return await self._reply(_Page, self._sdk.batches.with_raw_response.list(extra_query=query))
+        query: Mapping[str, object] = {"limit": limit} | (
+            {} if after is None else {"after": after}
+        )
+        return await self._reply(
+            _Page, self._sdk.batches.with_raw_response.list(extra_query=query)
+        )
 
     async def _reply(self, kind: type[Part], call: Awaitable[Any]) -> Part:
         with sdk_failures(self.service.secrets):
@@ -218,8 +236,12 @@ class BatchEndpoints:
         try:
             return kind.model_validate_json(response.content)
         except ValidationError as error:
-            start = one_line(response.content[:200].decode(errors="replace"), self.service.secrets)
-            raise RequestFailedError(f"the reply is not of a batch endpoint but {start!r}") from error
+            start = one_line(
+                response.content[:200].decode(errors="replace"), self.service.secrets
+            )
+            raise RequestFailedError(
+                f"the reply is not of a batch endpoint but {start!r}"
+            ) from error
 
 
 def batch_endpoints(provider: str, base_url: str | None = None) -> BatchEndpoints:
@@ -232,7 +254,9 @@ def batch_endpoints(provider: str, base_url: str | None = None) -> BatchEndpoint
         return BatchEndpoints(*openai_connection(base_url), "/v1/chat/completions")
     if provider == "azure_openai":
         return BatchEndpoints(*azure_connection(base_url), "/chat/completions")
-    raise UsageError(f"--batch needs --llm_provider openai or azure_openai, not {provider}")
+    raise UsageError(
+        f"--batch needs --llm_provider openai or azure_openai, not {provider}"
+    )
 
 
 @dataclass(frozen=True)
@@ -252,7 +276,9 @@ class BatchPace:
     longest_poll_s: float = 60.0
     most_requests: int = MOST_REQUESTS_A_FILE
     most_bytes: int = MOST_BYTES_A_FILE
-    retry: RetryPolicy = field(default=RetryPolicy(tries=200, total_s=3600.0, request_timeout_s=60.0))
+    retry: RetryPolicy = field(
+        default=RetryPolicy(tries=200, total_s=3600.0, request_timeout_s=60.0)
+    )
     transfer_timeout_s: float = 3600.0
 
 
@@ -277,7 +303,9 @@ class JobProgress:
 class BatchTransfer:
     """Submits jobs, polls them until their end and downloads their results, with retries."""
 
-    def __init__(self, endpoints: BatchEndpoints, folder: BatchFolder, pace: BatchPace) -> None:
+    def __init__(
+        self, endpoints: BatchEndpoints, folder: BatchFolder, pace: BatchPace
+    ) -> None:
         self._endpoints = endpoints
         self._folder = folder
         self._pace = pace
@@ -294,7 +322,8 @@ class BatchTransfer:
                 the same, and its record stays for a later run to look for it.
         """
         file_id = await self._retried(
-            lambda: self._endpoints.upload(job_input.path), self._pace.transfer_timeout_s
+            lambda: self._endpoints.upload(job_input.path),
+            self._pace.transfer_timeout_s,
         )
         # Before the job is created: if this run is killed, the next one looks for it at the provider.
         await asyncio.to_thread(self._folder.save, record)
@@ -343,7 +372,9 @@ class BatchTransfer:
                 break
             await asyncio.sleep(wait_s)
             wait_s = min(wait_s * _POLL_GROWTH, self._pace.longest_poll_s)
-        await self._retried(lambda: self._fetch(record, report), self._pace.transfer_timeout_s)
+        await self._retried(
+            lambda: self._fetch(record, report), self._pace.transfer_timeout_s
+        )
         return report
 
     async def cancel(self, record: JobRecord) -> None:
@@ -365,13 +396,19 @@ class BatchTransfer:
     async def delete_files(self, report: BatchReport) -> None:
         """Delete a job's files at the provider, after its results were downloaded."""
         file_ids = (report.input_file_id, report.output_file_id, report.error_file_id)
-        await asyncio.gather(*(self._delete(file_id) for file_id in file_ids if file_id))
+        await asyncio.gather(
+            *(self._delete(file_id) for file_id in file_ids if file_id)
+        )
 
     async def _delete(self, file_id: str) -> None:
         try:
             await _in_time(lambda: self._endpoints.delete(file_id), _DELETION_TIMEOUT_S)
         except RequestFailedError as failure:
-            log.info("batch file not deleted at the provider file=%s reason=%s", file_id, failure)
+            log.info(
+                "batch file not deleted at the provider file=%s reason=%s",
+                file_id,
+                failure,
+            )
 
     async def _find(self, record: JobRecord) -> BatchReport | None:
         # A day: the provider's clock may differ from ours.
@@ -392,7 +429,9 @@ class BatchTransfer:
                 await asyncio.to_thread(_end_line, part)
         await asyncio.to_thread(part.replace, path)
 
-    async def _retried(self, call: Callable[[], Awaitable[Answer]], timeout_s: float | None = None) -> Answer:
+    async def _retried(
+        self, call: Callable[[], Awaitable[Answer]], timeout_s: float | None = None
+    ) -> Answer:
         """Return the result of a call, with retries for as long as an outage may last."""
         retry = self._pace.retry
         give_up_at_s = time.monotonic() + retry.total_s
@@ -403,7 +442,11 @@ class BatchTransfer:
                 return await _in_time(call, timeout_s or retry.request_timeout_s)
             except RequestFailedError as failure:
                 pause_s = retry.wait_s(tries, failure)
-                if not failure.can_pass or tries >= retry.tries or time.monotonic() + pause_s >= give_up_at_s:
+                if (
+                    not failure.can_pass
+                    or tries >= retry.tries
+                    or time.monotonic() + pause_s >= give_up_at_s
+                ):
                     raise
                 log.log(
                     # One warning: an outage may last for an hour.

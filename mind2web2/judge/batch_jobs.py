@@ -17,7 +17,13 @@ from typing import Any, Self
 from uuid import uuid4
 
 from mind2web2.errors import JudgeError, JudgeUnavailableError
-from mind2web2.judge.batch_endpoints import BatchEndpoints, BatchPace, BatchReport, BatchTransfer, JobProgress
+from mind2web2.judge.batch_endpoints import (
+    BatchEndpoints,
+    BatchPace,
+    BatchReport,
+    BatchTransfer,
+    JobProgress,
+)
 from mind2web2.judge.batch_state import (
     BatchFolder,
     Collector,
@@ -42,7 +48,11 @@ log = logging.getLogger(__name__)
 # OpenAI limits the tokens that an account may have waiting.
 _TOKENS_WAITING = "token_limit_exceeded"
 # Refusals of a whole job, and the status of the same refusal for a direct request.
-_STATUS_OF_CODE = {"model_not_found": 404, "billing_hard_limit_reached": 402, "insufficient_quota": 402}
+_STATUS_OF_CODE = {
+    "model_not_found": 404,
+    "billing_hard_limit_reached": 402,
+    "insufficient_quota": 402,
+}
 # Most jobs that a question is sent with, if each fails temporarily.
 _MOST_ROUNDS = 4
 
@@ -88,7 +98,9 @@ class BatchJobs:
         self._pace = pace or BatchPace()
         self._transfer = BatchTransfer(endpoints, folder, self._pace)
         self._overwrite = overwrite
-        self._collector = Collector(folder, endpoints.url, self._pace.most_requests, self._pace.most_bytes)
+        self._collector = Collector(
+            folder, endpoints.url, self._pace.most_requests, self._pace.most_bytes
+        )
         self._replies = WaitingReplies(folder, is_stored)
         self._one_at_a_time = False
         self._waiting: dict[Question, asyncio.Future[None]] = {}
@@ -112,7 +124,10 @@ class BatchJobs:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         try:
             if kind is None:
@@ -128,7 +143,9 @@ class BatchJobs:
         waiting_s = 0.0 if self._waits_since_s is None else now_s - self._waits_since_s
         return now_s - self._waited_s - waiting_s
 
-    async def result(self, custom_id: str, make_body: Callable[[], JsonBody]) -> ResultLine:
+    async def result(
+        self, custom_id: str, make_body: Callable[[], JsonBody]
+    ) -> ResultLine:
         """Return the result of a question, from an earlier job or from the next.
 
         Args:
@@ -147,7 +164,9 @@ class BatchJobs:
             await self._wait_for(question, make_body)
         return line
 
-    async def _wait_for(self, question: Question, make_body: Callable[[], JsonBody]) -> None:
+    async def _wait_for(
+        self, question: Question, make_body: Callable[[], JsonBody]
+    ) -> None:
         if self._broken is not None:
             raise self._broken
         job = self._open.get(question)
@@ -188,7 +207,9 @@ class BatchJobs:
                     self._close(job)
                 return
             job.progress.status = "submitted"
-            log.info("batch %d submitted requests=%d", job.record.number, job.progress.total)
+            log.info(
+                "batch %d submitted requests=%d", job.record.number, job.progress.total
+            )
             self._follow(job)
         finally:
             await asyncio.to_thread(job_input.remove)
@@ -202,7 +223,9 @@ class BatchJobs:
             created_s=time.time(),
             questions=questions,
         )
-        return self._opened(record, JobProgress(record.number, len(questions), record.created_s))
+        return self._opened(
+            record, JobProgress(record.number, len(questions), record.created_s)
+        )
 
     def _opened(self, record: JobRecord, progress: JobProgress) -> _Job:
         job = _Job(record, progress)
@@ -241,7 +264,9 @@ class BatchJobs:
         deletion.add_done_callback(self._deletions.discard)
         job.progress.status, job.progress.is_over = report.status, True
         job.progress.done = replies = sum(line.is_reply for line in results.values())
-        failure = None if len(results) == len(job.questions) else self._failure(job, report)
+        failure = (
+            None if len(results) == len(job.questions) else self._failure(job, report)
+        )
         reason = failure or self._first_error(results)
         log.log(
             logging.INFO if replies == len(job.questions) else logging.WARNING,
@@ -255,7 +280,9 @@ class BatchJobs:
         for question in job.questions:
             self._settle(question, None if question[0] in results else failure)
 
-    def _first_error(self, results: Mapping[str, ResultLine]) -> RequestFailedError | None:
+    def _first_error(
+        self, results: Mapping[str, ResultLine]
+    ) -> RequestFailedError | None:
         try:
             for line in results.values():
                 if not line.is_reply:
@@ -264,17 +291,25 @@ class BatchJobs:
             return failure
         return None
 
-    def _failure(self, job: _Job, report: BatchReport) -> RequestFailedError | JudgeError:
+    def _failure(
+        self, job: _Job, report: BatchReport
+    ) -> RequestFailedError | JudgeError:
         """Return the failure of a question for which the job has no line."""
         words = "; ".join(f"{code} {text}".strip() for code, text in report.problems)
         state = f"batch {job.record.number} ({report.id}) is {report.status}"
-        text = one_line(f"{state}: {words}" if words else state, self.endpoints.service.secrets)
+        text = one_line(
+            f"{state}: {words}" if words else state, self.endpoints.service.secrets
+        )
         codes = tuple(code for code, _ in report.problems)
         if report.status == "cancelled":
-            return JudgeUnavailableError(f"{text} at the provider; the same command asks again")
+            return JudgeUnavailableError(
+                f"{text} at the provider; the same command asks again"
+            )
         if _TOKENS_WAITING in codes:
             return self._too_many_tokens(job, text)
-        status = next((_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE), None)
+        status = next(
+            (_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE), None
+        )
         return RequestFailedError(text, status=status, codes=codes)
 
     def _too_many_tokens(self, job: _Job, text: str) -> RequestFailedError:
@@ -283,7 +318,9 @@ class BatchJobs:
             return RequestFailedError(f"request too large: {text}", status=429)
         if is_alone:
             # Its halves are sent one after the other.
-            self._collector.most_requests = min(self._collector.most_requests, len(job.questions) // 2)
+            self._collector.most_requests = min(
+                self._collector.most_requests, len(job.questions) // 2
+            )
         self._one_at_a_time = True
         return TokensWaitingError(text)
 
@@ -291,7 +328,9 @@ class BatchJobs:
         """Stop following a job in this run, which does not send its questions again either."""
         job.error = judge_error(failure, self.endpoints.service, self._model)
         job.progress.status, job.progress.is_over = "given up", True
-        log.warning("batch %d given up for this run reason=%s", job.record.number, failure)
+        log.warning(
+            "batch %d given up for this run reason=%s", job.record.number, failure
+        )
         for question in job.questions:
             self._settle(question, job.error)
 
@@ -326,7 +365,9 @@ class BatchJobs:
             await asyncio.to_thread(self._folder.remove, record)
         else:
             count = len(record.questions)
-            progress = JobProgress(record.number, count, record.created_s, True, "in progress")
+            progress = JobProgress(
+                record.number, count, record.created_s, True, "in progress"
+            )
             self._follow(self._opened(found, progress))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

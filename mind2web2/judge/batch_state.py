@@ -5,7 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+)
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -14,7 +21,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.llm_client.failures import RequestFailedError, failure_from_body, one_line
+from mind2web2.llm_client.failures import (
+    RequestFailedError,
+    failure_from_body,
+    one_line,
+)
 from mind2web2.llm_client.json_body import JsonBody
 from mind2web2.llm_client.openai_protocol import read_completion
 from mind2web2.llm_client.transport import Completion, ReplyPart
@@ -94,7 +105,9 @@ class ResultLine:
             raise failure_from_body(line.response.status_code, body, secrets=secrets)
         error = line.error or BatchError(message="neither a response nor an error")
         codes = (error.code,) if error.code else ()
-        raise RequestFailedError(one_line(f"{error.code or ''} {error.message or ''}", secrets), codes=codes)
+        raise RequestFailedError(
+            one_line(f"{error.code or ''} {error.message or ''}", secrets), codes=codes
+        )
 
 
 def result_line(content: bytes) -> tuple[str, ResultLine] | None:
@@ -162,7 +175,9 @@ class BatchFolder:
                 f"another run with --batch is at work in {self._path}: wait for it or stop it"
             ) from error
         except OSError as error:
-            raise ResultWriteError(f"cannot write to {self._path}: {error.strerror}") from error
+            raise ResultWriteError(
+                f"cannot write to {self._path}: {error.strerror}"
+            ) from error
         self._lock = lock
         try:
             # Files of a run that was killed.
@@ -170,7 +185,9 @@ class BatchFolder:
                 left.unlink(missing_ok=True)
         except OSError as error:
             self.unlock()
-            raise ResultWriteError(f"cannot write to {self._path}: {error.strerror}") from error
+            raise ResultWriteError(
+                f"cannot write to {self._path}: {error.strerror}"
+            ) from error
 
     def unlock(self) -> None:
         """Release the folder for other runs."""
@@ -185,7 +202,11 @@ class BatchFolder:
             try:
                 found.append(JobRecord.model_validate_json(read_regular_file(path)))
             except ValidationError as error:
-                log.warning("damaged record of a batch job ignored path=%s problem=%s", path, error)
+                log.warning(
+                    "damaged record of a batch job ignored path=%s problem=%s",
+                    path,
+                    error,
+                )
             except OSError as error:
                 # Without the record its questions would be sent, and paid, a second time.
                 raise UsageError(
@@ -229,7 +250,10 @@ class BatchFolder:
         with path.open("rb") as file:
             for content in filter(bytes.strip, file):
                 if (read := result_line(content)) is None:
-                    log.warning("batch %d: a damaged line of its results is ignored", record.number)
+                    log.warning(
+                        "batch %d: a damaged line of its results is ignored",
+                        record.number,
+                    )
                 elif read[0] in record.questions:
                     found.setdefault(*read)
         return found
@@ -241,7 +265,9 @@ class BatchFolder:
 class Collector:
     """Collects questions into inputs that keep to the limits of a file."""
 
-    def __init__(self, folder: BatchFolder, url: str, most_requests: int, most_bytes: int) -> None:
+    def __init__(
+        self, folder: BatchFolder, url: str, most_requests: int, most_bytes: int
+    ) -> None:
         self.most_requests = most_requests
         self._most_bytes = most_bytes
         self._folder = folder
@@ -253,7 +279,9 @@ class Collector:
         self._encoding = asyncio.Lock()
         self._changed = asyncio.Event()
 
-    async def named(self, custom_id: str, make_body: Callable[[], JsonBody]) -> Question:
+    async def named(
+        self, custom_id: str, make_body: Callable[[], JsonBody]
+    ) -> Question:
         """Return the identity of a question."""
         sha256 = await self._encoded(asyncio.to_thread(lambda: make_body().sha256()))
         return custom_id or sha256, sha256
@@ -274,7 +302,9 @@ class Collector:
             self._arriving -= 1
             self._changed.set()
 
-    async def _write(self, question: Question, make_body: Callable[[], JsonBody]) -> None:
+    async def _write(
+        self, question: Question, make_body: Callable[[], JsonBody]
+    ) -> None:
         # A question whose caller was cancelled may come again.
         if question in self._input.questions:
             return
@@ -282,7 +312,10 @@ class Collector:
         opening, closing = line_frame(question[0], self._url)
         size_bytes = len(opening) + body.size_bytes + len(closing)
         count = len(self._input.questions)
-        is_full = count + 1 > self.most_requests or self._input.size_bytes + size_bytes > self._most_bytes
+        is_full = (
+            count + 1 > self.most_requests
+            or self._input.size_bytes + size_bytes > self._most_bytes
+        )
         if count and is_full:
             self._close_input()
         line = chain((opening,), body.pieces(), (closing,))
@@ -297,7 +330,11 @@ class Collector:
         while not self._full:
             await self._changed.wait()
             self._changed.clear()
-            if self._input.questions and await self._is_quiet(quiet_s) and self._input.questions:
+            if (
+                self._input.questions
+                and await self._is_quiet(quiet_s)
+                and self._input.questions
+            ):
                 self._close_input()
         due, self._full = self._full, []
         return due
@@ -353,7 +390,11 @@ class WaitingReplies:
         replies = {key: line for key, line in found.items() if line.is_reply}
         if self._is_stored is not None:
             # A run that was killed may have stored some.
-            replies = {key: line for key, line in replies.items() if not await self._is_stored(key)}
+            replies = {
+                key: line
+                for key, line in replies.items()
+                if not await self._is_stored(key)
+            }
         self.add(record, replies)
         await asyncio.to_thread(self._keep_only_unused, record)
 
@@ -363,6 +404,10 @@ class WaitingReplies:
             self._keep_only_unused(record)
 
     def _keep_only_unused(self, record: JobRecord) -> None:
-        left = {question for question in record.questions.items() if self._lines.get(question)}
+        left = {
+            question
+            for question in record.questions.items()
+            if self._lines.get(question)
+        }
         if left != set(record.questions.items()):
             self._folder.keep_only(record, left)

@@ -92,11 +92,17 @@ class Budget:
         while True:
             expected_usd = self._expected_usd(prompt_tokens)
             left_usd = self._allowed_usd - self.spent_usd
-            caution = 1.0 if self._expectation.replies >= _ENOUGH_REPLIES else self._caution
+            caution = (
+                1.0 if self._expectation.replies >= _ENOUGH_REPLIES else self._caution
+            )
             needed_usd = (self._reserved_usd() + expected_usd) * caution
             # Caution alone is no reason to take what other machines need.
             missing_usd = (needed_usd if caution == 1.0 else expected_usd) - left_usd
-            if self._refusal is None and missing_usd > 0 and await self._extended(missing_usd):
+            if (
+                self._refusal is None
+                and missing_usd > 0
+                and await self._extended(missing_usd)
+            ):
                 continue
             if self._refusal is not None or expected_usd > left_usd:
                 raise self._refused(expected_usd)
@@ -164,7 +170,9 @@ class Budget:
         """Return the expected cost of the requests in flight, by the present expectation."""
         if not self._in_flight:
             return 0.0
-        return self._in_flight * self._expected_usd(-(-self._prompt_tokens_in_flight // self._in_flight))
+        return self._in_flight * self._expected_usd(
+            -(-self._prompt_tokens_in_flight // self._in_flight)
+        )
 
     def _refused(self, expected_usd: float) -> BudgetReachedError:
         if self._refusal is None:
@@ -229,7 +237,9 @@ class Reservation(NoReservation):
 
     def end(self, error: BaseException | None) -> None:
         """Count the expected cost until the reply is read, or for good if it never is."""
-        assumed_usd = self._budget.leave(self._prompt_tokens, may_be_billed=_may_be_billed(error))
+        assumed_usd = self._budget.leave(
+            self._prompt_tokens, may_be_billed=_may_be_billed(error)
+        )
         if error is None:
             self._assumed_usd += assumed_usd
         else:
@@ -239,7 +249,9 @@ class Reservation(NoReservation):
         """Replace the estimates by the cost of each reply."""
         self._budget.note_read(self)
         # Replies without token counts are not free of charge.
-        if not usages or not all(usage.input_tokens or usage.output_tokens for usage in usages):
+        if not usages or not all(
+            usage.input_tokens or usage.output_tokens for usage in usages
+        ):
             return
         # Later requests may be repairs, with a longer prompt.
         self._budget.learn(self._prompt_tokens, usages[0])
@@ -263,7 +275,9 @@ class _Expectation:
             return Usage(input_tokens=prompt_tokens, output_tokens=_FIRST_OUTPUT_TOKENS)
         # The mean plus one standard deviation covers many requests; one long reply is a small excess.
         mean = self._output_sum / self.replies
-        deviation = math.sqrt(max(self._output_squares / self.replies - mean * mean, 0.0))
+        deviation = math.sqrt(
+            max(self._output_squares / self.replies - mean * mean, 0.0)
+        )
         return Usage(
             input_tokens=math.ceil(prompt_tokens * self._input_ratio),
             output_tokens=math.ceil(mean + deviation),
@@ -273,11 +287,15 @@ class _Expectation:
         """Add a reply."""
         self.replies += 1
         # The highest ratio: tokenizers differ, and too low an estimate would exceed the budget.
-        self._input_ratio = max(self._input_ratio, usage.input_tokens / max(prompt_tokens, 1))
+        self._input_ratio = max(
+            self._input_ratio, usage.input_tokens / max(prompt_tokens, 1)
+        )
         self._output_sum += usage.output_tokens
         self._output_squares += usage.output_tokens**2
 
 
 def _may_be_billed(error: BaseException | None) -> bool:
     """Tell whether a provider may charge for a request: not if it replied with an error."""
-    return not isinstance(error, RequestFailedError) or isinstance(error.__cause__, TimeoutError)
+    return not isinstance(error, RequestFailedError) or isinstance(
+        error.__cause__, TimeoutError
+    )

@@ -31,9 +31,21 @@ from mind2web2.judge.permit import AnswerLimits, Permit
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.settings import JudgeSettings
-from mind2web2.judge.store import JudgeIdentity, Judgment, JudgmentStore, gate_key, judgment_key
+from mind2web2.judge.store import (
+    JudgeIdentity,
+    Judgment,
+    JudgmentStore,
+    gate_key,
+    judgment_key,
+)
 from mind2web2.judge.usage import RunUsage, usage_of
-from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, SentRequests, Usage
+from mind2web2.llm_client.chat import (
+    ChatProvider,
+    ChatReply,
+    ChatRequest,
+    SentRequests,
+    Usage,
+)
 from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.llm_client.prices import OwnPrice, price_usd, total_price_usd
 from mind2web2.llm_client.retries import MeasuredProvider
@@ -77,7 +89,9 @@ class CachingJudge:
         if isinstance(provider, MeasuredProvider):
             self.usage = RunUsage(slowdown=provider.slowdown, retries=provider.retries)
         self.budget = budget
-        self.services = ServiceAnswers(store, overwrite=overwrite, is_replay=provider is None)
+        self.services = ServiceAnswers(
+            store, overwrite=overwrite, is_replay=provider is None
+        )
         self._provider = provider
         self._store = store
         self._overwrite = overwrite
@@ -105,7 +119,8 @@ class CachingJudge:
         settings = self.settings
         return JudgeIdentity(
             model=settings.model,
-            endpoint=(settings.replayed_endpoint if self.is_replay else None) or self.endpoint,
+            endpoint=(settings.replayed_endpoint if self.is_replay else None)
+            or self.endpoint,
             temperature=settings.temperature,
             reasoning_effort=settings.reasoning_effort,
             max_images=settings.max_images,
@@ -118,7 +133,11 @@ class CachingJudge:
         return REPLAY_ENDPOINT if self._provider is None else self._provider.endpoint
 
     async def judgment(
-        self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limits: AnswerLimits
+        self,
+        request: ChatRequest,
+        subject: QuestionContext,
+        source: tuple[str, str],
+        limits: AnswerLimits,
     ) -> Judgment:
         """Return the stored judgment on a request, or request one and store it.
 
@@ -135,19 +154,32 @@ class CachingJudge:
         async with turn:
             stored = await self._stored(key)
             # If a script's own checks changed, a stored reply may no longer fill the template.
-            if stored is not None and (self._provider is None or await _fits(stored, request)):
+            if stored is not None and (
+                self._provider is None or await _fits(stored, request)
+            ):
                 return self._reused(stored, source)
             if self._provider is None:
                 raise JudgmentMissingError(_missing(subject, source))
             await self._write_unwritten()
             await self.check_reachable()
             async with self._store.claimed(key, self.endpoint) as theirs:
-                if theirs is not None and not self._overwrite and await _fits(theirs, request):
+                if (
+                    theirs is not None
+                    and not self._overwrite
+                    and await _fits(theirs, request)
+                ):
                     return self._reused(theirs, source)
-                asked = replace(request, name=key, extra={**extra, **self._extra}, sent=SentRequests())
+                asked = replace(
+                    request,
+                    name=key,
+                    extra={**extra, **self._extra},
+                    sent=SentRequests(),
+                )
                 permit = self._permit(asked, limits)
                 async with aclosing(permit):
-                    judgment = await self._ask(self._provider, asked, subject, source, permit)
+                    judgment = await self._ask(
+                        self._provider, asked, subject, source, permit
+                    )
                     # A paid reply is stored even if the caller is cancelled.
                     await to_the_end(self._write(judgment))
             if self._overwrite:
@@ -155,7 +187,11 @@ class CachingJudge:
             return judgment
 
     async def judgment_ahead(
-        self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str], limits: AnswerLimits
+        self,
+        request: ChatRequest,
+        subject: QuestionContext,
+        source: tuple[str, str],
+        limits: AnswerLimits,
     ) -> Judgment:
         """Return a judgment that may never count.
 
@@ -176,7 +212,9 @@ class CachingJudge:
             sent.append(True)
 
         checked = AnswerLimits(limits.places, check)
-        asked = asyncio.create_task(self._judged_ahead(request, subject, source, checked, sent))
+        asked = asyncio.create_task(
+            self._judged_ahead(request, subject, source, checked, sent)
+        )
         try:
             return await asyncio.shield(asked)
         except asyncio.CancelledError:
@@ -221,8 +259,14 @@ class CachingJudge:
         if self._unreachable is not None:
             raise self._unreachable
         total = self.usage.total()
-        if self._breaker.reason is not None and not total.asked.judgments and not total.reused.judgments:
-            raise JudgeUnusableError(str(self._breaker.reason)) from self._breaker.reason
+        if (
+            self._breaker.reason is not None
+            and not total.asked.judgments
+            and not total.reused.judgments
+        ):
+            raise JudgeUnusableError(
+                str(self._breaker.reason)
+            ) from self._breaker.reason
 
     def raise_if_out(self) -> None:
         """Raise ``JudgeUnavailableError`` if the server stayed away for longer than the run waits."""
@@ -275,12 +319,16 @@ class CachingJudge:
                     self._unreachable = error
             self._is_checked = True
         if self._unreachable is not None:
-            raise JudgeAccessError(str(self._unreachable), is_for_all=True) from self._unreachable
+            raise JudgeAccessError(
+                str(self._unreachable), is_for_all=True
+            ) from self._unreachable
 
     async def _stored(self, key: str) -> Judgment | None:
         if self._overwrite and key not in self._asked_now:
             return None
-        endpoint = self.settings.replayed_endpoint if self._provider is None else self.endpoint
+        endpoint = (
+            self.settings.replayed_endpoint if self._provider is None else self.endpoint
+        )
         return await self._store.get(key, endpoint)
 
     async def _ask(
@@ -298,7 +346,9 @@ class CachingJudge:
             reply = await ask_twice_if_declined(provider.chat, request, permit)
             outcome = "reply" if reply.declined is None else "declined"
         except ContextTooLongError as error:
-            reply = ChatReply(text=str(error), usage=sent.usage, attempts=max(sent.requests, 1))
+            reply = ChatReply(
+                text=str(error), usage=sent.usage, attempts=max(sent.requests, 1)
+            )
             outcome = "too_long"
         except ImagesRefusedError as error:
             limits = ImageLimit.of(error).model_dump_json()
@@ -312,7 +362,9 @@ class CachingJudge:
         self._breaker.note_reply()
         permit.settle(sent.replies or [reply.usage])
         # A refusal of the images is no judgment yet.
-        cost_usd = self._count(reply, sent, source[0], judgments=int(outcome != "fewer_images"))
+        cost_usd = self._count(
+            reply, sent, source[0], judgments=int(outcome != "fewer_images")
+        )
         return self._as_judgment(
             request.name,
             subject,
@@ -349,11 +401,19 @@ class CachingJudge:
         )
 
     async def record_skip_decision(
-        self, subject: QuestionContext, source: tuple[str, str], ordinal: int, skip_reason: str | None
+        self,
+        subject: QuestionContext,
+        source: tuple[str, str],
+        ordinal: int,
+        skip_reason: str | None,
     ) -> str | None:
         """Record whether a verification is skipped; in a replay, return the record."""
         settings = self.settings
-        judge: tuple[object, ...] = (settings.model, settings.temperature, settings.reasoning_effort)
+        judge: tuple[object, ...] = (
+            settings.model,
+            settings.temperature,
+            settings.reasoning_effort,
+        )
         judge += () if settings.max_images is None else (settings.max_images,)
         judge += () if self._keyed_body is None else (self._keyed_body,)
         key = gate_key(judge, *source, subject.node, subject.claim, ordinal)
@@ -362,16 +422,22 @@ class CachingJudge:
             return skip_reason if recorded is None else recorded.text or None
         outcome = "asked" if skip_reason is None else "skipped"
         text = skip_reason or ""
-        gate = self._as_judgment(key, subject, source, outcome=outcome, text=text, attempts=0, purpose="gate")
+        gate = self._as_judgment(
+            key, subject, source, outcome=outcome, text=text, attempts=0, purpose="gate"
+        )
         await self._store.put(gate)
         return skip_reason
 
-    def _count(self, reply: ChatReply, sent: SentRequests, task_id: str, *, judgments: int) -> float | None:
+    def _count(
+        self, reply: ChatReply, sent: SentRequests, task_id: str, *, judgments: int
+    ) -> float | None:
         """Add the usage of a question to the task's, and return its price."""
         # A foreign client reports only the sum.
         usages = sent.replies or [reply.usage]
         settings = self.settings
-        cost_usd = total_price_usd(usages, settings.model, in_batch=settings.batch, own=self.price)
+        cost_usd = total_price_usd(
+            usages, settings.model, in_batch=settings.batch, own=self.price
+        )
         self.usage.of(task_id).asked += replace(
             reply.usage,
             judgments=judgments,
@@ -397,7 +463,11 @@ async def _fits(judgment: Judgment, request: ChatRequest) -> bool:
 
 
 def _missing(subject: QuestionContext, source: tuple[str, str]) -> str:
-    about = f"claim {_shortened(subject.claim)!r}" if subject.claim else f"{subject.purpose} {subject.node!r}"
+    about = (
+        f"claim {_shortened(subject.claim)!r}"
+        if subject.claim
+        else f"{subject.purpose} {subject.node!r}"
+    )
     page = f" on {subject.page}" if subject.page else ""
     return (
         f"no stored judgment on {about}{page} (node {subject.node!r}, trial {subject.trial}, "

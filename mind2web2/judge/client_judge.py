@@ -49,7 +49,11 @@ class ClientProvider:
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one request, as ``ChatProvider.chat`` promises."""
-        parameters = {"response_format": request.template} if request.template is not None else {}
+        parameters = (
+            {"response_format": request.template}
+            if request.template is not None
+            else {}
+        )
         try:
             async with nullcontext() if limit is None else limit:
                 result = await self._client.async_response(
@@ -89,7 +93,9 @@ def as_provider(client: Any) -> ChatProvider:
         provider: ChatProvider = client
         return provider
     if not hasattr(client, "async_response"):
-        raise TypeError(f"client must have async_response(...), which {type(client).__name__} lacks")
+        raise TypeError(
+            f"client must have async_response(...), which {type(client).__name__} lacks"
+        )
     return ClientProvider(client)
 
 
@@ -106,7 +112,9 @@ def _as_reply(result: Any, template: type[BaseModel] | None) -> ChatReply:
         value = template.model_validate(result, from_attributes=True)
     except ValidationError as error:
         raise unfit from error
-    return ChatReply(text=value.model_dump_json(by_alias=True, round_trip=True), value=value)
+    return ChatReply(
+        text=value.model_dump_json(by_alias=True, round_trip=True), value=value
+    )
 
 
 def _is_foreign_object(result: Any, template: type[BaseModel]) -> bool:
@@ -141,13 +149,17 @@ class ClientJudge(JudgeSession, AsyncCalls):
         """Answer a request of the script's own."""
         return await ask_within_limits(self, request, QuestionContext("script"), limit)
 
-    async def ask(self, request: ChatRequest, subject: QuestionContext, limit: Limit | None) -> ChatReply:
+    async def ask(
+        self, request: ChatRequest, subject: QuestionContext, limit: Limit | None
+    ) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
         self._latch.check()
         permit = Permit(AnswerLimits(limit or nullcontext(), self._latch.check))
         try:
             async with aclosing(permit):
-                reply = await ask_twice_if_declined(self._provider.chat, request, permit)
+                reply = await ask_twice_if_declined(
+                    self._provider.chat, request, permit
+                )
         except ContextTooLongError:
             raise
         except ImagesRefusedError as refusal:
@@ -161,7 +173,11 @@ class ClientJudge(JudgeSession, AsyncCalls):
         self._note_rejection(reply, subject)
         return reply
 
-    async def record_skip_decision(self, subject: QuestionContext, skip_reason: str | None) -> str | None:  # noqa: ARG002
+    async def record_skip_decision(
+        self,
+        subject: QuestionContext,  # noqa: ARG002
+        skip_reason: str | None,
+    ) -> str | None:
         """Return the reason as it is: nothing is recorded."""
         return skip_reason
 

@@ -67,7 +67,10 @@ class Permit:
             raise
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._reservation.end(error)
         if error is not None:
@@ -94,6 +97,9 @@ class Permit:
             await replies.wait()
 
     def _leave_breaker(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
     ) -> None:
         self._breaker.leave(has_reply=error is None)

@@ -57,7 +57,9 @@ class Judge(Protocol):
     def async_response(self) -> Callable[..., Awaitable[Any]]:
         """Answer a request of a script's own (``AsyncCalls.async_response``)."""
 
-    async def ask(self, request: ChatRequest, subject: QuestionContext, limit: Limit | None) -> ChatReply:
+    async def ask(
+        self, request: ChatRequest, subject: QuestionContext, limit: Limit | None
+    ) -> ChatReply:
         """Answer a question; ``declined`` is set where the judge declined it twice.
 
         Raises:
@@ -73,7 +75,9 @@ class Judge(Protocol):
     def note(self, kind: Noted, text: str) -> None:
         """Add a note to the ledger."""
 
-    async def record_skip_decision(self, subject: QuestionContext, skip_reason: str | None) -> str | None:
+    async def record_skip_decision(
+        self, subject: QuestionContext, skip_reason: str | None
+    ) -> str | None:
         """Return why a concurrent verification is skipped, ``None`` if it is not.
 
         The reason depends on the order of verdicts, so a run records it and a replay returns the record

@@ -28,7 +28,10 @@ class ServiceRequest:
 
     def in_words(self) -> str:
         """Return the request for readers."""
-        given = [*map(repr, self.arguments), *(f"{name}={value!r}" for name, value in self.keywords.items())]
+        given = [
+            *map(repr, self.arguments),
+            *(f"{name}={value!r}" for name, value in self.keywords.items()),
+        ]
         return f"{self.service} {self.name}({', '.join(given)})"
 
 
@@ -37,7 +40,9 @@ AskService = Callable[[], Awaitable[Any]]
 AnswerRequest = Callable[[ServiceRequest, AskService], Awaitable[Any]]
 
 # A context variable, since scripts make their tools themselves.
-_answering: ContextVar[AnswerRequest | None] = ContextVar("who answers requests to services", default=None)
+_answering: ContextVar[AnswerRequest | None] = ContextVar(
+    "who answers requests to services", default=None
+)
 
 
 @contextmanager
@@ -64,7 +69,9 @@ class ServiceAnswers:
         is_replay: send no requests.
     """
 
-    def __init__(self, store: JudgmentStore, *, overwrite: bool, is_replay: bool) -> None:
+    def __init__(
+        self, store: JudgmentStore, *, overwrite: bool, is_replay: bool
+    ) -> None:
         self._store = store
         self._overwrite = overwrite
         self._is_replay = is_replay
@@ -85,8 +92,14 @@ class ServiceAnswers:
             stored = None
             if not self._overwrite or key in self._asked_now:
                 stored = await self._store.get(key)
-            text = stored.text if stored is not None else await self._asked(request, key, ask, source)
-        record = ServiceAnswer(request=request.in_words(), key=key, sha256=_sha256(text))
+            text = (
+                stored.text
+                if stored is not None
+                else await self._asked(request, key, ask, source)
+            )
+        record = ServiceAnswer(
+            request=request.in_words(), key=key, sha256=_sha256(text)
+        )
         return json.loads(text), record
 
     async def changed(self, recorded: Iterable[ServiceAnswer]) -> list[str]:
@@ -99,7 +112,11 @@ class ServiceAnswers:
         return found
 
     async def _asked(
-        self, request: ServiceRequest, key: str, ask: AskService, source: tuple[str, str]
+        self,
+        request: ServiceRequest,
+        key: str,
+        ask: AskService,
+        source: tuple[str, str],
     ) -> str:
         if self._is_replay:
             raise JudgmentMissingError(
@@ -128,7 +145,12 @@ class ServiceAnswers:
 
 
 def _key(request: ServiceRequest) -> str:
-    asked = [request.service, request.name, list(request.arguments), dict(request.keywords)]
+    asked = [
+        request.service,
+        request.name,
+        list(request.arguments),
+        dict(request.keywords),
+    ]
     return _sha256(json.dumps(asked, sort_keys=True))
 
 

@@ -24,7 +24,9 @@ class FailureLatch:
     def check(self) -> None:
         """Raise ``JudgeError`` if the judge has failed."""
         if self.failure is not None:
-            raise JudgeError(f"nothing more is asked after a failure: {self.failure}") from self.failure
+            raise JudgeError(
+                f"nothing more is asked after a failure: {self.failure}"
+            ) from self.failure
 
     def fail(self, failure: Failure) -> Failure:
         """Remember the first failure and return this one, to be raised."""
@@ -67,7 +69,9 @@ class JudgeSession:
 
     def _note_rejection(self, reply: ChatReply, subject: QuestionContext) -> None:
         if reply.declined is not None:
-            self._ledger.rejections.append(Rejection(subject.node, subject.page, reply.declined))
+            self._ledger.rejections.append(
+                Rejection(subject.node, subject.page, reply.declined)
+            )
 
 
 @contextmanager

@@ -46,7 +46,14 @@ class JudgeSettings:
 # Parameters that change when and where a request is answered, and what is billed, but not the reply.
 _NEUTRAL_PARAMETERS = frozenset(
     {
-        *("cache_salt", "metadata", "priority", "prompt_cache_key", "prompt_cache_retention", "request_id"),
+        *(
+            "cache_salt",
+            "metadata",
+            "priority",
+            "prompt_cache_key",
+            "prompt_cache_retention",
+            "request_id",
+        ),
         *("safety_identifier", "service_tier", "store", "user"),
     }
 )
@@ -55,5 +62,9 @@ _NEUTRAL_PARAMETERS = frozenset(
 def keyed_part(extra_body: str | None) -> str | None:
     """Return the parameters that can change replies, as JSON in a fixed form; ``None`` for none."""
     parameters = json.loads(extra_body or "{}")
-    keyed = {name: value for name, value in parameters.items() if name not in _NEUTRAL_PARAMETERS}
+    keyed = {
+        name: value
+        for name, value in parameters.items()
+        if name not in _NEUTRAL_PARAMETERS
+    }
     return json.dumps(keyed, sort_keys=True, separators=(",", ":")) if keyed else None

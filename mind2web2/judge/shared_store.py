@@ -93,7 +93,9 @@ class _Work:
     @property
     def lock(self) -> int:
         """The question's number among PostgreSQL's advisory locks, which are signed 64-bit numbers."""
-        return int.from_bytes(hashlib.sha256(self.row[0].encode()).digest()[:8], signed=True)
+        return int.from_bytes(
+            hashlib.sha256(self.row[0].encode()).digest()[:8], signed=True
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,9 @@ class JudgmentDatabase:
         self._locks: set[int] = set()
         self._connection: psycopg.Connection[Any] | None = None
         self._closing = threading.Event()
-        self._queue: ThreadQueue[_Work, _Found] = ThreadQueue("shared judgments", self._do)
+        self._queue: ThreadQueue[_Work, _Found] = ThreadQueue(
+            "shared judgments", self._do
+        )
         try:
             self._call(lambda _: None)
         except BaseException:
@@ -172,7 +176,9 @@ class JudgmentDatabase:
         finally:
             if found is None or found.is_locked:
                 # Nothing depends on it, so that a caller that was cancelled need not wait.
-                self._queue.send(_Work("release", question)).add_done_callback(lambda done: done.exception())
+                self._queue.send(_Work("release", question)).add_done_callback(
+                    lambda done: done.exception()
+                )
 
     def lease(self, run: str, wanted_usd: float, max_usd: float) -> float:
         """Lease dollars of a run's budget, recorded before they are used, and return how many.
@@ -232,7 +238,9 @@ class JudgmentDatabase:
                 self._locks.discard(work.lock)
         return found
 
-    def _sent(self, work: _Work) -> tuple[psycopg.Cursor[Any] | None, psycopg.Cursor[Any] | None]:
+    def _sent(
+        self, work: _Work
+    ) -> tuple[psycopg.Cursor[Any] | None, psycopg.Cursor[Any] | None]:
         """Send a piece of work and return the cursors of its lock and of its judgment."""
         assert self._connection is not None
         execute = self._connection.execute
@@ -248,10 +256,14 @@ class JudgmentDatabase:
                 execute(_REPLACE, work.row)
         return None, None
 
-    def _found(self, lock: psycopg.Cursor[Any] | None, judgment: psycopg.Cursor[Any] | None) -> _Found:
+    def _found(
+        self, lock: psycopg.Cursor[Any] | None, judgment: psycopg.Cursor[Any] | None
+    ) -> _Found:
         locked = lock.fetchone() if lock is not None else None
         row = judgment.fetchone() if judgment is not None else None
-        return _Found(None if row is None else self._parsed(row[0]), bool(locked and locked[0]))
+        return _Found(
+            None if row is None else self._parsed(row[0]), bool(locked and locked[0])
+        )
 
     def _tried(self, work: Callable[[psycopg.Cursor[Any]], Value]) -> Value:
         """Return the result of work, after connecting again where the connection is lost."""
@@ -262,8 +274,12 @@ class JudgmentDatabase:
                 return work(self._connected().cursor())
             except self._psycopg.OperationalError as error:
                 self._disconnect()
-                if time.monotonic() + delay_s > give_up_at_s or self._closing.wait(delay_s):
-                    raise self._as_ours(error, "start it, and run the same command again") from error
+                if time.monotonic() + delay_s > give_up_at_s or self._closing.wait(
+                    delay_s
+                ):
+                    raise self._as_ours(
+                        error, "start it, and run the same command again"
+                    ) from error
                 delay_s = min(2 * delay_s, _LONGEST_RETRY_S)
             except self._psycopg.Error as error:
                 raise self._as_ours(error, "name another database") from error
@@ -280,7 +296,9 @@ class JudgmentDatabase:
             connection.execute(_SERVER_LIMITS)
             with connection.transaction():
                 connection.execute(_SCHEMA)
-            row = connection.execute("SELECT max(version) FROM mind2web2_schema").fetchone()
+            row = connection.execute(
+                "SELECT max(version) FROM mind2web2_schema"
+            ).fetchone()
             if row is None or row[0] != _VERSION:
                 raise JudgmentStoreError(
                     f"judgments in {self._name} have the form {row and row[0]}, this program has {_VERSION}: "
@@ -298,7 +316,9 @@ class JudgmentDatabase:
 
     def _as_ours(self, error: Exception, cure: str) -> JudgmentStoreError:
         problem = " ".join(str(error).split())
-        return JudgmentStoreError(f"judgments in the database {self._name} cannot be used: {problem}; {cure}")
+        return JudgmentStoreError(
+            f"judgments in the database {self._name} cannot be used: {problem}; {cure}"
+        )
 
     def _parsed(self, text: str) -> Judgment:
         try:
@@ -324,7 +344,12 @@ class SharedJudgmentStore(JudgmentStore):
     """
 
     def __init__(
-        self, path: Path | None, url: str, outage_wait_s: float = OUTAGE_WAIT_S, *, most: int | None = None
+        self,
+        path: Path | None,
+        url: str,
+        outage_wait_s: float = OUTAGE_WAIT_S,
+        *,
+        most: int | None = None,
     ) -> None:
         super().__init__(path, most=most)
         try:
@@ -332,7 +357,9 @@ class SharedJudgmentStore(JudgmentStore):
         except BaseException:
             super().close()
             raise
-        self.database.add(judgment for judgment in self.all() if judgment.purpose != "gate")
+        self.database.add(
+            judgment for judgment in self.all() if judgment.purpose != "gate"
+        )
 
     async def get(self, key: str, endpoint: str | None = None) -> Judgment | None:
         """Return the judgment with this key, the newest own one where several endpoints have one."""

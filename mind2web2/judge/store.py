@@ -61,7 +61,9 @@ class Judgment(BaseModel):
     reasoning_effort: str | None = None
     max_images: int | None = None
     extra_body: str | None = None
-    outcome: Literal["reply", "declined", "too_long", "fewer_images", "skipped", "asked"]
+    outcome: Literal[
+        "reply", "declined", "too_long", "fewer_images", "skipped", "asked"
+    ]
     text: str
     served_model: str | None = None
     system_fingerprint: str | None = None
@@ -109,7 +111,11 @@ class JudgeIdentity(BaseModel):
     def in_words(self) -> list[str]:
         """Return the model, the parameters that are set as ``name=value``, and the server."""
         parameters = self.model_dump(exclude={"model", "endpoint"}, exclude_none=True)
-        return [self.model, *(f"{name}={value}" for name, value in parameters.items()), f"at {self.endpoint}"]
+        return [
+            self.model,
+            *(f"{name}={value}" for name, value in parameters.items()),
+            f"at {self.endpoint}",
+        ]
 
 
 class JudgmentSource(BaseModel):
@@ -180,11 +186,15 @@ def _value_hashes(value: Any) -> Any:
 
 def problem_of(error: ValidationError) -> str:
     """Return the first problem of an invalid judgment."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    first = error.errors(include_url=False, include_input=False, include_context=False)[
+        0
+    ]
     return f"{'.'.join(map(str, first['loc'])) or 'line'}: {first['msg']}"
 
 
-_DAMAGES = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_DAMAGES = frozenset(
+    {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+)
 _ROOM = "make room on the disk, and run the same command again"
 _PERMISSION = "make file and folder writable, and run the same command again"
 # By SQLite's primary result codes.
@@ -199,21 +209,29 @@ OWN_STORE = (
     "move the file away; judgments that are missing then are requested, and paid for, again, unless an "
     "export is imported first (mind2web2 judgments import)"
 )
-NAMED_FILE = "name another file with --judgments, such as an export, or evaluate with a judge"
+NAMED_FILE = (
+    "name another file with --judgments, such as an export, or evaluate with a judge"
+)
 
 
 class ForeignContentError(sqlite3.DatabaseError):
     """The file is an SQLite database, but not a store of judgments."""
 
 
-def store_error(path: Path | None, error: Exception, damage_cure: str) -> JudgmentStoreError:
+def store_error(
+    path: Path | None, error: Exception, damage_cure: str
+) -> JudgmentStoreError:
     """Return the error to raise for a failure of SQLite or for damaged content, with its cure."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     is_damage = isinstance(error, (*_UNSOUND, ForeignContentError)) or code in _DAMAGES
     cure = damage_cure if is_damage else _CURES.get(code, "run the same command again")
     # SQLite quotes content that it cannot read.
-    problem = one_line(problem_of(error) if isinstance(error, ValidationError) else str(error))
-    ours = JudgmentStoreError(f"judgments in {path or 'memory'} cannot be used: {problem}; {cure}")
+    problem = one_line(
+        problem_of(error) if isinstance(error, ValidationError) else str(error)
+    )
+    ours = JudgmentStoreError(
+        f"judgments in {path or 'memory'} cannot be used: {problem}; {cure}"
+    )
     ours.__cause__ = error
     return ours
 
@@ -224,7 +242,9 @@ def refuse_programs(connection: sqlite3.Connection) -> None:
         "SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')"
     ).fetchone()
     if programs is not None:
-        raise ForeignContentError(f"it holds {programs[0]!r}, which is no table of judgments")
+        raise ForeignContentError(
+            f"it holds {programs[0]!r}, which is no table of judgments"
+        )
 
 
 FILE_NAME = "judgments.sqlite3"
@@ -260,7 +280,13 @@ class JudgmentStore:
         most: judgments to keep, about; older ones are dropped. ``None`` keeps all.
     """
 
-    def __init__(self, path: Path | None, damage_cure: str = OWN_STORE, *, most: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        damage_cure: str = OWN_STORE,
+        *,
+        most: int | None = None,
+    ) -> None:
         self.path = path
         self._damage_cure = damage_cure
         self._most = most
@@ -281,14 +307,20 @@ class JudgmentStore:
         """Store a judgment, in place of an older one with the same key and endpoint."""
         await self._queue.done(judgment)
 
-    def claimed(self, key: str, endpoint: str) -> AbstractAsyncContextManager[Judgment | None]:  # noqa: ARG002
+    def claimed(
+        self,
+        key: str,  # noqa: ARG002
+        endpoint: str,  # noqa: ARG002
+    ) -> AbstractAsyncContextManager[Judgment | None]:
         """Hold a question while it is asked; a file belongs to one run, which asks each question once."""
         return nullcontext()
 
     def all(self) -> list[Judgment]:
         """Return every judgment, in a fixed order."""
         return self._in_thread(
-            lambda: list(self._read("ORDER BY task_id, answer_name, created, key, endpoint", ()))
+            lambda: list(
+                self._read("ORDER BY task_id, answer_name, created, key, endpoint", ())
+            )
         )
 
     def identities(self) -> list[JudgeIdentity]:
@@ -300,7 +332,9 @@ class JudgmentStore:
             ).fetchall()
         )
         return [
-            JudgeIdentity.model_validate(dict(zip(JudgeIdentity.model_fields, row, strict=True)))
+            JudgeIdentity.model_validate(
+                dict(zip(JudgeIdentity.model_fields, row, strict=True))
+            )
             for row in rows
         ]
 
@@ -314,7 +348,10 @@ class JudgmentStore:
             ).fetchall()
         )
         limits = [ImageLimit.model_validate_json(text) for (text,) in rows]
-        return sorted(limits, key=lambda limit: (-_or_any(limit.max_images), -_or_any(limit.max_side_px)))
+        return sorted(
+            limits,
+            key=lambda limit: (-_or_any(limit.max_images), -_or_any(limit.max_side_px)),
+        )
 
     def add(self, judgments: Iterable[Judgment]) -> int:
         """Store many judgments, keep those already stored, and return how many were new."""
@@ -330,7 +367,10 @@ class JudgmentStore:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -397,7 +437,10 @@ class JudgmentStore:
                     "machines"
                 )
         connection = sqlite3.connect(
-            self.path or ":memory:", timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+            self.path or ":memory:",
+            timeout=_BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
         )
         _switch_to_wal(connection)
         connection.execute("PRAGMA synchronous=NORMAL")
@@ -411,11 +454,18 @@ class JudgmentStore:
 
     def _select(self, key: str, endpoint: str | None) -> Judgment | None:
         if endpoint is None:
-            return next(self._read("WHERE key = ? ORDER BY created DESC, endpoint LIMIT 1", (key,)), None)
+            return next(
+                self._read(
+                    "WHERE key = ? ORDER BY created DESC, endpoint LIMIT 1", (key,)
+                ),
+                None,
+            )
         return next(self._read("WHERE key = ? AND endpoint = ?", (key, endpoint)), None)
 
     def _read(self, clause: str, parameters: tuple[str, ...]) -> Iterator[Judgment]:
-        rows = self._connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM judgments {clause}", parameters)
+        rows = self._connection.execute(
+            f"SELECT {', '.join(_COLUMNS)} FROM judgments {clause}", parameters
+        )
         for row in rows:
             yield Judgment.model_validate(dict(zip(_COLUMNS, row, strict=True)))
 
@@ -428,7 +478,8 @@ class JudgmentStore:
     def _write(self, judgments: Iterable[Judgment], verb: str) -> None:
         marks = ", ".join("?" * len(_COLUMNS))
         self._connection.executemany(
-            f"{verb} INTO judgments ({', '.join(_COLUMNS)}) VALUES ({marks})", map(_row_of, judgments)
+            f"{verb} INTO judgments ({', '.join(_COLUMNS)}) VALUES ({marks})",
+            map(_row_of, judgments),
         )
 
 
@@ -444,7 +495,10 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
             connection.execute("PRAGMA journal_mode=WAL")
             return
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() >= give_up_at_s:
+            if (
+                error.sqlite_errorname != "SQLITE_BUSY"
+                or time.monotonic() >= give_up_at_s
+            ):
                 raise
         time.sleep(0.05)
 
@@ -512,7 +566,11 @@ def record_check(results_root: Path, judge: JudgeIdentity, record: CheckRecord) 
         ResultWriteError: the folder cannot be written.
     """
     earlier = last_check(results_root, judge)
-    if earlier and earlier.set_version == record.set_version and earlier.is_whole_set > record.is_whole_set:
+    if (
+        earlier
+        and earlier.set_version == record.set_version
+        and earlier.is_whole_set > record.is_whole_set
+    ):
         return
     path = _check_path(results_root, judge)
     try:
@@ -529,7 +587,11 @@ def last_check(results_root: Path, judge: JudgeIdentity) -> CheckRecord | None:
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        log.warning("record of a judge's check cannot be read path=%s error=%s", path, type(error).__name__)
+        log.warning(
+            "record of a judge's check cannot be read path=%s error=%s",
+            path,
+            type(error).__name__,
+        )
         return None
 
 

@@ -42,7 +42,12 @@ def source_of(path: Path) -> JudgmentSource:
 def export_judgments(store: JudgmentStore, path: Path) -> list[str]:
     """Write every judgment as a line of JSON and return their keys."""
     judgments = store.all()
-    write_whole(path, "".join(judgment.model_dump_json(exclude_none=True) + "\n" for judgment in judgments))
+    write_whole(
+        path,
+        "".join(
+            judgment.model_dump_json(exclude_none=True) + "\n" for judgment in judgments
+        ),
+    )
     # Files of an export that was killed.
     remove_leftovers(path.parent)
     return [judgment.key for judgment in judgments]
@@ -83,7 +88,9 @@ def read_judgments(path: Path) -> Iterator[Judgment]:
         try:
             yield Judgment.model_validate_json(line)
         except ValidationError as error:
-            raise UsageError(f"{path}:{number} is not a judgment: {problem_of(error)}") from error
+            raise UsageError(
+                f"{path}:{number} is not a judgment: {problem_of(error)}"
+            ) from error
 
 
 def open_for_replay(path: Path) -> JudgmentStore:
@@ -139,7 +146,13 @@ def latest_served_model(path: Path, judge: JudgeIdentity) -> str | None:
         return None
     with reading(path) as connection:
         query = _SERVED.format(extra_body=extra_body_column(connection))
-        asked = (judge.model, judge.temperature, judge.reasoning_effort, judge.endpoint, judge.extra_body)
+        asked = (
+            judge.model,
+            judge.temperature,
+            judge.reasoning_effort,
+            judge.endpoint,
+            judge.extra_body,
+        )
         row = connection.execute(query, asked).fetchone()
     return None if row is None else str(row[0])
 
@@ -156,7 +169,9 @@ def reading(path: Path, damage_cure: str = OWN_STORE) -> Iterator[sqlite3.Connec
     is_in_use = path.with_name(f"{path.name}-wal").exists()
     mode = "mode=ro" if is_in_use else "immutable=1"
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)) as connection:
+        with closing(
+            sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)
+        ) as connection:
             refuse_programs(connection)
             yield connection
     except (sqlite3.DatabaseError, UnicodeDecodeError, ValidationError) as error:

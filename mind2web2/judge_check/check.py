@@ -39,7 +39,14 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.prepared_page import PageKind
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import Evidence, Vote
-from mind2web2.statistics.paired import Estimate, PairedTest, binomial_p_value, holm, paired_test, share
+from mind2web2.statistics.paired import (
+    Estimate,
+    PairedTest,
+    binomial_p_value,
+    holm,
+    paired_test,
+    share,
+)
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.claims import BinaryEvalResult
 from mind2web2.verification.config import EvaluatorConfig
@@ -53,7 +60,11 @@ log = logging.getLogger(__name__)
 SOURCE = "check-judge"
 _LEVEL = 0.05
 _LENGTHS = (
-    *(("under 2,000 characters", 2_000), ("under 20,000", 20_000), ("under 100,000", 100_000)),
+    *(
+        ("under 2,000 characters", 2_000),
+        ("under 20,000", 20_000),
+        ("under 100,000", 100_000),
+    ),
     ("longer", math.inf),
 )
 
@@ -97,7 +108,9 @@ class JudgeCheck:
 class LabelledPages:
     """The pages of the set as a page cache has them; a screenshot is drawn when it is read."""
 
-    def __init__(self, pages: Mapping[str, LabelledPage], has_screenshots: bool = True) -> None:
+    def __init__(
+        self, pages: Mapping[str, LabelledPage], has_screenshots: bool = True
+    ) -> None:
         self._pages = pages
         self._has_screenshots = has_screenshots
 
@@ -105,7 +118,9 @@ class LabelledPages:
         """Tell whether a page belongs to the set."""
         return "web" if url in self._pages else None
 
-    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
+    def get_web(
+        self, url: str, get_screenshot: bool = True
+    ) -> tuple[str, bytes | None]:
         """Return text and screenshot; without one where Pillow's font lacks the letters."""
         page = self._pages[url]
         is_drawn = get_screenshot and self._has_screenshots and can_be_drawn(page.text)
@@ -114,7 +129,9 @@ class LabelledPages:
     def capture_record(self, url: str) -> CaptureRecord:
         """Return the record that a capture of the page leaves."""
         page = self._pages[url]
-        troubles = () if page.trouble is None else (Trouble(kind=page.trouble, detail=""),)
+        troubles = (
+            () if page.trouble is None else (Trouble(kind=page.trouble, detail=""),)
+        )
         return CaptureRecord(
             requested_url=url,
             final_url=url,
@@ -160,7 +177,9 @@ class Checking:
         """
         started = time.monotonic()
         pages = LabelledPages(self.labelled.pages, self.labelled.has_screenshots)
-        outcomes = await all_or_first_error(self._outcome(judge, pages, case) for case in self.labelled.cases)
+        outcomes = await all_or_first_error(
+            self._outcome(judge, pages, case) for case in self.labelled.cases
+        )
         await judge.write_rest()
         return JudgeCheck(
             judge.identity,
@@ -172,7 +191,10 @@ class Checking:
         )
 
     async def _outcome(
-        self, judge: CachingJudge, pages: LabelledPages, case: LabelledClaim | LabelledForm
+        self,
+        judge: CachingJudge,
+        pages: LabelledPages,
+        case: LabelledClaim | LabelledForm,
     ) -> CaseOutcome:
         # Of its own for each case: after a failure a session asks nothing more.
         session = AnswerClient(judge, SOURCE, case.id, self.limit)
@@ -190,11 +212,18 @@ class Checking:
             logger=log,
         )
         try:
-            return await (_claim(context, case) if isinstance(case, LabelledClaim) else _form(context, case))
+            return await (
+                _claim(context, case)
+                if isinstance(case, LabelledClaim)
+                else _form(context, case)
+            )
         except Mind2Web2Error as error:
             reason = session.failure or error
             return CaseOutcome(
-                case, None, failure=str(reason), is_invalid=isinstance(reason, JudgeOutputError)
+                case,
+                None,
+                failure=str(reason),
+                is_invalid=isinstance(reason, JudgeOutputError),
             )
         finally:
             self.on_reply()
@@ -205,7 +234,9 @@ async def _claim(context: EvaluationContext, case: LabelledClaim) -> CaseOutcome
     supported = await Verifier(context).verify(case.question, leaf, case.urls or None)
     evidence = leaf.evidence
     if evidence is None or evidence.decided_by != "judge":
-        raise MachineError(f"case {case.id} was not judged: {evidence and evidence.reason}")
+        raise MachineError(
+            f"case {case.id} was not judged: {evidence and evidence.reason}"
+        )
     cast = _votes(evidence)
     return CaseOutcome(
         case,
@@ -217,20 +248,30 @@ async def _claim(context: EvaluationContext, case: LabelledClaim) -> CaseOutcome
 
 
 def _votes(evidence: Evidence) -> list[tuple[Vote, ...]]:
-    return [own for own in (evidence.votes, *(check.votes for check in evidence.pages)) if own]
+    return [
+        own
+        for own in (evidence.votes, *(check.votes for check in evidence.pages))
+        if own
+    ]
 
 
 async def _form(context: EvaluationContext, case: LabelledForm) -> CaseOutcome:
     extractor, template = Extractor(context), case.template()
     if case.url is None:
-        value = await extractor.simple_extract(case.question, template, extraction_name=case.id)
+        value = await extractor.simple_extract(
+            case.question, template, extraction_name=case.id
+        )
     else:
-        value = await extractor.extract_from_url(case.question, case.url, template, extraction_name=case.id)
+        value = await extractor.extract_from_url(
+            case.question, case.url, template, extraction_name=case.id
+        )
     (record,) = extractor.records
     if record.unavailable is not None:
         raise MachineError(f"case {case.id} was not judged: {record.unavailable}")
     declined = int(record.declined is not None)
-    return CaseOutcome(case, case.is_filled_rightly(value), value.model_dump(), declined=declined)
+    return CaseOutcome(
+        case, case.is_filled_rightly(value), value.model_dump(), declined=declined
+    )
 
 
 class CountingProvider:
@@ -248,7 +289,10 @@ class CountingProvider:
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:  # noqa: ARG002
         """Count a request and give an empty reply."""
-        if self._store is not None and await self._store.get(request.name, self.endpoint) is not None:
+        if (
+            self._store is not None
+            and await self._store.get(request.name, self.endpoint) is not None
+        ):
             self.stored += 1
         else:
             self.prompts.append(request_tokens(request))
@@ -263,7 +307,8 @@ def _empty_reply(template: type[BaseModel]) -> BaseModel:
     if template is BinaryEvalResult:
         return BinaryEvalResult(reasoning="", result=False)
     values: dict[str, Any] = {
-        name: [] if field.annotation == list[str] else None for name, field in template.model_fields.items()
+        name: [] if field.annotation == list[str] else None
+        for name, field in template.model_fields.items()
     }
     return template.model_validate(values)
 
@@ -289,7 +334,13 @@ def rates(outcomes: Iterable[CaseOutcome]) -> Rates:
     replied = [outcome for outcome in outcomes if outcome.is_right is not None]
     right = [outcome.is_right is True for outcome in replied]
     of_false, of_true = (
-        share([not outcome.is_right for outcome in replied if outcome.case.right is verdict])
+        share(
+            [
+                not outcome.is_right
+                for outcome in replied
+                if outcome.case.right is verdict
+            ]
+        )
         for verdict in (False, True)
     )
     return Rates(len(right), sum(right), share(right), of_false, of_true)
@@ -320,21 +371,34 @@ class Quality:
     @property
     def failures(self) -> Counter[str]:
         """Return why cases have no reply, with their numbers."""
-        return Counter(outcome.failure for outcome in self.check.outcomes if outcome.failure is not None)
+        return Counter(
+            outcome.failure
+            for outcome in self.check.outcomes
+            if outcome.failure is not None
+        )
 
     @property
     def balanced_accuracy(self) -> float | None:
         """Return the mean of the shares of true and of false claims on which the judge is right."""
         errors = (self.overall.false_accepted.value, self.overall.true_rejected.value)
-        return None if errors[0] is None or errors[1] is None else 1 - (errors[0] + errors[1]) / 2
+        return (
+            None
+            if errors[0] is None or errors[1] is None
+            else 1 - (errors[0] + errors[1]) / 2
+        )
 
     def by_length(self) -> dict[str, Rates]:
         """Return the rates by the length of the pages of a claim, in characters."""
         groups: dict[str, list[CaseOutcome]] = {name: [] for name, _ in _LENGTHS}
         for outcome in self.check.outcomes:
             if isinstance(outcome.case, LabelledClaim) and outcome.case.urls:
-                chars = sum(len(self.check.labelled.pages[url].text) for url in outcome.case.urls)
-                groups[next(name for name, most in _LENGTHS if chars < most)].append(outcome)
+                chars = sum(
+                    len(self.check.labelled.pages[url].text)
+                    for url in outcome.case.urls
+                )
+                groups[next(name for name, most in _LENGTHS if chars < most)].append(
+                    outcome
+                )
         return {name: rates(outcomes) for name, outcomes in groups.items() if outcomes}
 
     @property
@@ -352,7 +416,9 @@ class Quality:
         """Return which of both errors is more frequent, beyond chance."""
         if self.lean_p >= _LEVEL:
             return None
-        if (self.overall.false_accepted.value or 0.0) > (self.overall.true_rejected.value or 0.0):
+        if (self.overall.false_accepted.value or 0.0) > (
+            self.overall.true_rejected.value or 0.0
+        ):
             return "accepts false claims more often than it rejects true ones"
         return "rejects true claims more often than it accepts false ones"
 
@@ -375,7 +441,9 @@ class Quality:
         )
 
     def _on_claims(self) -> Estimate:
-        outcomes = (each for each in self.check.outcomes if isinstance(each.case.right, bool))
+        outcomes = (
+            each for each in self.check.outcomes if isinstance(each.case.right, bool)
+        )
         return rates(outcomes).accuracy
 
     def summary(self) -> dict[str, Any]:
@@ -386,13 +454,20 @@ class Quality:
             "judge": check.judge.model_dump(),
             "overall": asdict(self.overall),
             "balanced_accuracy": self.balanced_accuracy,
-            "by_length": {name: asdict(found) for name, found in self.by_length().items()},
-            "categories": {name: asdict(found) for name, found in self.by_category.items()},
+            "by_length": {
+                name: asdict(found) for name, found in self.by_length().items()
+            },
+            "categories": {
+                name: asdict(found) for name, found in self.by_category.items()
+            },
             "weak_categories": self.weak,
             "leaning": self.leaning,
             "lean_p_value": self.lean_p,
             "votes_agree": asdict(self.votes_agree),
-            "invalid_replies": {"asked_again": check.repairs, "never_valid": self.invalid},
+            "invalid_replies": {
+                "asked_again": check.repairs,
+                "never_valid": self.invalid,
+            },
             "declined": self.declined,
             "failures": dict(self.failures),
             "wrong": [
@@ -413,12 +488,20 @@ class Quality:
 def quality(check: JudgeCheck) -> Quality:
     """Return a judge's quality by its replies."""
     by_category = {
-        name: rates(outcome for outcome in check.outcomes if outcome.case.category == name)
+        name: rates(
+            outcome for outcome in check.outcomes if outcome.case.category == name
+        )
         for name in check.labelled.categories
     }
     overall = rates(check.outcomes)
-    weak = [name for name, own in by_category.items() if _is_weak(own, overall, len(by_category))]
-    wrong = [outcome.case.right for outcome in check.outcomes if outcome.is_right is False]
+    weak = [
+        name
+        for name, own in by_category.items()
+        if _is_weak(own, overall, len(by_category))
+    ]
+    wrong = [
+        outcome.case.right for outcome in check.outcomes if outcome.is_right is False
+    ]
     accepted, rejected = wrong.count(False), wrong.count(True)
     votes = [own for outcome in check.outcomes for own in outcome.votes if len(own) > 1]
     return Quality(
@@ -439,7 +522,9 @@ def _is_weak(own: Rates, overall: Rates, categories: int) -> bool:
     # Jeffreys' estimate: no accuracy is taken for certain.
     accuracy = (overall.right - own.right + 0.5) / (others + 1)
     chance = sum(
-        math.comb(own.cases, right) * accuracy**right * (1 - accuracy) ** (own.cases - right)
+        math.comb(own.cases, right)
+        * accuracy**right
+        * (1 - accuracy) ** (own.cases - right)
         for right in range(own.right + 1)
     )
     return chance < _LEVEL / categories
@@ -473,7 +558,9 @@ def comparisons(checks: Sequence[JudgeCheck]) -> list[JudgeComparison]:
     """Compare each two judges; p-values are corrected for their number (Holm)."""
     pairs = list(combinations(checks, 2))
     tests = [_paired(first, second) for first, second in pairs]
-    corrected = holm([1.0 if test.p_value is None else test.p_value for _, test in tests])
+    corrected = holm(
+        [1.0 if test.p_value is None else test.p_value for _, test in tests]
+    )
     return [
         JudgeComparison(*pair, cases, test, p)
         for pair, (cases, test), p in zip(pairs, tests, corrected, strict=True)

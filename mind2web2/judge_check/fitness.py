@@ -23,7 +23,9 @@ def fitness(check: CheckRecord) -> Fitness:
     accuracy on claims, too, may be that of a coin.
     """
     if check.high < LEAST_ACCURACY:
-        low = check.low if check.claims_low is None else min(check.low, check.claims_low)
+        low = (
+            check.low if check.claims_low is None else min(check.low, check.claims_low)
+        )
         return "guessing" if low <= _COIN else "too weak"
     is_shown = check.accuracy >= LEAST_ACCURACY and check.low >= _LEAST_LOW
     return "fit" if is_shown else "unclear"
@@ -47,5 +49,9 @@ def failure(check: CheckRecord) -> str | None:
     if found not in ("guessing", "too weak"):
         return None
     share = f"{check.accuracy:.1%} right ({check.low:.0%} to {check.high:.0%}) on the labelled set"
-    how = "no better than guessing" if found == "guessing" else f"{LEAST_ACCURACY:.0%} is the least"
+    how = (
+        "no better than guessing"
+        if found == "guessing"
+        else f"{LEAST_ACCURACY:.0%} is the least"
+    )
     return f"the judge failed its check: {share}, {how}; do not trust these scores (docs/trust.md)"

@@ -96,13 +96,17 @@ class LabelledForm(Case):
 
     def template(self) -> type[BaseModel]:
         """Return the template to fill."""
-        fields: dict[str, Any] = {name: (_TYPES[kind], ...) for name, kind in self.fields.items()}
+        fields: dict[str, Any] = {
+            name: (_TYPES[kind], ...) for name, kind in self.fields.items()
+        }
         return create_model("Form", **fields)
 
     def is_filled_rightly(self, value: BaseModel) -> bool:
         """Compare values, but for letter case, white space, a final full stop and the order of a list."""
         given = value.model_dump()
-        return all(_plain(given[name]) == _plain(wanted) for name, wanted in self.right.items())
+        return all(
+            _plain(given[name]) == _plain(wanted) for name, wanted in self.right.items()
+        )
 
 
 def _plain(value: object) -> object:
@@ -142,13 +146,17 @@ class LabelledSet(NamedTuple):
 
     def of(self, categories: Collection[str]) -> LabelledSet:
         """Return the part with these categories."""
-        return self._only({case.id for case in self.cases if case.category in categories})
+        return self._only(
+            {case.id for case in self.cases if case.category in categories}
+        )
 
     def sample(self, size: int) -> LabelledSet:
         """Return so many cases, as many of each category as possible; true claims with their false twins."""
         drawn = random.Random(0)
         queues: dict[str, list[list[str]]] = defaultdict(list)
-        for (category, _), twins in groupby(self.cases, lambda case: (case.category, case.pair)):
+        for (category, _), twins in groupby(
+            self.cases, lambda case: (case.category, case.pair)
+        ):
             queues[category].append([case.id for case in twins])
         turns = []
         for queue in queues.values():
@@ -163,7 +171,9 @@ class LabelledSet(NamedTuple):
     def _only(self, ids: Collection[str]) -> LabelledSet:
         claims = tuple(case for case in self.claims if case.id in ids)
         forms = tuple(case for case in self.forms if case.id in ids)
-        urls = {url for claim in claims for url in claim.urls} | {form.url for form in forms}
+        urls = {url for claim in claims for url in claim.urls} | {
+            form.url for form in forms
+        }
         pages = {url: page for url, page in self.pages.items() if url in urls}
         is_whole = self.is_whole and len(claims) + len(forms) == len(self.cases)
         return self._replace(pages=pages, claims=claims, forms=forms, is_whole=is_whole)
@@ -202,7 +212,9 @@ def can_be_drawn(text: str) -> bool:
 
 def screenshot(text: str, picture: Picture | None = None) -> bytes:
     """Return a page's text, laid out simply, with its picture in place of the mark, as a JPEG."""
-    canvas = _Canvas(sum(_height(line, picture) for line in _lines(text)) + 2 * _MARGIN_PX)
+    canvas = _Canvas(
+        sum(_height(line, picture) for line in _lines(text)) + 2 * _MARGIN_PX
+    )
     for line in _lines(text):
         if line == IMAGE_MARK and picture is not None:
             canvas.picture(picture)
@@ -252,7 +264,9 @@ class _Canvas:
         width = (_WIDTH_PX - 2 * _MARGIN_PX) // len(cells)
         for place, cell in enumerate(cells):
             left = _MARGIN_PX + place * width
-            self._draw.rectangle((left, self._y, left + width, self._y + _LINE_PX), outline=_PALE)
+            self._draw.rectangle(
+                (left, self._y, left + width, self._y + _LINE_PX), outline=_PALE
+            )
             self._write(left + 6, self._y + 3, cell, _TEXT_PX)
         self._y += _LINE_PX
 
@@ -262,13 +276,19 @@ class _Canvas:
         bottom = top + _picture_height(picture) - _LINE_PX
         is_poster = picture.kind == "poster"
         self._draw.rectangle(
-            (_MARGIN_PX, top, right, bottom), fill=_INK if is_poster else _PAPER, outline=_INK
+            (_MARGIN_PX, top, right, bottom),
+            fill=_INK if is_poster else _PAPER,
+            outline=_INK,
         )
         if not is_poster:
             self._write(_MARGIN_PX + 20, top + 8, picture.title, _TEXT_PX)
         most = max((int(row[1]) for row in picture.rows if len(row) > 1), default=1)
         for place, row in enumerate(picture.rows):
-            y = top + (2 * place + 1) * _LINE_PX + (_LINE_PX // 2 if not is_poster else 0)
+            y = (
+                top
+                + (2 * place + 1) * _LINE_PX
+                + (_LINE_PX // 2 if not is_poster else 0)
+            )
             if is_poster:
                 self._write(_MARGIN_PX + 60, y, str(row[0]), _POSTER_PX, _PAPER)
                 continue

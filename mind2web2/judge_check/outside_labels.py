@@ -62,9 +62,15 @@ def read_labels(named: str) -> tuple[LabelledSet, float | None]:
     reader = _READERS.get(kind) if colon else None
     path = Path(rest if reader else named)
     content = _content(path)
-    rows = [row for number, line in _lines(content, path) for row in _rows(reader, line, path, number)]
+    rows = [
+        row
+        for number, line in _lines(content, path)
+        for row in _rows(reader, line, path, number)
+    ]
     if not rows:
-        raise UsageError(f"{path} has no labels: write a JSON object a line, with claim, label and text")
+        raise UsageError(
+            f"{path} has no labels: write a JSON object a line, with claim, label and text"
+        )
     pages: dict[str, LabelledPage] = {}
     addresses: dict[str, str] = {}
     claims = []
@@ -106,7 +112,9 @@ def annotators_agree(labels: Sequence[Sequence[bool]]) -> float | None:
 def _content(path: Path) -> bytes:
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise UsageError(f"{path} is larger than {_MOST_BYTES // 1024**3} GB: split it")
+            raise UsageError(
+                f"{path} is larger than {_MOST_BYTES // 1024**3} GB: split it"
+            )
         return path.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
@@ -137,9 +145,13 @@ def _rows(
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))
-        raise UsageError(f"{path}, line {number}: {name}: {first['msg'].lower()}") from error
+        raise UsageError(
+            f"{path}, line {number}: {name}: {first['msg'].lower()}"
+        ) from error
     except (KeyError, TypeError) as error:
-        raise UsageError(f"{path}, line {number}: not a row of this data set ({error})") from error
+        raise UsageError(
+            f"{path}, line {number}: not a row of this data set ({error})"
+        ) from error
 
 
 def _attributionbench(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -168,7 +180,11 @@ def _memerag(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     known = {"Supported": True, "Not Supported": False}
     for sentence in row["answer"]:
         given = sentence["factuality"]
-        votes = [known[vote] for vote in ([given] if isinstance(given, str) else given) if vote in known]
+        votes = [
+            known[vote]
+            for vote in ([given] if isinstance(given, str) else given)
+            if vote in known
+        ]
         # Sentences that the annotators call challenging, or are divided about, have no label.
         if votes.count(True) != votes.count(False):
             yield {

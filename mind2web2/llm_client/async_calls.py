@@ -61,7 +61,9 @@ class AsyncCalls:
         )
         reply = await self.chat(request, limit)
         if reply.declined is not None:
-            raise JudgeDeclinedError(f"judge {model} at {self.endpoint} declined: {one_line(reply.declined)}")
+            raise JudgeDeclinedError(
+                f"judge {model} at {self.endpoint} declined: {one_line(reply.declined)}"
+            )
         result = reply.text if reply.value is None else reply.value
         return (result, _token_counts(reply.usage)) if count_token else result
 
@@ -76,11 +78,17 @@ def _token_counts(usage: Usage) -> dict[str, int]:
     }
 
 
-def _check_keywords(model: object, response_format: object, extra: Mapping[str, Any]) -> None:
+def _check_keywords(
+    model: object, response_format: object, extra: Mapping[str, Any]
+) -> None:
     if not isinstance(model, str) or not model:
         raise ValueError(f"model must be a model's name, not {model!r}")
-    is_template = isinstance(response_format, type) and issubclass(response_format, BaseModel)
+    is_template = isinstance(response_format, type) and issubclass(
+        response_format, BaseModel
+    )
     if response_format is not None and not is_template:
-        raise ValueError(f"response_format must be a pydantic class, not {response_format!r}")
+        raise ValueError(
+            f"response_format must be a pydantic class, not {response_format!r}"
+        )
     if refused := _REFUSED_PARAMETERS & extra.keys():
         raise ValueError(f"not supported: {', '.join(sorted(refused))}")

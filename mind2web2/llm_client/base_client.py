@@ -12,7 +12,11 @@ from anyio.from_thread import start_blocking_portal
 
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.llm_client.claude_client import anthropic_client, bedrock_client
-from mind2web2.llm_client.openai_protocol import OpenAITransport, azure_connection, openai_connection
+from mind2web2.llm_client.openai_protocol import (
+    OpenAITransport,
+    azure_connection,
+    openai_connection,
+)
 from mind2web2.llm_client.pool import PoolClient
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.rate_limiter import RateLimiter
@@ -31,7 +35,9 @@ class SyncProviderClient:
     def __init__(self, client: AsyncProviderClient) -> None:
         self._client = client
         self._open = ExitStack()
-        self._portal = self._open.enter_context(start_blocking_portal("asyncio", name="judge-client"))
+        self._portal = self._open.enter_context(
+            start_blocking_portal("asyncio", name="judge-client")
+        )
         self._open.callback(self._portal.call, client.close)
         # Without a call of close, the interpreter would wait at its end for a thread that is gone.
         atexit.register(self.close)
@@ -54,7 +60,10 @@ class SyncProviderClient:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -71,18 +80,31 @@ class AsyncOpenAIClient(AsyncProviderClient):
     """
 
     def __init__(
-        self, *, base_url: str | None = None, api_key: str | None = None, retry: RetryPolicy | None = None
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        retry: RetryPolicy | None = None,
     ) -> None:
-        super().__init__(OpenAITransport(*openai_connection(base_url, api_key)), retry or RetryPolicy())
+        super().__init__(
+            OpenAITransport(*openai_connection(base_url, api_key)),
+            retry or RetryPolicy(),
+        )
 
 
 class OpenAIClient(SyncProviderClient):
     """``AsyncOpenAIClient`` for synchronous code; the parameters are the same."""
 
     def __init__(
-        self, *, base_url: str | None = None, api_key: str | None = None, retry: RetryPolicy | None = None
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        retry: RetryPolicy | None = None,
     ) -> None:
-        super().__init__(AsyncOpenAIClient(base_url=base_url, api_key=api_key, retry=retry))
+        super().__init__(
+            AsyncOpenAIClient(base_url=base_url, api_key=api_key, retry=retry)
+        )
 
 
 class AsyncAzureOpenAIClient(AsyncProviderClient):
@@ -121,7 +143,9 @@ class AzureOpenAIClient(SyncProviderClient):
         retry: RetryPolicy | None = None,
     ) -> None:
         super().__init__(
-            AsyncAzureOpenAIClient(base_url=base_url, api_key=api_key, api_version=api_version, retry=retry)
+            AsyncAzureOpenAIClient(
+                base_url=base_url, api_key=api_key, api_version=api_version, retry=retry
+            )
         )
 
 
@@ -172,7 +196,9 @@ class LLMClient:
         The keywords are those of ``AsyncProviderClient.async_response``.
         """
         if self._sync_client is None:
-            raise ValueError("this client is asynchronous: use await client.async_response(...)")
+            raise ValueError(
+                "this client is asynchronous: use await client.async_response(...)"
+            )
         return self._sync_client.response(**keywords)
 
     async def async_response(self, **keywords: Any) -> Any:
@@ -205,17 +231,25 @@ class LLMClient:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.close()
 
     def _check_is_async(self, method: str) -> None:
         if not self.is_async:
-            raise ValueError(f"{method} needs LLMClient(..., is_async=True); this client has response(...)")
+            raise ValueError(
+                f"{method} needs LLMClient(..., is_async=True); this client has response(...)"
+            )
 
 
 def _build(
-    provider: str, base_url: str | PoolSource | None, api_key: str | None, retry: RetryPolicy | None
+    provider: str,
+    base_url: str | PoolSource | None,
+    api_key: str | None,
+    retry: RetryPolicy | None,
 ) -> AsyncProviderClient:
     if isinstance(base_url, PoolSource):
         return PoolClient(base_url, retry or RetryPolicy())
@@ -230,4 +264,6 @@ def _build(
         if provider == "anthropic":
             return anthropic_client(base_url, api_key, retry)
         return bedrock_client(base_url, retry)
-    raise ValueError(f"no such provider: {provider!r}, expected one of {', '.join(PROVIDERS)}")
+    raise ValueError(
+        f"no such provider: {provider!r}, expected one of {', '.join(PROVIDERS)}"
+    )

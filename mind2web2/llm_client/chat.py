@@ -75,7 +75,9 @@ class SentRequests:
     def usage(self) -> Usage:
         """Return the usage of all replies together, with the number of requests."""
         unreported = max(self.requests - self.reported, 0)
-        return sum(self.replies, Usage(requests=self.requests, unreported_requests=unreported))
+        return sum(
+            self.replies, Usage(requests=self.requests, unreported_requests=unreported)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,12 @@ from pydantic import ValidationError
 
 from mind2web2.errors import JudgeRequestError, UsageError
 from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.failures import RequestFailedError, Service, allowances_in, one_line
+from mind2web2.llm_client.failures import (
+    RequestFailedError,
+    Service,
+    allowances_in,
+    one_line,
+)
 from mind2web2.llm_client.openai_protocol import (
     CONNECT_TIMEOUT_S,
     MODELS_TIMEOUT_S,
@@ -37,7 +42,12 @@ from mind2web2.llm_client.settings import (
     setting,
     variable,
 )
-from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest
+from mind2web2.llm_client.transport import (
+    Completion,
+    OutputMode,
+    ReplyPart,
+    WireRequest,
+)
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic, AsyncAnthropicBedrock
@@ -69,8 +79,13 @@ class _Usage(ReplyPart):
 
     def counted(self) -> Usage:
         """Return the numbers, with cached tokens as a part of the input."""
-        read, written = self.cache_read_input_tokens or 0, self.cache_creation_input_tokens or 0
-        return Usage(self.input_tokens + read + written, read, self.output_tokens, written)
+        read, written = (
+            self.cache_read_input_tokens or 0,
+            self.cache_creation_input_tokens or 0,
+        )
+        return Usage(
+            self.input_tokens + read + written, read, self.output_tokens, written
+        )
 
 
 class _StopDetails(ReplyPart):
@@ -86,7 +101,9 @@ class _Body(ReplyPart):
 
 
 def anthropic_client(
-    base_url: str | None = None, api_key: str | None = None, retry: RetryPolicy | None = None
+    base_url: str | None = None,
+    api_key: str | None = None,
+    retry: RetryPolicy | None = None,
 ) -> AsyncProviderClient:
     """Return a judge at Anthropic, or behind a gateway that speaks its messages protocol.
 
@@ -104,12 +121,19 @@ def anthropic_client(
     service = checked_service("anthropic", address, {key.name: key.value})
     anthropic = _package("anthropic", "Anthropic's API", "anthropic")
     connect = partial(
-        anthropic.AsyncAnthropic, api_key=key.value, base_url=address.value, **_connecting(anthropic)
+        anthropic.AsyncAnthropic,
+        api_key=key.value,
+        base_url=address.value,
+        **_connecting(anthropic),
     )
-    return AsyncProviderClient(ClaudeTransport(connect, service), retry or RetryPolicy())
+    return AsyncProviderClient(
+        ClaudeTransport(connect, service), retry or RetryPolicy()
+    )
 
 
-def bedrock_client(base_url: str | None = None, retry: RetryPolicy | None = None) -> AsyncProviderClient:
+def bedrock_client(
+    base_url: str | None = None, retry: RetryPolicy | None = None
+) -> AsyncProviderClient:
     """Return a judge on Bedrock; keys and region come from ``AWS_...`` variables.
 
     Args:
@@ -141,8 +165,12 @@ def bedrock_client(base_url: str | None = None, retry: RetryPolicy | None = None
     )
     try:
         transport = ClaudeTransport(connect, service, lists_models=False)
-    except ValueError as error:  # the SDK reads a bearer token, too, and takes one of the two
-        raise UsageError(f"unset AWS_BEARER_TOKEN_BEDROCK to use AWS_ACCESS_KEY: {error}") from error
+    except (
+        ValueError
+    ) as error:  # the SDK reads a bearer token, too, and takes one of the two
+        raise UsageError(
+            f"unset AWS_BEARER_TOKEN_BEDROCK to use AWS_ACCESS_KEY: {error}"
+        ) from error
     return AsyncProviderClient(transport, retry or RetryPolicy())
 
 
@@ -151,11 +179,16 @@ def _package(name: str, judge: str, extra: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise UsageError(f"{judge} needs the package {name}: run pip install 'mind2web2[{extra}]'") from error
+        raise UsageError(
+            f"{judge} needs the package {name}: run pip install 'mind2web2[{extra}]'"
+        ) from error
 
 
 def _connecting(anthropic: Any) -> dict[str, Any]:
-    return {"max_retries": 0, "timeout": anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S)}
+    return {
+        "max_retries": 0,
+        "timeout": anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S),
+    }
 
 
 class ClaudeTransport:
@@ -197,7 +230,9 @@ class ClaudeTransport:
             return []
         with _sdk_failures(self.service.secrets):
             response = await self._sdk.here().get(
-                "/v1/models", cast_to=httpx2.Response, options={"timeout": MODELS_TIMEOUT_S}
+                "/v1/models",
+                cast_to=httpx2.Response,
+                options={"timeout": MODELS_TIMEOUT_S},
             )
         return read_models(response.content)
 
@@ -233,12 +268,20 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
     except ValidationError as error:
         start = one_line(content[:200].decode(errors="replace"), secrets)
         raise RequestFailedError(f"the reply is no message but {start!r}") from error
-    calls = [block.input for block in body.content if block.type == "tool_use" and block.input is not None]
+    calls = [
+        block.input
+        for block in body.content
+        if block.type == "tool_use" and block.input is not None
+    ]
     text = "".join(block.text or "" for block in body.content if block.type == "text")
-    reason = text or (body.stop_details.explanation if body.stop_details else None) or ""
+    reason = (
+        text or (body.stop_details.explanation if body.stop_details else None) or ""
+    )
     return Completion(
         text=json.dumps(calls[0], ensure_ascii=False) if calls else text,
-        declined=f"refusal: {reason}".rstrip(": ") if body.stop_reason == "refusal" else None,
+        declined=f"refusal: {reason}".rstrip(": ")
+        if body.stop_reason == "refusal"
+        else None,
         is_truncated=body.stop_reason in _TRUNCATED,
         usage=body.usage.counted(),
         served_model=body.model,
@@ -280,7 +323,9 @@ def _block(part: Mapping[str, Any]) -> Block:
     url = part["image_url"]["url"]
     found = _DATA_URL.match(url)
     if found is None:
-        raise JudgeRequestError(f"Claude is sent images as base64 data URLs only, not {url[:60]}")
+        raise JudgeRequestError(
+            f"Claude is sent images as base64 data URLs only, not {url[:60]}"
+        )
     media_type = found.group(1).lower()
     source = {
         "type": "base64",
@@ -302,5 +347,8 @@ def _parameters(wire: WireRequest) -> dict[str, Any]:
             "description": "Give the reply in this form.",
             "input_schema": wire.schema.full,
         }
-        parameters |= {"tools": [tool], "tool_choice": {"type": "tool", "name": wire.schema.name}}
+        parameters |= {
+            "tools": [tool],
+            "tool_choice": {"type": "tool", "name": wire.schema.name},
+        }
     return parameters

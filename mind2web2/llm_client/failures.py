@@ -19,7 +19,9 @@ from mind2web2.errors import (
 )
 
 # A duration in Go's format, which OpenAI's servers use: 120ms, 6m0s, 1h2m3.5s.
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+_DURATION = re.compile(
+    r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,9 @@ def _allowance(headers: Mapping[str, str], unit: str) -> Allowance | None:
         remaining = _count(headers.get(name.format("remaining"), ""))
         reset_s = seconds(headers.get(name.format("reset"), ""))
         if remaining is not None and reset_s is not None:
-            return Allowance(remaining, _count(headers.get(name.format("limit"), "")), reset_s)
+            return Allowance(
+                remaining, _count(headers.get(name.format("limit"), "")), reset_s
+            )
     return None
 
 
@@ -81,7 +85,9 @@ def _duration_s(text: str) -> float | None:
     found = _DURATION.fullmatch(text.strip())
     if found is None or not text.strip():
         return None
-    hours, minutes, seconds, milliseconds = (float(part or 0) for part in found.groups())
+    hours, minutes, seconds, milliseconds = (
+        float(part or 0) for part in found.groups()
+    )
     return hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
 
 
@@ -108,7 +114,10 @@ _OUTAGE_STATUSES = frozenset({502, 503, 504})
 # A quota is refilled by a person; other 429s are temporary.
 _QUOTA_MARKS = ("insufficient_quota", "billing_hard_limit", "billing_not_active")
 # Anthropic's, with status 400.
-_QUOTA_STARTS = ("your credit balance is too low", "you have reached your specified api usage limits")
+_QUOTA_STARTS = (
+    "your credit balance is too low",
+    "you have reached your specified api usage limits",
+)
 # OpenAI's words for a spent quota; Gemini uses them for limits per minute, with a time to retry.
 _QUOTA_WORDS = "exceeded your current quota"
 _TIME_TO_COME_BACK = re.compile(r"retry in [\d.]+ ?m?s|\bretrydelay\b")
@@ -118,9 +127,18 @@ _SOON_S = 900.0
 _TOO_LARGE_FOR_RATE = "request too large"
 
 _DECLINED_CODES = frozenset(
-    {"content_filter", "content_policy_violation", "invalid_prompt", "data_inspection_failed"}
+    {
+        "content_filter",
+        "content_policy_violation",
+        "invalid_prompt",
+        "data_inspection_failed",
+    }
 )
-_DECLINED_MARKS = ("responsibleaipolicyviolation", "content management policy", "input was flagged")
+_DECLINED_MARKS = (
+    "responsibleaipolicyviolation",
+    "content management policy",
+    "input was flagged",
+)
 
 # Some local servers report a request that is too long as their own error.
 _TOO_LONG_STATUSES = (400, 422, 500)
@@ -233,7 +251,9 @@ class RequestFailedError(Exception):
         self.allowances = allowances
         self.is_sent = is_sent
         self.is_outage = False
-        self.is_unreachable = is_connection_lost or not is_sent or status in _OUTAGE_STATUSES
+        self.is_unreachable = (
+            is_connection_lost or not is_sent or status in _OUTAGE_STATUSES
+        )
 
     def __str__(self) -> str:
         """Return status and message on one line."""
@@ -267,7 +287,9 @@ class RequestFailedError(Exception):
             return True
         if self.status not in _TOO_LONG_STATUSES:
             return False
-        return not _TOO_LONG_CODES.isdisjoint(self.codes) or any(p in self.words for p in _TOO_LONG_PHRASES)
+        return not _TOO_LONG_CODES.isdisjoint(self.codes) or any(
+            p in self.words for p in _TOO_LONG_PHRASES
+        )
 
     @property
     def image_fault(self) -> ImageFault | None:
@@ -275,7 +297,11 @@ class RequestFailedError(Exception):
         if self.status == BODY_TOO_LARGE:
             return "too many"
         words = self.words[:_BLAME_CHARS]
-        if self.status not in _IMAGE_STATUSES or self.is_too_long or _ONE_IMAGE.search(words):
+        if (
+            self.status not in _IMAGE_STATUSES
+            or self.is_too_long
+            or _ONE_IMAGE.search(words)
+        ):
             return None
         if _TOO_LARGE_IMAGE.search(words):
             return "too large"
@@ -287,7 +313,9 @@ class RequestFailedError(Exception):
     def wants_strings(self) -> bool:
         """Tell whether the server takes a message's content as one string only."""
         words = self.words[:_BLAME_CHARS]
-        is_about_content = "content" in words or "messages" in words or self.status in (422, 500)
+        is_about_content = (
+            "content" in words or "messages" in words or self.status in (422, 500)
+        )
         is_blamed = self.status in _IMAGE_STATUSES and is_about_content
         return is_blamed and _WANTS_STRINGS.search(words) is not None
 
@@ -314,28 +342,47 @@ class RequestFailedError(Exception):
         if self.retry_after_s is not None:
             return self.retry_after_s <= _SOON_S
         limits = (self.allowances.requests, self.allowances.tokens)
-        if any(limit is not None and limit.remaining < 1 and limit.reset_s <= _SOON_S for limit in limits):
+        if any(
+            limit is not None and limit.remaining < 1 and limit.reset_s <= _SOON_S
+            for limit in limits
+        ):
             return True
         return _TIME_TO_COME_BACK.search(self.words) is not None
 
     @property
     def is_too_fast(self) -> bool:
         """Tell whether the server asks for fewer requests."""
-        return self.can_pass and (self.status in _TOO_FAST_STATUSES or _TOO_FAST_MARK in self.words)
+        return self.can_pass and (
+            self.status in _TOO_FAST_STATUSES or _TOO_FAST_MARK in self.words
+        )
 
     @property
     def is_server_error(self) -> bool:
         """Tell whether the server broke down over the request: by itself, or by what is in the request."""
-        return self.status is not None and self.status >= 500 and self.can_pass and not self.is_too_fast
+        return (
+            self.status is not None
+            and self.status >= 500
+            and self.can_pass
+            and not self.is_too_fast
+        )
 
     @property
     def can_pass(self) -> bool:
         """Tell whether the failure is temporary, so that the same request may succeed later."""
-        if self.is_quota_spent or self.is_too_long or self.image_fault or self.wants_strings:
+        if (
+            self.is_quota_spent
+            or self.is_too_long
+            or self.image_fault
+            or self.wants_strings
+        ):
             return False
         if self.status == 429 and _TOO_LARGE_FOR_RATE in self.words:
             return False
-        return self.status is None or self.status in _PASSING_STATUSES or self.status >= 500
+        return (
+            self.status is None
+            or self.status in _PASSING_STATUSES
+            or self.status >= 500
+        )
 
 
 def failure_from_body(
@@ -360,13 +407,19 @@ def failure_from_body(
     )
 
 
-def judge_error(failure: RequestFailedError, service: Service, model: str) -> JudgeError:
+def judge_error(
+    failure: RequestFailedError, service: Service, model: str
+) -> JudgeError:
     """Return the error for a final failure; it names the cure."""
     where = f"judge {model} at {service.shown}"
     if failure.is_too_long:
         return ContextTooLongError(f"{where}: request too long: {failure}")
     if failure.can_pass:
-        wish = "" if failure.retry_after_s is None else f" (it asks to wait {failure.retry_after_s:g} s)"
+        wish = (
+            ""
+            if failure.retry_after_s is None
+            else f" (it asks to wait {failure.retry_after_s:g} s)"
+        )
         text = f"{where} unavailable: {failure}{wish}; try again later"
         return JudgeUnavailableError(text, is_outage=failure.is_outage)
     text = f"{where}: {_cure(failure, service, model)}: {failure}"
@@ -382,7 +435,11 @@ _SHORTEST_SECRET = 5
 def one_line(text: str, secrets: tuple[str, ...] = ()) -> str:
     """Return the text on one line, shortened, without secrets."""
     text = " ".join(without_secrets(text, secrets).split())
-    return text if len(text) <= _LONGEST_TEXT_CHARS else text[: _LONGEST_TEXT_CHARS - 3] + "..."
+    return (
+        text
+        if len(text) <= _LONGEST_TEXT_CHARS
+        else text[: _LONGEST_TEXT_CHARS - 3] + "..."
+    )
 
 
 def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
@@ -422,7 +479,11 @@ def _error_object(body: str) -> dict[str, str]:
         return {}
     if "message" not in error and "detail" in error:
         error = {**error, "message": _without_input(error["detail"])}
-    return {name: _as_text(error[name]) for name in ("message", "code", "type", "param") if error.get(name)}
+    return {
+        name: _as_text(error[name])
+        for name in ("message", "code", "type", "param")
+        if error.get(name)
+    }
 
 
 def _without_input(detail: Any) -> object:

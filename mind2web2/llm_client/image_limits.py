@@ -40,7 +40,11 @@ class ImageLimit(BaseModel):
 
     def in_words(self) -> str:
         """Return a description such as ``at most 3 images``."""
-        side = "" if self.max_side_px is None else f" of at most {self.max_side_px} pixels a side"
+        side = (
+            ""
+            if self.max_side_px is None
+            else f" of at most {self.max_side_px} pixels a side"
+        )
         if self.max_images is None:
             return f"images{side}"
         if self.max_images == 0:
@@ -71,8 +75,14 @@ def with_fewer_images(messages: Sequence[Message], count: int) -> list[Message]:
             is_image = part.get("type") == "image_url"
             is_left_out = is_image and left <= 0
             left -= is_image
-            parts.append({"type": "text", "text": "[An image is left out here.]"} if is_left_out else part)
-        fewer.append({**message, "content": content if isinstance(content, str) else parts})
+            parts.append(
+                {"type": "text", "text": "[An image is left out here.]"}
+                if is_left_out
+                else part
+            )
+        fewer.append(
+            {**message, "content": content if isinstance(content, str) else parts}
+        )
     return fewer
 
 

@@ -25,14 +25,17 @@ class JsonBody:
         ValueError: a number is infinite or NaN.
     """
 
-    def __init__(self, parameters: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, parameters: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]
+    ) -> None:
         self._pieces = _joined(_body_pieces(parameters, messages))
 
     @property
     def size_bytes(self) -> int:
         """Return the length of the body."""
         return sum(
-            piece.json_bytes if isinstance(piece, HashedText) else len(piece) for piece in self._pieces
+            piece.json_bytes if isinstance(piece, HashedText) else len(piece)
+            for piece in self._pieces
         )
 
     def pieces(self) -> Iterator[bytes]:
@@ -68,7 +71,9 @@ def _joined(pieces: Iterator[Piece]) -> list[Piece]:
     return [*joined, b"".join(small)]
 
 
-def _body_pieces(parameters: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> Iterator[Piece]:
+def _body_pieces(
+    parameters: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]
+) -> Iterator[Piece]:
     yield _up_to_value(parameters, "messages")
     for number, message in enumerate(messages):
         yield b"," if number else b"["
@@ -121,4 +126,6 @@ def _plain(value: object) -> object:
 
 
 # json.dumps would make one for every part of every message.
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain
+)

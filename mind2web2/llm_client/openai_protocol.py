@@ -36,7 +36,12 @@ from mind2web2.llm_client.settings import (
     setting,
     variable,
 )
-from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest
+from mind2web2.llm_client.transport import (
+    Completion,
+    OutputMode,
+    ReplyPart,
+    WireRequest,
+)
 from mind2web2.utils.private_attributes import check_private_attributes
 from mind2web2.utils.retry_after import retry_after_s
 
@@ -127,7 +132,9 @@ class PoolPerLoop(Generic[Pool]):
         opened = self._opened[loop] = _Opened(pool, lifetime)
         return opened
 
-    async def _lifetime(self, loop: asyncio.AbstractEventLoop, pool: Pool) -> AsyncGenerator[None, None]:
+    async def _lifetime(
+        self, loop: asyncio.AbstractEventLoop, pool: Pool
+    ) -> AsyncGenerator[None, None]:
         try:
             yield
         finally:
@@ -147,7 +154,9 @@ class SdkPool:
         self.sdk = connect(self._http)
         self._answered: dict[str, httpx2.Request] = {}
 
-    async def post(self, path: str, body: AsyncIterable[bytes], size_bytes: int) -> httpx2.Response:
+    async def post(
+        self, path: str, body: AsyncIterable[bytes], size_bytes: int
+    ) -> httpx2.Response:
         """Send a JSON body and return the successful response.
 
         The SDK takes longer to prepare a request than to send it. So later requests reuse address and headers
@@ -174,7 +183,11 @@ class SdkPool:
         headers = prepared.headers.copy()
         headers["Content-Length"] = str(size_bytes)
         request = httpx2.Request(
-            prepared.method, prepared.url, headers=headers, content=body, extensions=prepared.extensions
+            prepared.method,
+            prepared.url,
+            headers=headers,
+            content=body,
+            extensions=prepared.extensions,
         )
         response = await self._http.send(request)
         return response.raise_for_status()
@@ -235,13 +248,17 @@ def openai_connection(
     def client(**parameters: Any) -> AsyncOpenAI:
         import openai  # takes two seconds
 
-        return openai.AsyncOpenAI(base_url=address.value, api_key=key.value or _NO_KEY, **parameters)
+        return openai.AsyncOpenAI(
+            base_url=address.value, api_key=key.value or _NO_KEY, **parameters
+        )
 
     return _connector(client), service
 
 
 def azure_connection(
-    base_url: str | None = None, api_key: str | None = None, api_version: str | None = None
+    base_url: str | None = None,
+    api_key: str | None = None,
+    api_version: str | None = None,
 ) -> Connection:
     """Return the connection to Azure; the environment holds the defaults.
 
@@ -264,7 +281,10 @@ def azure_connection(
         import openai  # takes two seconds
 
         return openai.AsyncAzureOpenAI(
-            azure_endpoint=address.value, api_key=key.value, api_version=version, **parameters
+            azure_endpoint=address.value,
+            api_key=key.value,
+            api_version=version,
+            **parameters,
         )
 
     return _connector(client), service
@@ -289,7 +309,11 @@ class _Usage(ReplyPart):
     def counted(self) -> Usage:
         """Return the numbers, zero where the server reports none."""
         details = self.prompt_tokens_details or _CachedTokens()
-        return Usage(self.prompt_tokens or 0, details.cached_tokens or 0, self.completion_tokens or 0)
+        return Usage(
+            self.prompt_tokens or 0,
+            details.cached_tokens or 0,
+            self.completion_tokens or 0,
+        )
 
 
 class _Part(ReplyPart):
@@ -345,8 +369,13 @@ class OpenAITransport:
         pool = self._pools.here()
         with sdk_failures(secrets):
             # Not chat.completions.create, which copies and encodes megabytes for every request.
-            response = await pool.post(_path(pool.sdk, wire.model), body, body.size_bytes)
-        return replace(read_completion(response.content, secrets), allowances=allowances_in(response.headers))
+            response = await pool.post(
+                _path(pool.sdk, wire.model), body, body.size_bytes
+            )
+        return replace(
+            read_completion(response.content, secrets),
+            allowances=allowances_in(response.headers),
+        )
 
     async def models(self) -> list[str]:
         """Return the names of the server's models."""
@@ -394,19 +423,29 @@ def sdk_failures(secrets: tuple[str, ...]) -> Iterator[None]:
         raise not_connected(error, secrets) from error
 
 
-def failed_response(response: httpx2.Response, secrets: tuple[str, ...]) -> RequestFailedError:
+def failed_response(
+    response: httpx2.Response, secrets: tuple[str, ...]
+) -> RequestFailedError:
     """Return the failure that a response with an error status describes."""
     headers = response.headers
     return failure_from_body(
-        response.status_code, response.text, retry_after_s(headers), secrets, allowances_in(headers)
+        response.status_code,
+        response.text,
+        retry_after_s(headers),
+        secrets,
+        allowances_in(headers),
     )
 
 
 def not_connected(error: BaseException, secrets: tuple[str, ...]) -> RequestFailedError:
     """Return the failure for an error of the HTTP client."""
-    reason = connection_reason(error) or one_line(f"{error or type(error).__name__}", secrets)
+    reason = connection_reason(error) or one_line(
+        f"{error or type(error).__name__}", secrets
+    )
     text = f"connection error: {reason}"
-    return RequestFailedError(text, is_sent=not _is_unconnected(error), is_connection_lost=True)
+    return RequestFailedError(
+        text, is_sent=not _is_unconnected(error), is_connection_lost=True
+    )
 
 
 def connection_reason(error: BaseException) -> str | None:
@@ -418,7 +457,9 @@ def connection_reason(error: BaseException) -> str | None:
         cause = getattr(cause, "os_error", None) or cause.__cause__ or cause.__context__
     if any(isinstance(cause, socket.gaierror) for cause in causes):
         return "host name not found"
-    is_refused = any(getattr(cause, "errno", None) == errno.ECONNREFUSED for cause in causes)
+    is_refused = any(
+        getattr(cause, "errno", None) == errno.ECONNREFUSED for cause in causes
+    )
     if is_refused or "Connect call failed" in str(error):
         return "connection refused"
     return None
@@ -430,7 +471,11 @@ def _is_unconnected(error: BaseException) -> bool:
     import httpx2
 
     # The cause is exact; httpx on aiohttp reports a timeout even for a lost connection.
-    exact = aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError | httpcore2.ConnectTimeout
+    exact = (
+        aiohttp.ClientConnectorError
+        | aiohttp.ConnectionTimeoutError
+        | httpcore2.ConnectTimeout
+    )
     return isinstance(error, httpx2.ConnectError) or isinstance(error.__cause__, exact)
 
 
@@ -449,11 +494,15 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
         body = _Body.model_validate_json(content)
     except ValidationError as error:
         start = one_line(content[:200].decode(errors="replace"), secrets)
-        raise RequestFailedError(f"the reply is no chat completion but {start!r}") from error
+        raise RequestFailedError(
+            f"the reply is no chat completion but {start!r}"
+        ) from error
     choice = body.choices[0] if body.choices else _Choice()
     if problem := body.error or choice.error:
         # The text before the error may be incomplete.
-        raise failure_from_body(_status_in(problem), json.dumps({"error": problem}), secrets=secrets)
+        raise failure_from_body(
+            _status_in(problem), json.dumps({"error": problem}), secrets=secrets
+        )
     if choice.finish_reason == "error":
         raise RequestFailedError("the model broke off with an error", status=500)
     return Completion(
@@ -483,8 +532,15 @@ def _parameters(wire: WireRequest) -> dict[str, Any]:
     if wire.reasoning_effort is not None:
         parameters["reasoning_effort"] = wire.reasoning_effort
     if wire.schema is not None and wire.mode is OutputMode.STRICT_SCHEMA:
-        json_schema = {"name": wire.schema.name, "schema": wire.schema.strict, "strict": True}
-        parameters["response_format"] = {"type": "json_schema", "json_schema": json_schema}
+        json_schema = {
+            "name": wire.schema.name,
+            "schema": wire.schema.strict,
+            "strict": True,
+        }
+        parameters["response_format"] = {
+            "type": "json_schema",
+            "json_schema": json_schema,
+        }
     if wire.schema is not None and wire.mode is OutputMode.JSON:
         parameters["response_format"] = {"type": "json_object"}
     return parameters

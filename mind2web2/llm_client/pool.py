@@ -35,12 +35,18 @@ _MOST_MODELS = 5
 class _Server:
     """One server of a pool: its connections, rate limiter and state."""
 
-    def __init__(self, listed: PoolServer, slowdown: Slowdown, retry: RetryPolicy) -> None:
+    def __init__(
+        self, listed: PoolServer, slowdown: Slowdown, retry: RetryPolicy
+    ) -> None:
         self.listed = listed
-        self.transport = OpenAITransport(*openai_connection(listed.base_url, key_name=listed.key_name))
+        self.transport = OpenAITransport(
+            *openai_connection(listed.base_url, key_name=listed.key_name)
+        )
         self.address = self.transport.service.address
         name = f"Judge server {self.address}"
-        self.limiter = RateLimiter(slowdown, retry.total_s, retry.outage_wait_s, name, "it is left out")
+        self.limiter = RateLimiter(
+            slowdown, retry.total_s, retry.outage_wait_s, name, "it is left out"
+        )
         # Requests in flight, the oldest first.
         self.running: dict[Sent, None] = {}
         self.replies = 0
@@ -65,7 +71,8 @@ class _Server:
         """Return how long the server needs for its requests and one more, by its latest replies."""
         oldest = next(iter(self.running), None)
         latency_s = max(
-            self.limiter.latency_s or usual_latency_s, 0.0 if oldest is None else now_s - oldest.at_s
+            self.limiter.latency_s or usual_latency_s,
+            0.0 if oldest is None else now_s - oldest.at_s,
         )
         return (len(self.running) + 1) * latency_s / self.listed.weight
 
@@ -142,7 +149,9 @@ class PoolClient(AsyncProviderClient):
             JudgeUnusableError: a server serves another model.
         """
         model, servers = self._source.model or "", self.servers
-        results = await asyncio.gather(*(server.check(model) for server in servers), return_exceptions=True)
+        results = await asyncio.gather(
+            *(server.check(model) for server in servers), return_exceptions=True
+        )
         unreachable: dict[str, str] = {}
         for server, failure in zip(servers, results, strict=True):
             if isinstance(failure, RequestFailedError) and failure.is_sent:
@@ -151,21 +160,31 @@ class PoolClient(AsyncProviderClient):
                     f"{server.address}: {failure.text}"
                 ) from failure
             if isinstance(failure, RequestFailedError):
-                unreachable[server.address] = str(failure).removeprefix("connection error: ")
+                unreachable[server.address] = str(failure).removeprefix(
+                    "connection error: "
+                )
             elif failure is not None:
                 raise failure
-        reasons = "; ".join(f"{address}: {reason}" for address, reason in unreachable.items())
+        reasons = "; ".join(
+            f"{address}: {reason}" for address, reason in unreachable.items()
+        )
         if len(unreachable) == len(servers):
             # The message begins with the first server's address.
-            return RequestFailedError(reasons.removeprefix(f"{servers[0].address}: "), is_sent=False)
+            return RequestFailedError(
+                reasons.removeprefix(f"{servers[0].address}: "), is_sent=False
+            )
         if unreachable:
-            log.warning("Judge servers out of reach, asked again during the run: %s", reasons)
+            log.warning(
+                "Judge servers out of reach, asked again during the run: %s", reasons
+            )
         return None
 
     def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Attempts]:
         if model != self._source.model:
             # A server that takes any name would answer as another model than the judgment says.
-            raise JudgeUnusableError(f"the judge pool serves {self._source.model}, not {model}")
+            raise JudgeUnusableError(
+                f"the judge pool serves {self._source.model}, not {model}"
+            )
         route = _Route(self)
         return route, _PoolAttempts(self._retry, limit, route, self.retries)
 
@@ -198,19 +217,29 @@ class PoolClient(AsyncProviderClient):
             while True:
                 await self._read_again(loop.time())
                 now_s = loop.time()
-                opens_at_s = {server: server.opens_at_s(now_s) for server in self.servers}
+                opens_at_s = {
+                    server: server.opens_at_s(now_s) for server in self.servers
+                }
                 free = [server for server, at_s in opens_at_s.items() if at_s <= now_s]
                 if free:
-                    return self._first_to_answer([s for s in free if s not in failed] or free, now_s)
+                    return self._first_to_answer(
+                        [s for s in free if s not in failed] or free, now_s
+                    )
                 # A probe in flight may succeed, unless a failure of the same answer's others cancels it.
-                if self.has_given_up() and not any(server.running for server in self.servers):
+                if self.has_given_up() and not any(
+                    server.running for server in self.servers
+                ):
                     raise self._failure()
                 await self._wait_until(min(*opens_at_s.values(), self._read_at_s))
                 self.slowdown.waited_s += loop.time() - now_s
 
     def _first_to_answer(self, servers: list[_Server], now_s: float) -> _Server:
         # A server without a reply is taken for as fast as the others.
-        latencies_s = [server.limiter.latency_s for server in self.servers if server.limiter.latency_s]
+        latencies_s = [
+            server.limiter.latency_s
+            for server in self.servers
+            if server.limiter.latency_s
+        ]
         usual_s = min(latencies_s, default=1.0)
         return min(servers, key=lambda server: server.needed_s(now_s, usual_s))
 
@@ -223,7 +252,8 @@ class PoolClient(AsyncProviderClient):
     def has_given_up(self, wait_s: float = 0.0) -> bool:
         """Tell whether each server rejects all requests, or will have failed for too long after this wait."""
         return all(
-            server.rejection is not None or server.limiter.has_given_up(wait_s) for server in self.servers
+            server.rejection is not None or server.limiter.has_given_up(wait_s)
+            for server in self.servers
         )
 
     @property
@@ -232,8 +262,15 @@ class PoolClient(AsyncProviderClient):
         return all(server.is_out for server in self.servers)
 
     def _failure(self) -> RequestFailedError:
-        temporary = [server.limiter.failure for server in self.servers if server.rejection is None]
-        return (temporary or [server.rejection for server in self.servers if server.rejection])[0]
+        temporary = [
+            server.limiter.failure
+            for server in self.servers
+            if server.rejection is None
+        ]
+        return (
+            temporary
+            or [server.rejection for server in self.servers if server.rejection]
+        )[0]
 
     async def _read_again(self, now_s: float) -> None:
         """Read the file if it is time; a faulty file changes nothing."""
@@ -244,7 +281,10 @@ class PoolClient(AsyncProviderClient):
         try:
             listed = await asyncio.to_thread(self._source.read)
             servers = [
-                known.pop(one) if one in known else _Server(one, self.slowdown, self._retry) for one in listed
+                known.pop(one)
+                if one in known
+                else _Server(one, self.slowdown, self._retry)
+                for one in listed
             ]
         except UsageError as error:
             if str(error) != self._problem:
@@ -252,7 +292,9 @@ class PoolClient(AsyncProviderClient):
             self._problem = str(error)
             return
         self._problem = ""
-        if [server.listed for server in servers] != [server.listed for server in self.servers]:
+        if [server.listed for server in servers] != [
+            server.listed for server in self.servers
+        ]:
             log.info("judge pool: %s", ", ".join(server.address for server in servers))
         self.servers = servers
         self._removed += known.values()
@@ -344,7 +386,9 @@ class _Route:
 class _PoolAttempts(Attempts):
     """Asks the other servers at once after a failure that may be a server's own, then retries as usual."""
 
-    def __init__(self, policy: RetryPolicy, limit: Limit | None, route: _Route, retries: Retries) -> None:
+    def __init__(
+        self, policy: RetryPolicy, limit: Limit | None, route: _Route, retries: Retries
+    ) -> None:
         super().__init__(policy, limit, route, retries)
         self._route = route
 
@@ -354,7 +398,11 @@ class _PoolAttempts(Attempts):
             try:
                 return await self._sent(request)
             except RequestFailedError as failure:
-                if not (failure.can_pass or failure.is_for_all or failure.status in _REJECTIONS):
+                if not (
+                    failure.can_pass
+                    or failure.is_for_all
+                    or failure.status in _REJECTIONS
+                ):
                     raise
                 self._retries.note(failure.kind)
         while True:

@@ -65,15 +65,21 @@ def calculate_api_cost(input_tokens: int, output_tokens: int, model_name: str) -
         ValueError: the model's price is not known, or a number is negative.
     """
     if input_tokens < 0 or output_tokens < 0:
-        raise ValueError(f"token counts cannot be negative: {input_tokens}, {output_tokens}")
+        raise ValueError(
+            f"token counts cannot be negative: {input_tokens}, {output_tokens}"
+        )
     input_price = _price(Usage(input_tokens=_SAMPLE_TOKENS), model_name)
     output_price = _price(Usage(output_tokens=_SAMPLE_TOKENS), model_name)
     if input_price is None or output_price is None:
         raise ValueError(f"no price is known for model {model_name!r}")
-    return float((input_price * input_tokens + output_price * output_tokens) / _SAMPLE_TOKENS)
+    return float(
+        (input_price * input_tokens + output_price * output_tokens) / _SAMPLE_TOKENS
+    )
 
 
-def price_usd(usage: Usage, model_name: str, own: OwnPrice | None = None) -> float | None:
+def price_usd(
+    usage: Usage, model_name: str, own: OwnPrice | None = None
+) -> float | None:
     """Return dollars for one request, cached tokens at their price, or ``None`` for an unknown model.
 
     Args:
@@ -92,7 +98,11 @@ def price_usd(usage: Usage, model_name: str, own: OwnPrice | None = None) -> flo
 
 
 def total_price_usd(
-    usages: Iterable[Usage], model_name: str, *, in_batch: bool = False, own: OwnPrice | None = None
+    usages: Iterable[Usage],
+    model_name: str,
+    *,
+    in_batch: bool = False,
+    own: OwnPrice | None = None,
 ) -> float | None:
     """Return dollars for several requests, each at its price, or ``None`` for an unknown model."""
     prices = [price_usd(usage, model_name, own) for usage in usages]
@@ -174,7 +184,9 @@ def _by_own_price(usage: Usage, own: OwnPrice) -> Decimal:
         (cached, cached_usd),
         (usage.output_tokens, own.output_usd),
     )
-    return sum((count * Decimal(str(usd)) for count, usd in parts), Decimal()) / 1_000_000
+    return (
+        sum((count * Decimal(str(usd)) for count, usd in parts), Decimal()) / 1_000_000
+    )
 
 
 def _listed_as(model_name: str) -> Iterator[tuple[str, str | None]]:
@@ -199,7 +211,12 @@ _PATCH_FACTORS = {
 _PATCH_PX = 32
 _MOST_PATCHES = 1536
 # Models that count tiles of 512 px: tokens for the image and for each tile. The longest fitting name counts.
-_TILE_PRICES = {"gpt-4o-mini": (2833, 5667), "gpt-5": (70, 140), "o1": (75, 150), "o3": (75, 150)}
+_TILE_PRICES = {
+    "gpt-4o-mini": (2833, 5667),
+    "gpt-5": (70, 140),
+    "o1": (75, 150),
+    "o3": (75, 150),
+}
 _USUAL_TILE_PRICE = (85, 170)
 _TILE_PX = 512
 _TILED_LONG_SIDE_PX = 2048
@@ -237,4 +254,6 @@ def _tiles(width_px: int, height_px: int) -> int:
     scale = min(1.0, _TILED_LONG_SIDE_PX / max(width_px, height_px))
     scale *= min(1.0, _TILED_SHORT_SIDE_PX / (min(width_px, height_px) * scale))
     # rounded, as 767.9999 px and 768 px are one
-    return math.ceil(round(width_px * scale) / _TILE_PX) * math.ceil(round(height_px * scale) / _TILE_PX)
+    return math.ceil(round(width_px * scale) / _TILE_PX) * math.ceil(
+        round(height_px * scale) / _TILE_PX
+    )

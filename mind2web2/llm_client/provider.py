@@ -27,9 +27,18 @@ from mind2web2.errors import (
 )
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
-from mind2web2.llm_client.failures import BODY_TOO_LARGE, RequestFailedError, judge_error, one_line
+from mind2web2.llm_client.failures import (
+    BODY_TOO_LARGE,
+    RequestFailedError,
+    judge_error,
+    one_line,
+)
 from mind2web2.llm_client.image_limits import ImageLimit, image_urls, longest_side_px
-from mind2web2.llm_client.messages import checked_messages, with_content_as_text, with_text_at_end
+from mind2web2.llm_client.messages import (
+    checked_messages,
+    with_content_as_text,
+    with_text_at_end,
+)
 from mind2web2.llm_client.rate_limiter import RateLimiter, Slowdown
 from mind2web2.llm_client.retries import Attempts, Retries, RetryPolicy
 from mind2web2.llm_client.structured_output import (
@@ -40,7 +49,13 @@ from mind2web2.llm_client.structured_output import (
     schema_of,
     schema_text,
 )
-from mind2web2.llm_client.transport import Completion, OutputMode, TemplateSchema, Transport, WireRequest
+from mind2web2.llm_client.transport import (
+    Completion,
+    OutputMode,
+    TemplateSchema,
+    Transport,
+    WireRequest,
+)
 from mind2web2.utils.loop_turns import loop_turn
 
 log = logging.getLogger(__name__)
@@ -101,21 +116,28 @@ class Capabilities:
             costs one refusal instead of one for each concurrent request.
     """
 
-    def __init__(self, modes: Sequence[OutputMode], *, probes_images: bool = True) -> None:
+    def __init__(
+        self, modes: Sequence[OutputMode], *, probes_images: bool = True
+    ) -> None:
         self._modes = modes
         self._probes_images = probes_images
         self._images: defaultdict[str, _ImagesTaken] = defaultdict(_ImagesTaken)
         self._refused: set[tuple[str, str]] = set()
 
     def wire(
-        self, request: ChatRequest, messages: Sequence[dict[str, object]], schema: TemplateSchema | None
+        self,
+        request: ChatRequest,
+        messages: Sequence[dict[str, object]],
+        schema: TemplateSchema | None,
     ) -> WireRequest:
         """Return the request in the best form that was not refused before."""
         temperature = 0.0 if request.temperature is None else request.temperature
         model = request.model
         if not self._takes(model, _STRINGS):
             messages = with_content_as_text(messages)
-        takes_temperature = not is_reasoning_model(model) and self._takes(model, "temperature")
+        takes_temperature = not is_reasoning_model(model) and self._takes(
+            model, "temperature"
+        )
         return WireRequest(
             model=model,
             messages=messages,
@@ -136,13 +158,17 @@ class Capabilities:
         if (wire.model, refused) not in self._refused:
             name = refused.partition(" ")[0]
             log.warning(
-                "judge refuses a parameter, left out from now on model=%s parameter=%s", wire.model, name
+                "judge refuses a parameter, left out from now on model=%s parameter=%s",
+                wire.model,
+                name,
             )
         self._refused.add((wire.model, refused))
         return True
 
     @asynccontextmanager
-    async def image_turn(self, model: str, images: Sequence[str]) -> AsyncIterator[None]:
+    async def image_turn(
+        self, model: str, images: Sequence[str]
+    ) -> AsyncIterator[None]:
         """Wait until the model is known to take so many images, or be the request that tests it.
 
         Raises:
@@ -173,7 +199,9 @@ class Capabilities:
             known.probe = None
             probe.set()
 
-    def image_refusal(self, wire: WireRequest, failure: RequestFailedError) -> ImagesRefusedError | None:
+    def image_refusal(
+        self, wire: WireRequest, failure: RequestFailedError
+    ) -> ImagesRefusedError | None:
         """Remember the image limit in a refusal; return the error if fewer or smaller images may pass."""
         images = image_urls(wire.messages)
         if not images:
@@ -194,7 +222,9 @@ class Capabilities:
                 merged.in_words(),
                 failure,
             )
-        return merged.refusal(f"judge {wire.model} takes {merged.in_words()}: {failure}")
+        return merged.refusal(
+            f"judge {wire.model} takes {merged.in_words()}: {failure}"
+        )
 
     def _takes(self, model: str, feature: str) -> bool:
         return (model, feature) not in self._refused
@@ -207,11 +237,15 @@ class Capabilities:
     def _can_fill(self, model: str, mode: OutputMode, schema: TemplateSchema) -> bool:
         if mode is OutputMode.PLAIN:
             return True
-        if not schema.is_object or (mode is OutputMode.STRICT_SCHEMA and schema.strict is None):
+        if not schema.is_object or (
+            mode is OutputMode.STRICT_SCHEMA and schema.strict is None
+        ):
             return False
         if not self._refused:
             return True  # the usual case; serialising the schema would cost too much
-        return self._takes(model, mode.value) and self._takes(model, _one_schema(mode, schema))
+        return self._takes(model, mode.value) and self._takes(
+            model, _one_schema(mode, schema)
+        )
 
     def _blamed(self, wire: WireRequest, failure: RequestFailedError) -> str | None:
         """Return the feature in the request that the refusal names and that can be left out."""
@@ -224,18 +258,28 @@ class Capabilities:
             not isinstance(message["content"], str) for message in wire.messages
         ):
             return _STRINGS
-        if wire.schema is None or not any(word in failure.words for word in _MODE_WORDS[wire.mode]):
+        if wire.schema is None or not any(
+            word in failure.words for word in _MODE_WORDS[wire.mode]
+        ):
             return None
         is_this_schema_only = any(word in failure.words for word in _ONE_SCHEMA_WORDS)
-        return _one_schema(wire.mode, wire.schema) if is_this_schema_only else wire.mode.value
+        return (
+            _one_schema(wire.mode, wire.schema)
+            if is_this_schema_only
+            else wire.mode.value
+        )
 
 
 def _is_beyond(limit: ImageLimit, images: Sequence[str]) -> bool:
     is_too_many = limit.max_images is not None and len(images) > limit.max_images
-    return is_too_many or (limit.max_side_px is not None and longest_side_px(images) > limit.max_side_px)
+    return is_too_many or (
+        limit.max_side_px is not None and longest_side_px(images) > limit.max_side_px
+    )
 
 
-def _image_limit(failure: RequestFailedError, images: Sequence[str]) -> ImageLimit | None:
+def _image_limit(
+    failure: RequestFailedError, images: Sequence[str]
+) -> ImageLimit | None:
     """Return the limit that a refusal names, or the next one to try; ``None`` if it is not about images."""
     words = failure.words
     match failure.image_fault:
@@ -243,8 +287,15 @@ def _image_limit(failure: RequestFailedError, images: Sequence[str]) -> ImageLim
             return ImageLimit(max_images=_fewer(failure, len(images)))
         case "too large":
             side_px = longest_side_px(images)
-            named = [int(number) for pair in _PIXELS.findall(words) for number in pair if number]
-            smaller_px = max((number for number in named if number < side_px), default=side_px // 2)
+            named = [
+                int(number)
+                for pair in _PIXELS.findall(words)
+                for number in pair
+                if number
+            ]
+            smaller_px = max(
+                (number for number in named if number < side_px), default=side_px // 2
+            )
             if smaller_px < _SMALLEST_SIDE_PX:
                 return ImageLimit(max_images=0)
             return ImageLimit(max_side_px=smaller_px)
@@ -258,7 +309,11 @@ def _fewer(failure: RequestFailedError, count: int) -> int:
     if count > 1 and re.search(r"\b(?:one|single) image", failure.words):
         return 1
     # The largest: "too many images and documents: 120 + 0 > 100". A size in bytes is no number of images.
-    named = [] if failure.status == BODY_TOO_LARGE else map(int, _NUMBER.findall(failure.words))
+    named = (
+        []
+        if failure.status == BODY_TOO_LARGE
+        else map(int, _NUMBER.findall(failure.words))
+    )
     return max((number for number in named if number < count), default=count // 2)
 
 
@@ -284,7 +339,9 @@ class AsyncProviderClient(AsyncCalls):
         retries: the number of retries and their reasons.
     """
 
-    def __init__(self, transport: Transport, retry: RetryPolicy, *, probes_images: bool = True) -> None:
+    def __init__(
+        self, transport: Transport, retry: RetryPolicy, *, probes_images: bool = True
+    ) -> None:
         self._transport = transport
         self._retry = retry
         self._capabilities = Capabilities(transport.modes, probes_images=probes_images)
@@ -302,7 +359,9 @@ class AsyncProviderClient(AsyncCalls):
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one request, as ``ChatProvider.chat`` promises."""
         transport, attempts = self._route(request.model, limit)
-        exchange = _Exchange(transport, self._capabilities, request, attempts, self.retries)
+        exchange = _Exchange(
+            transport, self._capabilities, request, attempts, self.retries
+        )
         try:
             return await exchange.reply()
         except JudgeAccessError as error:
@@ -341,10 +400,17 @@ class AsyncProviderClient(AsyncCalls):
         models = self._models
         if not models or model in models:
             return error
-        close = difflib.get_close_matches(model, models, n=1) or models[:1] * (len(models) == 1)
-        hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(models[:_MOST_MODELS])}"
+        close = difflib.get_close_matches(model, models, n=1) or models[:1] * (
+            len(models) == 1
+        )
+        hint = (
+            f"did you mean {close[0]}?"
+            if close
+            else f"it has {', '.join(models[:_MOST_MODELS])}"
+        )
         return JudgeAccessError(
-            f"{self._transport.service.shown} has no model {model}; {hint}", is_for_all=True
+            f"{self._transport.service.shown} has no model {model}; {hint}",
+            is_for_all=True,
         )
 
     def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Attempts]:
@@ -357,12 +423,17 @@ class AsyncProviderClient(AsyncCalls):
     def _limiter(self, model: str) -> RateLimiter:
         # Servers count the requests to each model separately.
         if model not in self._limiters:
-            self._limiters[model] = RateLimiter(self.slowdown, self._retry.total_s, self._retry.outage_wait_s)
+            self._limiters[model] = RateLimiter(
+                self.slowdown, self._retry.total_s, self._retry.outage_wait_s
+            )
         return self._limiters[model]
 
     def limiters(self) -> dict[str, RateLimiter]:
         """Return the rate limiter of each server and model."""
-        return {f"{self.endpoint} {model}": limiter for model, limiter in self._limiters.items()}
+        return {
+            f"{self.endpoint} {model}": limiter
+            for model, limiter in self._limiters.items()
+        }
 
     async def close(self) -> None:
         """Close the connection pool."""
@@ -372,7 +443,10 @@ class AsyncProviderClient(AsyncCalls):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.close()
 
@@ -401,7 +475,9 @@ class _Exchange:
         messages = checked_messages(self._request.messages)
         turns = messages
         for number in range(1, _REPLY_TRIES + 1):
-            async with self._capabilities.image_turn(self._request.model, image_urls(turns)):
+            async with self._capabilities.image_turn(
+                self._request.model, image_urls(turns)
+            ):
                 completion = await self._answered(turns, must_show_schema=number > 1)
             try:
                 return await self._read(completion)
@@ -419,7 +495,11 @@ class _Exchange:
                     extra={"alike": "judge output invalid"},
                 )
                 self._retries.note("unusable output")
-                turns = [*messages, *repair_messages(completion, problem)] if is_repair else messages
+                turns = (
+                    [*messages, *repair_messages(completion, problem)]
+                    if is_repair
+                    else messages
+                )
         raise AssertionError("unreachable")
 
     async def _read(self, completion: Completion) -> ChatReply:
@@ -428,12 +508,16 @@ class _Exchange:
         if self._request.template is None:
             return self._chat_reply(completion, read_text(completion), None)
         text, value = read_template(completion, self._request.template)
-        problem = None if self._request.check is None else await self._request.check(text)
+        problem = (
+            None if self._request.check is None else await self._request.check(text)
+        )
         if problem is not None:
             raise InvalidOutputError(problem)
         return self._chat_reply(completion, text, value)
 
-    def _chat_reply(self, completion: Completion, text: str, value: BaseModel | None) -> ChatReply:
+    def _chat_reply(
+        self, completion: Completion, text: str, value: BaseModel | None
+    ) -> ChatReply:
         return ChatReply(
             text=text,
             value=value,
@@ -444,18 +528,27 @@ class _Exchange:
             attempts=self._attempts.made,
         )
 
-    async def _answered(self, messages: list[dict[str, Any]], *, must_show_schema: bool) -> Completion:
+    async def _answered(
+        self, messages: list[dict[str, Any]], *, must_show_schema: bool
+    ) -> Completion:
         """Send the messages in the best form that the server accepts."""
         while True:
             wire = self._capabilities.wire(self._request, messages, self._schema)
-            if self._schema is not None and (must_show_schema or wire.mode.shows_schema):
-                wire = replace(wire, messages=with_text_at_end(wire.messages, schema_text(self._schema)))
+            if self._schema is not None and (
+                must_show_schema or wire.mode.shows_schema
+            ):
+                wire = replace(
+                    wire,
+                    messages=with_text_at_end(wire.messages, schema_text(self._schema)),
+                )
             try:
                 completion = await self._sent(wire)
             except RequestFailedError as failure:
                 if failure.is_declined:
                     return Completion(text="", declined=str(failure))
-                if (refusal := self._capabilities.image_refusal(wire, failure)) is not None:
+                if (
+                    refusal := self._capabilities.image_refusal(wire, failure)
+                ) is not None:
                     raise refusal from failure
                 if failure.is_too_long or not self._capabilities.learn(wire, failure):
                     raise self._final(failure, wire) from failure
@@ -466,7 +559,9 @@ class _Exchange:
     def _final(self, failure: RequestFailedError, wire: WireRequest) -> JudgeError:
         error = judge_error(failure, self._transport.service, self._request.model)
         if type(error) is JudgeRequestError and image_urls(wire.messages):
-            error.args = (f"{error} (if this model reads no images, add --no_screenshots)",)
+            error.args = (
+                f"{error} (if this model reads no images, add --no_screenshots)",
+            )
         return error
 
     async def _sent(self, wire: WireRequest) -> Completion:
@@ -497,7 +592,9 @@ class _Exchange:
         self._request.sent.reported += completion.usage != Usage()
         return completion
 
-    def _output_error(self, problem: InvalidOutputError, completion: Completion) -> JudgeOutputError:
+    def _output_error(
+        self, problem: InvalidOutputError, completion: Completion
+    ) -> JudgeOutputError:
         wanted = "no text"
         if self._schema is not None:
             wanted = f"not the requested JSON (form {self._schema.name!r})"

@@ -59,8 +59,16 @@ class Slowdown:
     def in_words(self) -> str:
         """Return the numbers in words, empty if there was no slowdown."""
         refused = f"{self.refusals} refused (429)" if self.refusals else ""
-        held = f"requests held back for {self.waited_s:.0f} s" if self.waited_s >= 1 else ""
-        return f"rate limit: {', '.join(filter(None, (refused, held)))}" if refused or held else ""
+        held = (
+            f"requests held back for {self.waited_s:.0f} s"
+            if self.waited_s >= 1
+            else ""
+        )
+        return (
+            f"rate limit: {', '.join(filter(None, (refused, held)))}"
+            if refused or held
+            else ""
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -86,13 +94,19 @@ class _Budget:
             self._number, self._latest = number, allowance
             self._resets_at_s = now_s + min(allowance.reset_s, _LONGEST_BUDGET_WAIT_S)
 
-    def opens_at_s(self, next_number: int, cost: float, now_s: float, share: float) -> float:
+    def opens_at_s(
+        self, next_number: int, cost: float, now_s: float, share: float
+    ) -> float:
         if (next_number - self._number) * cost <= self._latest.remaining * share:
             return now_s
         if now_s >= self._resets_at_s:
             # At least one request: the server says if it is larger than the whole budget.
             left = max(self._latest.limit or 0.0, cost)
-            self.note(Allowance(left, left, max(self._latest.reset_s, 1.0)), next_number - 1, now_s)
+            self.note(
+                Allowance(left, left, max(self._latest.reset_s, 1.0)),
+                next_number - 1,
+                now_s,
+            )
             return now_s
         return self._resets_at_s
 
@@ -179,7 +193,12 @@ class RateLimiter:
             self._reopen(now_s)
 
     def failed(
-        self, sent: Sent, failure: RequestFailedError, question: object, *, is_down: bool = False
+        self,
+        sent: Sent,
+        failure: RequestFailedError,
+        question: object,
+        *,
+        is_down: bool = False,
     ) -> None:
         """Learn from a failure; only refusals and a server that is unreachable or broken matter.
 
@@ -204,7 +223,9 @@ class RateLimiter:
             self._unreachable += 1
         if sent.number <= self._changed_number:
             return
-        is_closed = self._probe_at_s is not None or self._unreachable >= _LEAST_UNREACHABLE
+        is_closed = (
+            self._probe_at_s is not None or self._unreachable >= _LEAST_UNREACHABLE
+        )
         if is_closed or (failure.is_too_fast and self._learn_from_refusals(now_s)):
             self._close(failure, now_s)
 
@@ -215,7 +236,9 @@ class RateLimiter:
 
     def is_outage(self, failure: RequestFailedError, since_s: float) -> bool:
         """Tell whether a failure is the server's own, which has replied to nothing since then."""
-        is_down = failure.is_unreachable or (failure.is_server_error and self._is_broken)
+        is_down = failure.is_unreachable or (
+            failure.is_server_error and self._is_broken
+        )
         return is_down and self.succeeded_at_s < since_s
 
     @property
@@ -234,7 +257,9 @@ class RateLimiter:
         """Send nothing for so long, then a probe: the server refused another machine."""
         if self._probe_at_s is None:
             self._changed_number, self._slow_start = self._number, 1
-        self._probe_at_s = max(self._probe_at_s or 0.0, asyncio.get_running_loop().time() + seconds)
+        self._probe_at_s = max(
+            self._probe_at_s or 0.0, asyncio.get_running_loop().time() + seconds
+        )
 
     def has_given_up(self, wait_s: float = 0.0) -> bool:
         """Tell whether the server will have failed for too long after this wait."""
@@ -242,7 +267,10 @@ class RateLimiter:
             return False
         is_down = self.failure.is_unreachable or not self.failure.is_too_fast
         patience_s = self._outage_wait_s if is_down else self._patience_s
-        return asyncio.get_running_loop().time() + wait_s - self._failing_since_s >= patience_s
+        return (
+            asyncio.get_running_loop().time() + wait_s - self._failing_since_s
+            >= patience_s
+        )
 
     def _learn_from_refusals(self, now_s: float) -> bool:
         """Decrease a limit that was reached; return whether most of the latest requests were refused."""
@@ -287,7 +315,11 @@ class RateLimiter:
             self._changed_number, self._slow_start = self._number, 1
             if failure.is_too_fast:
                 log.warning(
-                    "%s: rate limit (%s): %s for %.0f s", self._name, failure.kind, self._effect, wait_s
+                    "%s: rate limit (%s): %s for %.0f s",
+                    self._name,
+                    failure.kind,
+                    self._effect,
+                    wait_s,
                 )
             else:
                 log.warning("%s unavailable, %s: %s", self._name, self._effect, failure)
@@ -299,7 +331,10 @@ class RateLimiter:
         """Send requests again, slower if they were refused."""
         self._probe_at_s, self._probes, self._is_refused = None, 0, False
         log.info("%s accepts requests again", self._name)
-        accepted, growth = sum(not sent.is_refused for sent in self._latest), self._growth(now_s)
+        accepted, growth = (
+            sum(not sent.is_refused for sent in self._latest),
+            self._growth(now_s),
+        )
         rate, since_s = self._rate * growth * _CLOSED_DECREASE, now_s
         if rate == math.inf and accepted:
             # A guess from what was accepted before, which may grow at once.
@@ -331,11 +366,17 @@ class RateLimiter:
         loop = asyncio.get_running_loop()
         while (opens_at_s := self.opens_at_s(loop.time())) > (since_s := loop.time()):
             # A probe in flight may succeed; a failure of the same answer's other requests would cancel it.
-            if self.has_given_up() and not self._in_flight and arrived_s <= self._failed_at_s:
+            if (
+                self.has_given_up()
+                and not self._in_flight
+                and arrived_s <= self._failed_at_s
+            ):
                 raise self.failure
             self._changed.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(opens_at_s if opens_at_s < math.inf else None):
+                async with asyncio.timeout_at(
+                    opens_at_s if opens_at_s < math.inf else None
+                ):
                     await self._changed.wait()
             if opens_at_s < math.inf or self._held_since_s > -math.inf:
                 self.slowdown.waited_s += loop.time() - since_s
@@ -344,12 +385,16 @@ class RateLimiter:
         """Return when the next request may be sent; infinity if another must end first."""
         if self._probe_at_s is not None:
             return self._probe_at_s
-        if self._in_flight >= max(1.0, min(self._slow_start, self._window * self._growth(now_s))):
+        if self._in_flight >= max(
+            1.0, min(self._slow_start, self._window * self._growth(now_s))
+        ):
             return math.inf
         return max(
             self._next_at_s,
             self._requests.opens_at_s(self._number + 1, 1, now_s, self.share),
-            self._tokens.opens_at_s(self._number + 1, self._tokens_each, now_s, self.share),
+            self._tokens.opens_at_s(
+                self._number + 1, self._tokens_each, now_s, self.share
+            ),
         )
 
     def _next(self, now_s: float) -> Sent:
@@ -357,14 +402,19 @@ class RateLimiter:
         sent = Sent(self._number, now_s, self._in_flight)
         self._in_flight += 1
         # As in TCP pacing, a window is not sent in one burst.
-        interval_s = max(1 / self._rate, self.latency_s / self._window / 2) / self._growth(now_s)
+        interval_s = max(
+            1 / self._rate, self.latency_s / self._window / 2
+        ) / self._growth(now_s)
         self._next_at_s = max(self._next_at_s, now_s - _CATCH_UP_S) + interval_s
         if self._probe_at_s is not None:
             # A probe without a reply does not hold back the next one.
             self._probe_at_s = now_s + self._probe_interval_s()
             return sent
         self._latest.append(sent)
-        while len(self._latest) > _LATEST_REQUESTS and self._latest[0].at_s < now_s - _LATEST_S:
+        while (
+            len(self._latest) > _LATEST_REQUESTS
+            and self._latest[0].at_s < now_s - _LATEST_S
+        ):
             self._latest.popleft()
         return sent
 

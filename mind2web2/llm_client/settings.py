@@ -36,7 +36,15 @@ KEY_GIVEN = "the key given"
 # Request parameters that the toolkit sets itself.
 OWN_PARAMETERS = frozenset(
     {
-        *("messages", "model", "n", "reasoning_effort", "response_format", "stream", "stream_options"),
+        *(
+            "messages",
+            "model",
+            "n",
+            "reasoning_effort",
+            "response_format",
+            "stream",
+            "stream_options",
+        ),
         *("temperature", "tool_choice", "tools"),
     }
 )
@@ -82,11 +90,17 @@ def check_address(url: str, name: str) -> None:
     """
     try:
         parts = urlsplit(url)
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_address = (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+        )
     except ValueError:
         is_address = False
     if not is_address:
-        raise UsageError(f"{name} is not an http(s) address: {' '.join(url.split())[:_MAX_SHOWN_CHARS]}")
+        raise UsageError(
+            f"{name} is not an http(s) address: {' '.join(url.split())[:_MAX_SHOWN_CHARS]}"
+        )
 
 
 def check_keys(keys: dict[str, str]) -> None:
@@ -97,7 +111,9 @@ def check_keys(keys: dict[str, str]) -> None:
     """
     for name, key in keys.items():
         if not (key.isascii() and key.isprintable()):
-            raise UsageError(f"{name} contains characters that no key has: copy it again")
+            raise UsageError(
+                f"{name} contains characters that no key has: copy it again"
+            )
 
 
 def public_address(url: str) -> str:
@@ -177,7 +193,9 @@ class PoolSource:
 
     def __post_init__(self) -> None:
         servers = self.read()
-        model = self.model or next((server.model for server in servers if server.model), None)
+        model = self.model or next(
+            (server.model for server in servers if server.model), None
+        )
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "servers", tuple(servers))
 
@@ -208,7 +226,9 @@ class PoolSource:
         if not servers:
             raise UsageError(f"{named} has no server: write one base URL a line")
         addresses = [endpoint_name("openai", server.base_url) for server in servers]
-        if twice := next((address for address in addresses if addresses.count(address) > 1), None):
+        if twice := next(
+            (address for address in addresses if addresses.count(address) > 1), None
+        ):
             raise UsageError(f"{named} names a server twice: {twice.partition(' ')[2]}")
         models = {server.model for server in servers if server.model} | (
             {self.model} if self.model else set()
@@ -225,7 +245,9 @@ def _listed_servers(file: Path) -> Iterator[PoolServer]:
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        reason = (
+            error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        )
         raise UsageError(f"cannot read the judge pool {file}: {reason}") from error
     for number, line in enumerate(lines, start=1):
         if words := re.sub(r"(^|\s)#.*", "", line).split():
@@ -237,13 +259,21 @@ def _pool_server(words: list[str], where: str) -> PoolServer:
     check_address(address, f"{where}: the base URL")
     values = dict(field.partition("=")[::2] for field in fields)
     # The messages quote no word that may be a key.
-    if any(name not in ("model", "key", "weight") or not value for name, value in values.items()):
+    if any(
+        name not in ("model", "key", "weight") or not value
+        for name, value in values.items()
+    ):
         raise UsageError(
             f"{where}: after the base URL, write model=NAME, key=VARIABLE or weight=NUMBER alone"
         )
-    key_name, weight = values.get("key", "OPENAI_API_KEY"), _weight(values.get("weight", "1"))
+    key_name, weight = (
+        values.get("key", "OPENAI_API_KEY"),
+        _weight(values.get("weight", "1")),
+    )
     if not key_name.isidentifier():
-        raise UsageError(f"{where}: key= takes the name of an environment variable, not the key itself")
+        raise UsageError(
+            f"{where}: key= takes the name of an environment variable, not the key itself"
+        )
     if "key" in values and not variable(key_name):
         raise UsageError(f"{where}: the environment variable {key_name} is not set")
     if weight is None:
@@ -269,8 +299,14 @@ def endpoint_of(provider: str, base_url: str | PoolSource | None = None) -> str 
         return POOL_ENDPOINT
     region = variable("AWS_REGION")
     addresses = {
-        "anthropic": ("ANTHROPIC_BASE_URL", variable("ANTHROPIC_BASE_URL") or ANTHROPIC_ADDRESS),
-        "azure_openai": ("AZURE_OPENAI_ENDPOINT_URL", variable("AZURE_OPENAI_ENDPOINT_URL")),
+        "anthropic": (
+            "ANTHROPIC_BASE_URL",
+            variable("ANTHROPIC_BASE_URL") or ANTHROPIC_ADDRESS,
+        ),
+        "azure_openai": (
+            "AZURE_OPENAI_ENDPOINT_URL",
+            variable("AZURE_OPENAI_ENDPOINT_URL"),
+        ),
         "bedrock_anthropic": (
             "AWS_REGION",
             f"https://bedrock-runtime.{region}.amazonaws.com" if region else "",

@@ -29,11 +29,23 @@ _STRICT_KEYWORDS = frozenset(
     | {"multipleOf", "minItems", "maxItems"}
 )
 _STRICT_FORMATS = frozenset(
-    {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
+    {
+        "date-time",
+        "time",
+        "date",
+        "duration",
+        "email",
+        "hostname",
+        "ipv4",
+        "ipv6",
+        "uuid",
+    }
 )
 
 # Keywords that strict modes lack, and that cannot be dropped.
-_STRUCTURE_KEYWORDS = frozenset({"patternProperties", "prefixItems", "not", "if", "allOf", "contains"})
+_STRUCTURE_KEYWORDS = frozenset(
+    {"patternProperties", "prefixItems", "not", "if", "allOf", "contains"}
+)
 _TYPED_BY = ("type", "enum", "const", "anyOf", "oneOf", "$ref")
 
 
@@ -73,7 +85,9 @@ def _strict_or_none(full: JsonSchema) -> JsonSchema | None:
     try:
         strict = _strict(root)
         if "$defs" in full:
-            strict["$defs"] = {name: _strict(schema) for name, schema in full["$defs"].items()}
+            strict["$defs"] = {
+                name: _strict(schema) for name, schema in full["$defs"].items()
+            }
     except NotStrictError:
         return None
     return strict
@@ -89,9 +103,15 @@ def _resolved(schema: JsonSchema, root: JsonSchema) -> JsonSchema:
 
 
 def _strict(schema: Mapping[str, Any]) -> JsonSchema:
-    if not any(keyword in schema for keyword in _TYPED_BY) or not _STRUCTURE_KEYWORDS.isdisjoint(schema):
+    if not any(
+        keyword in schema for keyword in _TYPED_BY
+    ) or not _STRUCTURE_KEYWORDS.isdisjoint(schema):
         raise NotStrictError
-    strict = {keyword: value for keyword, value in schema.items() if keyword in _STRICT_KEYWORDS}
+    strict = {
+        keyword: value
+        for keyword, value in schema.items()
+        if keyword in _STRICT_KEYWORDS
+    }
     if schema.get("format") in _STRICT_FORMATS:
         strict["format"] = schema["format"]
     # Strict modes reject lookaheads, as in the pattern of pydantic's Decimal.
@@ -163,7 +183,9 @@ def read_text(completion: Completion) -> str:
     return completion.text
 
 
-def read_template(completion: Completion, template: type[BaseModel]) -> tuple[str, BaseModel]:
+def read_template(
+    completion: Completion, template: type[BaseModel]
+) -> tuple[str, BaseModel]:
     """Return the reply's JSON and the template filled with it.
 
     Raises:
@@ -172,17 +194,27 @@ def read_template(completion: Completion, template: type[BaseModel]) -> tuple[st
     if not completion.text.strip():
         raise InvalidOutputError(_emptiness(completion))
     if completion.is_truncated:
-        raise InvalidOutputError("the reply was cut off at the token limit; a shorter one is needed")
+        raise InvalidOutputError(
+            "the reply was cut off at the token limit; a shorter one is needed"
+        )
     text = json_text(completion.text)
     try:
         value = template.model_validate_json(text)
     except ValidationError as error:
         raise InvalidOutputError(_problems(error)) from error
     schema = schema_of(template).full
-    dispensable: frozenset[str] = getattr(template, "dispensable_properties", frozenset())
-    missing = [name for name in _missing(_unambiguous(text), schema, schema) if name not in dispensable]
+    dispensable: frozenset[str] = getattr(
+        template, "dispensable_properties", frozenset()
+    )
+    missing = [
+        name
+        for name in _missing(_unambiguous(text), schema, schema)
+        if name not in dispensable
+    ]
     if missing:
-        raise InvalidOutputError(_listed([f"{name}: Field required" for name in missing]))
+        raise InvalidOutputError(
+            _listed([f"{name}: Field required" for name in missing])
+        )
     return text, value
 
 
@@ -195,14 +227,18 @@ def json_text(reply: str) -> str:
     return fenced.group(1).strip() if fenced else text
 
 
-def repair_messages(completion: Completion, problem: InvalidOutputError) -> list[dict[str, Any]]:
+def repair_messages(
+    completion: Completion, problem: InvalidOutputError
+) -> list[dict[str, Any]]:
     """Return the turns that show a model its invalid reply and the problem.
 
     The problem stands in a block, as it may quote the reply, and with it the page.
     """
     turns = []
     if completion.text.strip():
-        turns.append({"role": "assistant", "content": _shortened(completion.text.strip())})
+        turns.append(
+            {"role": "assistant", "content": _shortened(completion.text.strip())}
+        )
     block = BlockChain().block("problem", str(problem))
     turns.append(
         {
@@ -221,14 +257,18 @@ def _unambiguous(text: str) -> Any:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise InvalidOutputError(f"an object gives the property {name[:100]!r} more than once")
+                raise InvalidOutputError(
+                    f"an object gives the property {name[:100]!r} more than once"
+                )
             seen.add(name)
         return dict(pairs)
 
     return json.loads(text, object_pairs_hook=checked, parse_int=len)
 
 
-def _missing(value: Any, schema: Any, root: JsonSchema, where: str = "") -> Iterator[str]:
+def _missing(
+    value: Any, schema: Any, root: JsonSchema, where: str = ""
+) -> Iterator[str]:
     """Yield the paths of missing properties, even of those with a default."""
     schema = _resolved(schema, root) if isinstance(schema, dict) else {}
     variants = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
@@ -251,7 +291,9 @@ def _missing(value: Any, schema: Any, root: JsonSchema, where: str = "") -> Iter
             else:
                 yield f"{where}{name}"
         for name in value.keys() - properties.keys():
-            yield from _missing(value[name], schema.get("additionalProperties"), root, f"{where}{name}.")
+            yield from _missing(
+                value[name], schema.get("additionalProperties"), root, f"{where}{name}."
+            )
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _missing(item, schema.get("items"), root, f"{where}{index}.")
@@ -264,17 +306,30 @@ def _is_of(value: Any, schema: JsonSchema, root: JsonSchema) -> bool:
 
 
 def _emptiness(completion: Completion) -> str:
-    return "it was empty, cut off at the token limit" if completion.is_truncated else "it was empty"
+    return (
+        "it was empty, cut off at the token limit"
+        if completion.is_truncated
+        else "it was empty"
+    )
 
 
 def _problems(error: ValidationError) -> str:
-    details = error.errors(include_url=False, include_input=False, include_context=False)
-    lines = [f"{'.'.join(map(str, detail['loc'])) or 'reply'}: {detail['msg']}" for detail in details]
+    details = error.errors(
+        include_url=False, include_input=False, include_context=False
+    )
+    lines = [
+        f"{'.'.join(map(str, detail['loc'])) or 'reply'}: {detail['msg']}"
+        for detail in details
+    ]
     return _listed(lines)
 
 
 def _listed(lines: list[str]) -> str:
-    more = [f"and {len(lines) - _MOST_PROBLEMS} more"] if len(lines) > _MOST_PROBLEMS else []
+    more = (
+        [f"and {len(lines) - _MOST_PROBLEMS} more"]
+        if len(lines) > _MOST_PROBLEMS
+        else []
+    )
     return "; ".join(lines[:_MOST_PROBLEMS] + more)
 
 

@@ -68,7 +68,9 @@ class AnswerCache:
         """Return whether a PDF is stored."""
         return self._sees(url) and self.task_cache.has_pdf(str(url))
 
-    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
+    def get_web(
+        self, url: str, get_screenshot: bool = True
+    ) -> tuple[str, bytes | None]:
         """Return a web page's text and screenshot."""
         self._check_seen(url)
         return self.task_cache.get_web(str(url), get_screenshot)
@@ -102,7 +104,11 @@ class AnswerCache:
     def summary(self) -> dict[str, int]:
         """Return how many pages are stored."""
         kinds = [self.task_cache.has(url) for url in self.get_all_urls()]
-        return {"total_urls": len(kinds), "web_pages": kinds.count("web"), "pdf_pages": kinds.count("pdf")}
+        return {
+            "total_urls": len(kinds),
+            "web_pages": kinds.count("web"),
+            "pdf_pages": kinds.count("pdf"),
+        }
 
     def __getattr__(self, name: str) -> Any:
         """Pass on other methods, such as ``save`` and ``clear``."""
@@ -119,7 +125,9 @@ class AnswerCache:
         """Return the URLs of the pages that the script has come to see."""
         return sorted(self._captured.values())
 
-    def note_lookups(self, urls: Iterable[str], captured: Iterable[str], *, is_listed: bool) -> None:
+    def note_lookups(
+        self, urls: Iterable[str], captured: Iterable[str], *, is_listed: bool
+    ) -> None:
         """Note the lookups of the script's own process."""
         self.looked_up.update(urls)
         for url in captured:
@@ -149,7 +157,9 @@ class AnswerCache:
 
     def _check_seen(self, url: str) -> None:
         if not self._sees(url):
-            raise CacheMiss(f"no page is stored for {url} in {self.task_cache.task_dir}")
+            raise CacheMiss(
+                f"no page is stored for {url} in {self.task_cache.task_dir}"
+            )
 
     def _is_in_view(self, url: str) -> bool:
         return not is_on_the_loop() or self._is_known(url)
@@ -161,10 +171,16 @@ class AnswerCache:
         if at_first is None or listed_as is None:
             return True
         address = lookup_key(listed_as)
-        return address in at_first or address in self._captured or address in self._redirect_targets()
+        return (
+            address in at_first
+            or address in self._captured
+            or address in self._redirect_targets()
+        )
 
     def _redirect_targets(self) -> set[str | None]:
-        records = (self.task_cache.capture_record(url) for url in self._captured.values())
+        records = (
+            self.task_cache.capture_record(url) for url in self._captured.values()
+        )
         targets = (redirect_target(record) for record in records if record is not None)
         return {lookup_key(target) for target in targets if target is not None}
 
@@ -174,4 +190,6 @@ class AnswerCache:
 
 def listing_sha256(cache: CacheFileSys) -> str:
     """Return a digest of which pages a cache holds."""
-    return hashlib.sha256("\n".join(cache.get_all_urls()).encode("utf-8", "replace")).hexdigest()
+    return hashlib.sha256(
+        "\n".join(cache.get_all_urls()).encode("utf-8", "replace")
+    ).hexdigest()

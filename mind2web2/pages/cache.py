@@ -34,7 +34,12 @@ from mind2web2.pages.cache_files import (
     screenshot_bytes,
     sidecar_text,
 )
-from mind2web2.pages.stored_files import fetch_files, file_names_in, is_stored, names_in_store
+from mind2web2.pages.stored_files import (
+    fetch_files,
+    file_names_in,
+    is_stored,
+    names_in_store,
+)
 from mind2web2.scheduling.deferral import guard_access, guarded
 from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
 from mind2web2.utils.api_misuse import script_api
@@ -77,7 +82,11 @@ class CacheFileSys:
         key = _key_for_storing(url)
         files = PageFiles.of(self.task_dir, key)
         text_bytes = as_unicode_text(text).encode()
-        self._store(key, "web", {files.text: text_bytes, files.screenshot: screenshot_bytes(screenshot)})
+        self._store(
+            key,
+            "web",
+            {files.text: text_bytes, files.screenshot: screenshot_bytes(screenshot)},
+        )
 
     def put_pdf(self, url: str, pdf_bytes: bytes) -> None:
         """Store a PDF as it is.
@@ -121,22 +130,35 @@ class CacheFileSys:
             if (
                 stored is not None
                 and not is_forced
-                and not may_replace(page.record, self._record_of(*stored), must_be_better=must_be_better)
+                and not may_replace(
+                    page.record, self._record_of(*stored), must_be_better=must_be_better
+                )
             ):
-                _log.info("capture not stored, the stored page is better url=%s dir=%s", url, self.task_dir)
+                _log.info(
+                    "capture not stored, the stored page is better url=%s dir=%s",
+                    url,
+                    self.task_dir,
+                )
                 return False
             if content is None:
-                write_whole(PageFiles.of(self.task_dir, new_key).sidecar, sidecar_text(page.record))
+                write_whole(
+                    PageFiles.of(self.task_dir, new_key).sidecar,
+                    sidecar_text(page.record),
+                )
                 return True
             kind, contents = content
             record = page.record.model_copy(
                 update={
                     "sha256": content_digest(kind, contents),
-                    "text_chars": len((contents[0] or b"").decode()) if kind == "web" else 0,
+                    "text_chars": len((contents[0] or b"").decode())
+                    if kind == "web"
+                    else 0,
                 }
             )
             # A page has one entry, whatever its spelling.
-            self._store_capture(stored[0] if stored else new_key, record, kind, contents)
+            self._store_capture(
+                stored[0] if stored else new_key, record, kind, contents
+            )
             target = redirect_target(record)
             if target is not None and self._find(target) is None:
                 self._store_capture(_key_for_storing(target), record, kind, contents)
@@ -186,7 +208,11 @@ class CacheFileSys:
 
         Such a page is not captured during an evaluation (file-layouts.md).
         """
-        record = None if self._find(url) else listed_failure_record(url, self._failures.get(url))
+        record = (
+            None
+            if self._find(url)
+            else listed_failure_record(url, self._failures.get(url))
+        )
         return None if record is None else record.failure
 
     def redirected_urls(self) -> list[str]:
@@ -221,7 +247,9 @@ class CacheFileSys:
                 records[url] = listed
         return records
 
-    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
+    def get_web(
+        self, url: str, get_screenshot: bool = True
+    ) -> tuple[str, bytes | None]:
         """Return a web page's text and, if asked for and stored, its screenshot.
 
         Raises:
@@ -233,7 +261,9 @@ class CacheFileSys:
         contents = self._contents_of(paths if get_screenshot else paths[:1])
         if files is None or contents[0] is None:
             raise CacheMiss(f"no web page is stored for {url} in {self.task_dir}")
-        return decoded_text(contents[0], files.text), contents[1] if get_screenshot else None
+        return decoded_text(contents[0], files.text), contents[
+            1
+        ] if get_screenshot else None
 
     def get_pdf(self, url: str) -> bytes:
         """Return a stored PDF. Raises CacheMiss: no PDF is stored for the URL."""
@@ -269,7 +299,11 @@ class CacheFileSys:
         if stored is None or content is None:
             return None
         record = read_sidecar(PageFiles.of(self.task_dir, stored[0]).sidecar)
-        troubles = () if record is None or record.reviewed is None else record.reviewed.troubles
+        troubles = (
+            ()
+            if record is None or record.reviewed is None
+            else record.reviewed.troubles
+        )
         if record is None or record.sha256 != content or not troubles:
             return content
         return text_sha256(" ".join([content, *(trouble.kind for trouble in troubles)]))
@@ -286,8 +320,12 @@ class CacheFileSys:
             stored = self._find(url)
             if stored is None:
                 raise CacheMiss(f"no page is stored for {url} in {self.task_dir}")
-            changed = record.model_copy(update={"kind": stored[1], "sha256": self._digest_of(*stored)})
-            write_whole(PageFiles.of(self.task_dir, stored[0]).sidecar, sidecar_text(changed))
+            changed = record.model_copy(
+                update={"kind": stored[1], "sha256": self._digest_of(*stored)}
+            )
+            write_whole(
+                PageFiles.of(self.task_dir, stored[0]).sidecar, sidecar_text(changed)
+            )
 
     def remove(self, url: str, record: CaptureRecord | None = None) -> None:
         """Remove a page, stored or failed, and leave nothing of it but the record that is given, if any.
@@ -298,10 +336,17 @@ class CacheFileSys:
         guard_access()
         with self._index_file.writing():
             stored = self._find(url)
-            keys = {_key_for_storing(url), *likely_keys(url), *([stored[0]] if stored else [])}
+            keys = {
+                _key_for_storing(url),
+                *likely_keys(url),
+                *([stored[0]] if stored else []),
+            }
             self._remove_keys(keys)
             if record is not None:
-                write_whole(PageFiles.of(self.task_dir, _key_for_storing(url)).sidecar, sidecar_text(record))
+                write_whole(
+                    PageFiles.of(self.task_dir, _key_for_storing(url)).sidecar,
+                    sidecar_text(record),
+                )
 
     def mirror_page(self, url: str, source: CacheFileSys) -> None:
         """Hold of a page, stored or failed, the same files as another cache, or none.
@@ -313,13 +358,18 @@ class CacheFileSys:
         with source._index_file.writing(), self._index_file.writing():
             stored, own = source._find(url), self._find(url)
             failed = (
-                key for key in likely_keys(url) if is_stored(PageFiles.of(source.task_dir, key).sidecar)
+                key
+                for key in likely_keys(url)
+                if is_stored(PageFiles.of(source.task_dir, key).sidecar)
             )
             key = stored[0] if stored else next(failed, _key_for_storing(url))
             contents = [read_file(path) for path in PageFiles.of(source.task_dir, key)]
             if own is not None and own[0] != key:
                 self._remove_keys({own[0]})
-            replace_page(self.task_dir, dict(zip(PageFiles.of(self.task_dir, key), contents, strict=True)))
+            replace_page(
+                self.task_dir,
+                dict(zip(PageFiles.of(self.task_dir, key), contents, strict=True)),
+            )
             if stored is not None:
                 self._index_file.list_page(*stored)
             else:
@@ -333,7 +383,9 @@ class CacheFileSys:
     def page_files(self, url: str) -> tuple[Path, ...]:
         """Return the files of the stored page: its text and screenshot, or its PDF; none for no page."""
         stored = self._find(url)
-        paths = PageFiles.of(self.task_dir, stored[0]).of_kind(stored[1]) if stored else ()
+        paths = (
+            PageFiles.of(self.task_dir, stored[0]).of_kind(stored[1]) if stored else ()
+        )
         fetch_files(self.task_dir, *paths)
         return tuple(path for path in paths if path.exists())
 
@@ -351,7 +403,11 @@ class CacheFileSys:
         """Return how many pages are stored: ``total_urls``, ``web_pages``, ``pdf_pages``."""
         guard_access()
         kinds = list(self._stored_kinds().values())
-        return {"total_urls": len(kinds), "web_pages": kinds.count("web"), "pdf_pages": kinds.count("pdf")}
+        return {
+            "total_urls": len(kinds),
+            "web_pages": kinds.count("web"),
+            "pdf_pages": kinds.count("pdf"),
+        }
 
     def save(self) -> None:
         """Make the index file list exactly the pages on disk, those of other processes included.
@@ -379,13 +435,23 @@ class CacheFileSys:
                     (self.task_dir / name).unlink(missing_ok=True)
 
     def _store_capture(
-        self, key: str, record: CaptureRecord, kind: PageKind, contents: Sequence[bytes | None]
+        self,
+        key: str,
+        record: CaptureRecord,
+        kind: PageKind,
+        contents: Sequence[bytes | None],
     ) -> None:
         paths = PageFiles.of(self.task_dir, key).of_kind(kind)
-        self._store(key, kind, dict(zip(paths, contents, strict=True)), sidecar_text(record))
+        self._store(
+            key, kind, dict(zip(paths, contents, strict=True)), sidecar_text(record)
+        )
 
     def _store(
-        self, key: str, kind: PageKind, contents: Mapping[Path, bytes | None], sidecar: str | None = None
+        self,
+        key: str,
+        kind: PageKind,
+        contents: Mapping[Path, bytes | None],
+        sidecar: str | None = None,
     ) -> None:
         files = PageFiles.of(self.task_dir, key)
         _check_sizes(key, contents)
@@ -421,7 +487,11 @@ class CacheFileSys:
 
     def _record_of(self, key: str, kind: PageKind) -> CaptureRecord | None:
         record = read_sidecar(PageFiles.of(self.task_dir, key).sidecar)
-        if record is None or record.kind != kind or record.sha256 != self._digest_of(key, kind):
+        if (
+            record is None
+            or record.kind != kind
+            or record.sha256 != self._digest_of(key, kind)
+        ):
             return None
         return record
 
@@ -448,12 +518,20 @@ class CacheFileSys:
 
     def _files_of(self, url: str, kind: PageKind) -> PageFiles | None:
         stored = self._find(url)
-        return PageFiles.of(self.task_dir, stored[0]) if stored and stored[1] == kind else None
+        return (
+            PageFiles.of(self.task_dir, stored[0])
+            if stored and stored[1] == kind
+            else None
+        )
 
     def _stored_kinds(self) -> dict[str, PageKind]:
         kinds = self._index_file.current().kinds
         file_names = file_names_in(self.task_dir)
-        stored = {key: kind for key, kind in kinds.items() if main_file_name(key, kind) in file_names}
+        stored = {
+            key: kind
+            for key, kind in kinds.items()
+            if main_file_name(key, kind) in file_names
+        }
         for key in kinds.keys() - stored.keys():
             self._report_missing(key)
         return stored
@@ -462,7 +540,9 @@ class CacheFileSys:
         if key not in self._reported_missing:
             self._reported_missing.add(key)
             _log.warning(
-                "a cached page's file is gone, the page counts as not cached: %s in %s", key, self.task_dir
+                "a cached page's file is gone, the page counts as not cached: %s in %s",
+                key,
+                self.task_dir,
             )
 
 
@@ -477,5 +557,7 @@ def _check_sizes(key: str, contents: Mapping[Path, bytes | None]) -> None:
 
 def _key_for_storing(url: str) -> str:
     if lookup_key(url) is None:
-        raise CacheWriteError(f"cannot store a page under {url[:200]!r}: it is not a URL")
+        raise CacheWriteError(
+            f"cannot store a page under {url[:200]!r}: it is not a URL"
+        )
     return storage_key(url)

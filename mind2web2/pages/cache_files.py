@@ -24,7 +24,13 @@ from mind2web2.pages.stored_files import fetch_files, file_names_in
 from mind2web2.storage.page_names import page_stem
 from mind2web2.storage.publication import publish
 from mind2web2.urls.parts import clean_url, lookup_key, split_url
-from mind2web2.utils.files import MAX_JSON_BYTES, is_leftover, read_regular_file, staged_file, write_whole
+from mind2web2.utils.files import (
+    MAX_JSON_BYTES,
+    is_leftover,
+    read_regular_file,
+    staged_file,
+    write_whole,
+)
 from mind2web2.utils.text import as_unicode_text
 
 if TYPE_CHECKING:
@@ -106,7 +112,9 @@ def screenshot_bytes(screenshot: bytes | str | None) -> bytes | None:
     """
     if not screenshot:
         return None
-    return to_jpeg(_decoded(screenshot) if isinstance(screenshot, str) else bytes(screenshot))
+    return to_jpeg(
+        _decoded(screenshot) if isinstance(screenshot, str) else bytes(screenshot)
+    )
 
 
 def read_file(path: Path) -> bytes | None:
@@ -147,7 +155,9 @@ def file_state(path: Path | str) -> tuple[int, int, int] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise CacheReadError(f"cannot read {path}: {error.strerror}; check its permissions") from error
+        raise CacheReadError(
+            f"cannot read {path}: {error.strerror}; check its permissions"
+        ) from error
     return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
@@ -156,7 +166,9 @@ def decoded_text(raw: bytes, path: Path) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        _log.warning("page text is not valid utf-8 file=%s offset=%d", path, error.start)
+        _log.warning(
+            "page text is not valid utf-8 file=%s offset=%d", path, error.start
+        )
         return raw.decode(errors="replace")
 
 
@@ -195,7 +207,10 @@ def is_sidecar(name: str) -> bool:
 def sidecar_text(record: CaptureRecord) -> str:
     """Return a record as its file has it."""
     # Through json: a title may hold lone surrogates, which pydantic refuses to write.
-    return as_unicode_text(json.dumps(record.model_dump(), ensure_ascii=False, indent=2)) + "\n"
+    return (
+        as_unicode_text(json.dumps(record.model_dump(), ensure_ascii=False, indent=2))
+        + "\n"
+    )
 
 
 def read_sidecar(path: Path) -> CaptureRecord | None:
@@ -207,12 +222,18 @@ def read_sidecar(path: Path) -> CaptureRecord | None:
     raw = read_file(path)
     if raw is None:
         return None
-    from pydantic import ValidationError  # slow to load, and most readers of a cache read no records
+    from pydantic import (
+        ValidationError,
+    )  # slow to load, and most readers of a cache read no records
 
     try:
         return CaptureRecord.model_validate_json(raw)
     except ValidationError as error:
-        _log.warning("capture record ignored, it is damaged file=%s fields=%d", path, error.error_count())
+        _log.warning(
+            "capture record ignored, it is damaged file=%s fields=%d",
+            path,
+            error.error_count(),
+        )
         return None
 
 
@@ -257,7 +278,9 @@ def listed_failure_record(url: str, note: object) -> CaptureRecord | None:
     if note is None:
         return None
     fields = note if isinstance(note, dict) else {}
-    reason, time, attempts = (fields.get(name) for name in ("reason", "time", "attempts"))
+    reason, time, attempts = (
+        fields.get(name) for name in ("reason", "time", "attempts")
+    )
     return CaptureRecord(
         requested_url=url,
         final_url=url,
@@ -269,7 +292,10 @@ def listed_failure_record(url: str, note: object) -> CaptureRecord | None:
 
 
 def may_replace(
-    captured: CaptureRecord, stored: CaptureRecord | None, *, must_be_better: bool = False
+    captured: CaptureRecord,
+    stored: CaptureRecord | None,
+    *,
+    must_be_better: bool = False,
 ) -> bool:
     """Return whether a capture is as good as the stored page's, whose record may be missing.
 
@@ -294,7 +320,11 @@ def redirect_target(record: CaptureRecord) -> str | None:
         # One view of an application is not its others.
         return None
     is_web = record.final_url.lower().startswith(("http://", "https://"))
-    return record.final_url if is_web and final != lookup_key(record.requested_url) else None
+    return (
+        record.final_url
+        if is_web and final != lookup_key(record.requested_url)
+        else None
+    )
 
 
 def _route(url: str) -> str:
@@ -314,7 +344,10 @@ def content_of(page: CapturedPage) -> tuple[PageKind, list[bytes | None]] | None
         if page.pdf is None:
             raise ValueError(f"a PDF without its bytes: {page.record.requested_url}")
         return "pdf", [page.pdf]
-    return "web", [as_unicode_text(page.text or "").encode(), screenshot_bytes(page.screenshot)]
+    return "web", [
+        as_unicode_text(page.text or "").encode(),
+        screenshot_bytes(page.screenshot),
+    ]
 
 
 def _worth(record: CaptureRecord) -> int:
@@ -359,14 +392,19 @@ def _moves(raw: bytes) -> dict[str, str | None]:
     except (ValueError, RecursionError):
         return {}
     is_ours = isinstance(note, dict) and all(
-        (is_page_file(name) or is_sidecar(name)) and (staged is None or _is_staged(staged))
+        (is_page_file(name) or is_sidecar(name))
+        and (staged is None or _is_staged(staged))
         for name, staged in note.items()
     )
     return note if is_ours else {}
 
 
 def _is_staged(name: object) -> bool:
-    return isinstance(name, str) and is_leftover(name) and _PLAIN_NAME.fullmatch(name) is not None
+    return (
+        isinstance(name, str)
+        and is_leftover(name)
+        and _PLAIN_NAME.fullmatch(name) is not None
+    )
 
 
 @dataclass(frozen=True)
@@ -395,7 +433,10 @@ class PageIndex:
             page = self.page_of.get(key) or _page_of_index_key(key)
             if page is None or kind is None:
                 if key not in self.listed:
-                    _log.warning("cache index entry ignored: no URL, or neither web nor pdf key=%.200r", key)
+                    _log.warning(
+                        "cache index entry ignored: no URL, or neither web nor pdf key=%.200r",
+                        key,
+                    )
                 continue
             kinds[key] = kind
             page_of[key] = page
@@ -408,7 +449,11 @@ class PageIndex:
             yield url
         page = lookup_key(url)
         keys = self.keys_of.get(page, ()) if page is not None else ()
-        yield from keys if len(keys) < 2 else sorted(keys, key=_unlikeness_to(storage_key(url)))
+        yield from (
+            keys
+            if len(keys) < 2
+            else sorted(keys, key=_unlikeness_to(storage_key(url)))
+        )
 
 
 def _unlikeness_to(exact: str) -> Callable[[str], tuple[bool, int, str]]:
@@ -418,7 +463,9 @@ def _unlikeness_to(exact: str) -> Callable[[str], tuple[bool, int, str]]:
 
 def _common_start_chars(one: str, other: str) -> int:
     pairs = enumerate(zip(one, other, strict=False))
-    return next((position for position, (a, b) in pairs if a != b), min(len(one), len(other)))
+    return next(
+        (position for position, (a, b) in pairs if a != b), min(len(one), len(other))
+    )
 
 
 def _page_of_index_key(key: str) -> str | None:
@@ -517,18 +564,26 @@ class IndexFile:
         for leftover in filter(is_leftover, file_names):
             # No other process writes it: the lock is ours.
             (self._folder / leftover).unlink(missing_ok=True)
-        kept = {key: kind for key, kind in entries.items() if not _is_lost(key, kind, file_names)}
+        kept = {
+            key: kind
+            for key, kind in entries.items()
+            if not _is_lost(key, kind, file_names)
+        }
         if len(kept) < len(entries):
             aside = self._set_aside()
             _log.warning(
-                "entries without files dropped count=%d old_index=%s", len(entries) - len(kept), aside
+                "entries without files dropped count=%d old_index=%s",
+                len(entries) - len(kept),
+                aside,
             )
         if kept != self._index.listed or self._state is None:
             self._write(kept)
 
     def _write(self, entries: Mapping[str, object]) -> None:
         # Other programs' entries are kept as they are; half a surrogate in them becomes its JSON escape.
-        listing = json.dumps(entries, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace")
+        listing = json.dumps(entries, ensure_ascii=False, indent=2).encode(
+            "utf-8", "backslashreplace"
+        )
         write_whole(self._path, listing)
         self._index = self._index.updated(entries)
         self._state = self._state_on_disk()
@@ -547,7 +602,9 @@ class IndexFile:
     def _set_aside(self) -> Path:
         """Keep the index file under a name of its own; it stays in place until it is replaced."""
         taken = file_names_in(self._folder)
-        names = (f"{_INDEX_NAME}.damaged-{number}" for number in range(1, len(taken) + 2))
+        names = (
+            f"{_INDEX_NAME}.damaged-{number}" for number in range(1, len(taken) + 2)
+        )
         aside = self._folder / next(name for name in names if name not in taken)
         try:
             # A link rather than a copy: a program that writes in place and is not done yet completes it.
@@ -561,7 +618,9 @@ class IndexFile:
 
     def _lock_of_processes(self) -> BaseFileLock:
         if self._process_lock is None:
-            from filelock import FileLock  # brings asyncio, and most readers never write
+            from filelock import (
+                FileLock,
+            )  # brings asyncio, and most readers never write
 
             self._process_lock = FileLock(
                 self._lock_path, timeout=_LOCK_TIMEOUT_S, poll_interval=_LOCK_POLL_S
@@ -574,7 +633,11 @@ def _parsed(raw: bytes) -> dict[str, object] | None:
         listed = json.loads(raw.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return None
-    return listed if isinstance(listed, dict) and all(map(is_unicode_text, listed)) else None
+    return (
+        listed
+        if isinstance(listed, dict) and all(map(is_unicode_text, listed))
+        else None
+    )
 
 
 def _is_lost(key: str, listed_kind: object, file_names: set[str]) -> bool:

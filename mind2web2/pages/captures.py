@@ -41,7 +41,9 @@ class DoubtfulPageError(CaptureError):
 class PageCapture(Protocol):
     """Captures a page; ``capture(url, logger) -> CapturedPage``, if there is one, is used instead."""
 
-    async def capture_page(self, url: str, logger: logging.Logger) -> tuple[str | None, str | None]:
+    async def capture_page(
+        self, url: str, logger: logging.Logger
+    ) -> tuple[str | None, str | None]:
         """Return the screenshot as base64 text and the page's text; ``CaptureError`` says why not."""
 
 
@@ -74,17 +76,28 @@ class SharedCaptures:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._browser = None
         try:
             async with asyncio.timeout(_LONGEST_CLOSE_S):
                 await self._exits.aclose()
         except TimeoutError:
-            log.warning("browser did not close within %g s and is left behind", _LONGEST_CLOSE_S)
+            log.warning(
+                "browser did not close within %g s and is left behind", _LONGEST_CLOSE_S
+            )
 
     async def capture_into(
-        self, url: str, cache: PageCache, limit: Limit, logger: logging.Logger, *, is_retry: bool = False
+        self,
+        url: str,
+        cache: PageCache,
+        limit: Limit,
+        logger: logging.Logger,
+        *,
+        is_retry: bool = False,
     ) -> None:
         """Capture a page into a cache, unless it is there by now or has been captured into another.
 
@@ -105,11 +118,15 @@ class SharedCaptures:
             reason = await asyncio.to_thread(listed_failure, cache, url)
             if reason is not None:
                 raise CaptureError(reason)
-            if is_there and (not is_retry or (outcome is not None and outcome.cache is cache)):
+            if is_there and (
+                not is_retry or (outcome is not None and outcome.cache is cache)
+            ):
                 return
             if outcome is None or not await outcome.is_copied(url, cache):
                 page = await self._captured(url, limit, logger)
-                await asyncio.to_thread(_store, page, url, cache, must_be_better=not is_retry)
+                await asyncio.to_thread(
+                    _store, page, url, cache, must_be_better=not is_retry
+                )
                 self._outcomes[key] = outcome = _Outcome(page.record, cache)
             # Another process may have stored it since.
             if is_retry or await asyncio.to_thread(cache.has, url) is None:
@@ -120,7 +137,9 @@ class SharedCaptures:
         outcome = self._outcomes.get(lookup_key(url) or url)
         return outcome is not None and outcome.record.is_refused_as_private
 
-    async def _captured(self, url: str, limit: Limit, logger: logging.Logger) -> CapturedPage:
+    async def _captured(
+        self, url: str, limit: Limit, logger: logging.Logger
+    ) -> CapturedPage:
         async with limit:
             try:
                 return await _page_from(await self._opened_browser(), url, logger)
@@ -133,7 +152,9 @@ class SharedCaptures:
     async def _opened_browser(self) -> PageCapture:
         async with self._opening:
             if self._browser is None:
-                self._browser = await self._exits.enter_async_context(self._open_browser())
+                self._browser = await self._exits.enter_async_context(
+                    self._open_browser()
+                )
             return self._browser
 
 
@@ -154,10 +175,16 @@ class _Outcome:
         """Raise ``CaptureError`` if the capture failed."""
         if self.record.kind is None:
             reason = self.record.failure or "the page yielded nothing"
-            raise DoubtfulPageError(reason) if self.record.is_transient else CaptureError(reason)
+            raise (
+                DoubtfulPageError(reason)
+                if self.record.is_transient
+                else CaptureError(reason)
+            )
 
 
-async def _page_from(browser: PageCapture, url: str, logger: logging.Logger) -> CapturedPage:
+async def _page_from(
+    browser: PageCapture, url: str, logger: logging.Logger
+) -> CapturedPage:
     capture = getattr(browser, "capture", None)
     if callable(capture):
         page: CapturedPage = await capture(url, logger)
@@ -167,30 +194,46 @@ async def _page_from(browser: PageCapture, url: str, logger: logging.Logger) -> 
     except CaptureError as error:
         return _failed(url, str(error), is_transient=False)
     except OSError as error:
-        return _failed(url, f"cannot be captured: {type(error).__name__}: {error}", is_transient=True)
+        return _failed(
+            url,
+            f"cannot be captured: {type(error).__name__}: {error}",
+            is_transient=True,
+        )
     if not screenshot and not (text or "").strip():
-        return _failed(url, "the page yielded neither text nor a screenshot", is_transient=False)
+        return _failed(
+            url, "the page yielded neither text nor a screenshot", is_transient=False
+        )
     return await asyncio.to_thread(_page_of, url, text or "", screenshot)
 
 
 def _page_of(url: str, text: str, screenshot: str | None) -> CapturedPage:
     """Return a page that a browser without records has captured, looked at as far as its text goes."""
-    seen = PageObservation(requested_url=url, final_url=url, text=text, text_chars=len(text))
-    record = _record(url, kind="web", text_chars=len(text), troubles=signs_of_trouble(seen))
+    seen = PageObservation(
+        requested_url=url, final_url=url, text=text, text_chars=len(text)
+    )
+    record = _record(
+        url, kind="web", text_chars=len(text), troubles=signs_of_trouble(seen)
+    )
     return CapturedPage(record, text, screenshot_bytes(screenshot))
 
 
 def _failed(url: str, reason: str, *, is_transient: bool) -> CapturedPage:
-    return CapturedPage(_record(url, kind=None, failure=reason, is_transient=is_transient))
+    return CapturedPage(
+        _record(url, kind=None, failure=reason, is_transient=is_transient)
+    )
 
 
 def _record(url: str, **details: Any) -> CaptureRecord:
     # Any: pydantic checks them against the model's fields.
     captured_at = datetime.now(UTC).isoformat(timespec="seconds")
-    return CaptureRecord(requested_url=url, final_url=url, captured_at=captured_at, **details)
+    return CaptureRecord(
+        requested_url=url, final_url=url, captured_at=captured_at, **details
+    )
 
 
-def _store(page: CapturedPage, url: str, cache: PageCache, *, must_be_better: bool) -> None:
+def _store(
+    page: CapturedPage, url: str, cache: PageCache, *, must_be_better: bool
+) -> None:
     if page.record.kind is None and _is_known_to_fail(url, page.record, cache):
         return
     try:

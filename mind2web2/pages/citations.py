@@ -31,7 +31,13 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.asking import ask_twice_if_declined
 from mind2web2.judge.client_judge import ScriptedClient, as_provider
-from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Message
+from mind2web2.llm_client.chat import (
+    ChatProvider,
+    ChatReply,
+    ChatRequest,
+    Limit,
+    Message,
+)
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import PageKind, read_file
 from mind2web2.prompts import BlockChain, instructions
@@ -45,14 +51,21 @@ from mind2web2.urls.parts import (
     storage_key,
     undo_markdown_escapes,
 )
-from mind2web2.utils.files import read_regular_file, remove_leftovers, text_sha256, write_whole
+from mind2web2.utils.files import (
+    read_regular_file,
+    remove_leftovers,
+    text_sha256,
+    write_whole,
+)
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.text import as_unicode_text
 
 # Servers with HTTPS only redirect there; servers with HTTP only answer nothing else.
 _ASSUMED_SCHEME = "http"
 # example[.]org, example (dot) org, example dot org
-_SPELLED_DOT = re.compile(r"[ \t]?[\[({][ \t]?(?:\.|dot)[ \t]?[\])}][ \t]?|[ \t]dot[ \t]", re.IGNORECASE)
+_SPELLED_DOT = re.compile(
+    r"[ \t]?[\[({][ \t]?(?:\.|dot)[ \t]?[\])}][ \t]?|[ \t]dot[ \t]", re.IGNORECASE
+)
 _LINE_BREAK = re.compile(r"[ \t>]{0,20}\n[ \t>]{0,20}")
 _HOST_IN_TEXT = re.compile(r"[\w%-]++(?:\.[\w%-]++)*+|\[[0-9a-f:.]++\]", re.IGNORECASE)
 
@@ -83,12 +96,18 @@ def as_cited(urls: Iterable[str]) -> list[str]:
     spellings: dict[str, str] = {}
     for url in dict.fromkeys(urls):
         page = lookup_key(url)
-        if page is None or (split_url(clean_url(url)).scheme or "http").lower() not in ("http", "https"):
+        if page is None or (split_url(clean_url(url)).scheme or "http").lower() not in (
+            "http",
+            "https",
+        ):
             continue
         known = spellings.get(page)
         if known is None or (not split_url(known).scheme and split_url(url).scheme):
             spellings[page] = _without_fragment(clean_url(url))
-    return [url if split_url(url).scheme else f"{_ASSUMED_SCHEME}://{url}" for url in spellings.values()]
+    return [
+        url if split_url(url).scheme else f"{_ASSUMED_SCHEME}://{url}"
+        for url in spellings.values()
+    ]
 
 
 def _without_fragment(url: str) -> str:
@@ -117,16 +136,22 @@ async def judged_urls(
         JudgeError: the judge failed for good, or declined to read the answer.
     """
     messages = discovery_messages(answer_markdown)
-    request = ChatRequest(model=model, messages=messages, template=URLs, extra=extra or {})
+    request = ChatRequest(
+        model=model, messages=messages, template=URLs, extra=extra or {}
+    )
     reply = await ask_twice_if_declined(
         as_provider(client).chat, request, nullcontext() if limit is None else limit
     )
     if reply.declined is not None:
-        raise JudgeDeclinedError(f"judge {model} declined to list the links of an answer: {reply.declined}")
+        raise JudgeDeclinedError(
+            f"judge {model} declined to list the links of an answer: {reply.declined}"
+        )
     if not isinstance(reply.value, URLs):
         raise JudgeOutputError(f"judge {model} gave no list of links")
     hosts = _hosts_in(answer_markdown)
-    return [url for url in one_spelling_each(reply.value.urls) if _host_of(url) in hosts], reply
+    return [
+        url for url in one_spelling_each(reply.value.urls) if _host_of(url) in hosts
+    ], reply
 
 
 def discovery_messages(answer: str) -> list[Message]:
@@ -148,7 +173,9 @@ def _hosts_in(answer: str) -> set[str]:
     """Return all words of an answer that could be hosts, dots spelled out and broken lines included."""
     text = _SPELLED_DOT.sub(".", undo_markdown_escapes(answer))
     words = {
-        word for form in (answer, text, _LINE_BREAK.sub("", text)) for word in _HOST_IN_TEXT.findall(form)
+        word
+        for form in (answer, text, _LINE_BREAK.sub("", text))
+        for word in _HOST_IN_TEXT.findall(form)
     }
     hosts = (ascii_host(unquote(word)) for word in words if "." in word or ":" in word)
     return {host.removeprefix("www.") for host in hosts if host}
@@ -178,7 +205,11 @@ def citations_as_json(
         for url in dict.fromkeys(by_page.get(lookup_key(url)) for url in cited):
             if url is not None:
                 answers[url].append(name)
-    kinds = {url: kind for url in urls if pages is not None and (kind := pages.has(url)) is not None}
+    kinds = {
+        url: kind
+        for url in urls
+        if pages is not None and (kind := pages.has(url)) is not None
+    }
     return {
         "agent_name": agent_name,
         "task_id": task_id,
@@ -202,10 +233,15 @@ def write_citations(
     Raises:
         CacheWriteError: the folder cannot be written.
     """
-    citations = citations_as_json(agent_folder.resolve().name, task_id, urls_by_answer, pages)
+    citations = citations_as_json(
+        agent_folder.resolve().name, task_id, urls_by_answer, pages
+    )
     path = agent_folder / f"{task_id}.json"
     try:
-        write_whole(path, as_unicode_text(json.dumps(citations, ensure_ascii=False, indent=2)) + "\n")
+        write_whole(
+            path,
+            as_unicode_text(json.dumps(citations, ensure_ascii=False, indent=2)) + "\n",
+        )
         remove_leftovers(agent_folder)
     except OSError as error:
         raise CacheWriteError(
@@ -262,7 +298,10 @@ class LinkJudge:
 
     async def urls(self, answer: str, name: str = "an answer") -> list[str]:
         """Return the model's links, new or stored; none if it was not asked or failed."""
-        path = self._folder / f"{hashlib.sha256(as_unicode_text(answer).encode()).hexdigest()}.json"
+        path = (
+            self._folder
+            / f"{hashlib.sha256(as_unicode_text(answer).encode()).hexdigest()}.json"
+        )
         kept = await asyncio.to_thread(_kept_urls, path, self._model)
         if kept is not None:
             return kept
@@ -274,7 +313,9 @@ class LinkJudge:
         if urls is None:
             self.answers_not_judged += 1
             return []
-        reply = json.dumps({"model": self._model, "urls": urls}, ensure_ascii=False, indent=2)
+        reply = json.dumps(
+            {"model": self._model, "urls": urls}, ensure_ascii=False, indent=2
+        )
         await asyncio.to_thread(write_whole, path, as_unicode_text(reply))
         return urls
 
@@ -286,7 +327,9 @@ class LinkJudge:
             urls = await ask(answer)
         except JudgeError as error:
             if self._ask is not None:
-                log.warning("%s: links that only a model sees are left out: %s", name, error)
+                log.warning(
+                    "%s: links that only a model sees are left out: %s", name, error
+                )
             if isinstance(error, JudgeRequestError | JudgeUnavailableError):
                 # The next answer would fare no better: a wrong key, a server that is down.
                 self._ask = None
@@ -312,7 +355,9 @@ def _kept_urls(path: Path, model: str | None) -> list[str] | None:
 
 DEFAULT_LIST = Path(__file__).with_name("barred.txt")
 _MAX_BYTES = 1_000_000
-_ADDRESS = re.compile(r"(?:https?://)?(?:www\.)?([^\s/?#:]+\.[^\s/?#]+(?:/\S*)?)", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"(?:https?://)?(?:www\.)?([^\s/?#:]+\.[^\s/?#]+(?:/\S*)?)", re.IGNORECASE
+)
 _TITLE = "title:"
 
 
@@ -334,7 +379,9 @@ class BarredList:
         try:
             text = read_regular_file(path, _MAX_BYTES).decode("utf-8-sig")
         except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+            raise UsageError(
+                f"cannot read {path}: {error.strerror or error}"
+            ) from error
         except UnicodeDecodeError as error:
             raise UsageError(f"cannot read {path}: it is not UTF-8 text") from error
         addresses, titles = [], []
@@ -344,9 +391,8 @@ class BarredList:
                 titles.append((rule, re.compile(_pattern(_words(rule[len(_TITLE) :])))))
             elif found := _ADDRESS.fullmatch(rule):
                 # At the start, or within the address of an archive or a proxy.
-                place = (
-                    rf"(?:^|:/{{1,2}})(?:[^/?#&@]*\.)?{_pattern(found[1].rstrip('/').lower())}(?:[/?#&]|$)"
-                )
+                address = _pattern(found[1].rstrip("/").lower())
+                place = rf"(?:^|:/{{1,2}})(?:[^/?#&@]*\.)?{address}(?:[/?#&]|$)"
                 addresses.append((rule, re.compile(place)))
             elif rule and not rule.startswith("#"):
                 raise UsageError(
@@ -357,32 +403,47 @@ class BarredList:
     def rule_for_url(self, url: str) -> str | None:
         """Return the first rule that names a URL, also one within the address of an archive."""
         address = unquote(lookup_key(url) or url).lower()
-        return next((rule for rule, pattern in self.addresses if pattern.search(address)), None)
+        return next(
+            (rule for rule, pattern in self.addresses if pattern.search(address)), None
+        )
 
     def rule_for_title(self, title: str) -> str | None:
         """Return the first rule that names a page's title."""
         words = _words(title)
-        return next((rule for rule, pattern in self.titles if pattern.fullmatch(words)), None)
+        return next(
+            (rule for rule, pattern in self.titles if pattern.fullmatch(words)), None
+        )
 
-    def sources_of(self, answer: str, judged: Iterable[str], pages: CacheFileSys) -> list[dict[str, Any]]:
+    def sources_of(
+        self, answer: str, judged: Iterable[str], pages: CacheFileSys
+    ) -> list[dict[str, Any]]:
         """Return the barred sources among the pages that an answer cites or was judged on; reads files.
 
         Each has the ``url``, the ``rule`` and the address or title that the rule names (``shown``).
         """
         found = []
         for url in dict.fromkeys([*cited_urls(answer), *judged]):
-            match = next(((shown, rule) for shown, rule in self._matches(url, pages) if rule), None)
+            match = next(
+                ((shown, rule) for shown, rule in self._matches(url, pages) if rule),
+                None,
+            )
             if match is not None:
                 found.append({"url": url, "rule": match[1], "shown": match[0]})
         return found
 
-    def _matches(self, url: str, pages: CacheFileSys) -> Iterator[tuple[str, str | None]]:
+    def _matches(
+        self, url: str, pages: CacheFileSys
+    ) -> Iterator[tuple[str, str | None]]:
         yield url, self.rule_for_url(url)
         record = pages.capture_record(url)
-        addresses = [] if record is None else [record.final_url, record.archived_from or ""]
+        addresses = (
+            [] if record is None else [record.final_url, record.archived_from or ""]
+        )
         stored = pages.listed_as(url)
         addresses += [
-            final for final in pages.redirected_urls() if stored and pages.listed_as(final) == stored
+            final
+            for final in pages.redirected_urls()
+            if stored and pages.listed_as(final) == stored
         ]
         for address in addresses:
             yield address, self.rule_for_url(address) if address else None

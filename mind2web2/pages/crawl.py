@@ -20,7 +20,12 @@ from urllib.parse import urlencode
 from mind2web2.capture.models import CapturedPage, CaptureRecord, PageKind, Trouble
 from mind2web2.errors import DocumentError
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.citations import LinkJudge, addresses_to_open, as_cited, write_citations
+from mind2web2.pages.citations import (
+    LinkJudge,
+    addresses_to_open,
+    as_cited,
+    write_citations,
+)
 from mind2web2.pages.stored_files import file_names_in
 from mind2web2.urls.parts import lookup_key, storage_key
 from mind2web2.utils.aio import all_or_first_error
@@ -42,7 +47,9 @@ class CitedPage:
     @property
     def is_suspect(self) -> bool:
         """Return whether it is stored and looks wrong."""
-        return self.kind is not None and self.record is not None and self.record.is_suspect
+        return (
+            self.kind is not None and self.record is not None and self.record.is_suspect
+        )
 
     @property
     def failure(self) -> str | None:
@@ -60,7 +67,9 @@ class CitedPage:
         if choice == "doubtful" and self.is_suspect:
             return True
         # A server that was out of order sent an error instead of the page.
-        return self.kind is None or (self.record is not None and self.record.is_transient)
+        return self.kind is None or (
+            self.record is not None and self.record.is_transient
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +94,13 @@ def page_jobs(tasks: Iterable[TaskPages], choice: Choice) -> list[PageJob]:
     for task in tasks:
         for page in task.pages:
             if page.is_chosen(choice):
-                wanted.setdefault(lookup_key(page.url) or page.url, {}).setdefault(task.task_id, page.url)
-    jobs = [PageJob(next(iter(urls.values())), tuple(urls.items())) for urls in wanted.values()]
+                wanted.setdefault(lookup_key(page.url) or page.url, {}).setdefault(
+                    task.task_id, page.url
+                )
+    jobs = [
+        PageJob(next(iter(urls.values())), tuple(urls.items()))
+        for urls in wanted.values()
+    ]
     return _spread(jobs)
 
 
@@ -98,7 +112,10 @@ def _spread(jobs: Sequence[PageJob]) -> list[PageJob]:
         host = _host_of(job)
         ranks.append(seen[host])
         seen[host] += 1
-    return [jobs[position] for position in sorted(range(len(jobs)), key=lambda position: ranks[position])]
+    return [
+        jobs[position]
+        for position in sorted(range(len(jobs)), key=lambda position: ranks[position])
+    ]
 
 
 def _host_of(job: PageJob) -> str:
@@ -139,7 +156,9 @@ class AgentCache:
                     found.setdefault(lookup_key(url), []).append(self.of(name))
         return found
 
-    def of_others(self, task_ids: Iterable[str]) -> dict[str | None, list[CacheFileSys]]:
+    def of_others(
+        self, task_ids: Iterable[str]
+    ) -> dict[str | None, list[CacheFileSys]]:
         """Return the caches of other agents that have a page of one of these tasks, by its lookup key."""
         found: dict[str | None, list[CacheFileSys]] = {}
         wanted = sorted(task_ids)
@@ -162,18 +181,27 @@ class AgentCache:
         for url in citations.urls():
             kind = cache.has(url)
             record = records.get(storage_key(url)) or by_page.get(lookup_key(url))
-            pages.append(CitedPage(url, kind, record if record and record.kind == kind else None))
+            pages.append(
+                CitedPage(url, kind, record if record and record.kind == kind else None)
+            )
         return TaskPages(citations.task_id, tuple(pages))
 
     def list_citations(self, citations: TaskCitations) -> None:
         """Write the list of a task's cited URLs, with the kinds of the cached ones."""
-        write_citations(self.folder, citations.task_id, citations.urls_by_answer, self.of(citations.task_id))
+        write_citations(
+            self.folder,
+            citations.task_id,
+            citations.urls_by_answer,
+            self.of(citations.task_id),
+        )
 
 
 DEFAULT_ARCHIVE_URL = "https://archive.org"
 
 # A copy's address names its moment; a suffix such as id_ says in which form it is wanted.
-_COPY_URL = re.compile(r"(https?://[^?#]*?/web/)(\d{14})(?:[a-z]{2}_)?(/.+)", re.ASCII | re.IGNORECASE)
+_COPY_URL = re.compile(
+    r"(https?://[^?#]*?/web/)(\d{14})(?:[a-z]{2}_)?(/.+)", re.ASCII | re.IGNORECASE
+)
 _RAW = "id_"
 
 
@@ -181,7 +209,11 @@ class PageCapturer(Protocol):
     """Captures pages; a browser does."""
 
     async def capture(
-        self, url: str, logger: logging.Logger | None = None, *, is_patient: bool = False
+        self,
+        url: str,
+        logger: logging.Logger | None = None,
+        *,
+        is_patient: bool = False,
     ) -> CapturedPage:
         """Return the page; the record names a failure; ``MachineError`` for no browser."""
 
@@ -207,30 +239,50 @@ class Archive:
         page = await capturer.capture(found, log)
         record = page.record
         if record.kind is None or record.is_suspect:
-            reason = record.failure or ", ".join(trouble.kind for trouble in record.troubles)
-            log.info("archived copy not used url=%s copy=%s reason=%s", url, found, reason)
+            reason = record.failure or ", ".join(
+                trouble.kind for trouble in record.troubles
+            )
+            log.info(
+                "archived copy not used url=%s copy=%s reason=%s", url, found, reason
+            )
             return None
         # The archive may lead to a copy of another moment.
-        copied_from = record.final_url if _COPY_URL.fullmatch(record.final_url) else found
-        reasons = failed.record.failure or "; ".join(trouble.detail for trouble in failed.record.troubles)
+        copied_from = (
+            record.final_url if _COPY_URL.fullmatch(record.final_url) else found
+        )
+        reasons = failed.record.failure or "; ".join(
+            trouble.detail for trouble in failed.record.troubles
+        )
         changes = {
             "requested_url": url,
             "final_url": url,
             "archived_from": copied_from,
             "archived_at": _moment_of(copied_from),
-            "notes": (*record.notes, f"an archived copy is used, as the page itself: {reasons}"),
+            "notes": (
+                *record.notes,
+                f"an archived copy is used, as the page itself: {reasons}",
+            ),
         }
         return replace(page, record=record.model_copy(update=changes))
 
-    async def _copy_url(self, url: str, moment: datetime | None, capturer: PageCapturer) -> str | None:
+    async def _copy_url(
+        self, url: str, moment: datetime | None, capturer: PageCapturer
+    ) -> str | None:
         query = {"url": url}
         if moment is not None:
             query["timestamp"] = f"{moment.astimezone(UTC):%Y%m%d%H%M%S}"
-        reply = await capturer.capture(f"{self.url.rstrip('/')}/wayback/available?{urlencode(query)}", log)
+        reply = await capturer.capture(
+            f"{self.url.rstrip('/')}/wayback/available?{urlencode(query)}", log
+        )
         try:
-            closest = _mapping(_mapping(json.loads(reply.text or ""), "archived_snapshots"), "closest")
+            closest = _mapping(
+                _mapping(json.loads(reply.text or ""), "archived_snapshots"), "closest"
+            )
         except ValueError:
-            reason = reply.record.failure or f"HTTP status {reply.record.status}, and no JSON"
+            reason = (
+                reply.record.failure
+                or f"HTTP status {reply.record.status}, and no JSON"
+            )
             log.warning("the archive could not be asked for %s: %s", url, reason)
             return None
         copy = _COPY_URL.fullmatch(str(closest.get("url", "")))
@@ -299,7 +351,9 @@ class CrawlProgress:
 
 
 async def find_citations(
-    answers_by_task: Mapping[str, Mapping[str, str]], link_judge: LinkJudge | None, progress: CrawlProgress
+    answers_by_task: Mapping[str, Mapping[str, str]],
+    link_judge: LinkJudge | None,
+    progress: CrawlProgress,
 ) -> list[TaskCitations]:
     """Return the citations of answers, given as texts by task and file name."""
     limit = asyncio.Semaphore(_ANSWERS_AT_ONCE)
@@ -350,7 +404,14 @@ async def crawl(
         MachineError: no browser can be started.
         CacheWriteError: the cache cannot be written.
     """
-    run = _Crawl({task.task_id: task for task in tasks}, cache, progress, choice, archive, keep_apart)
+    run = _Crawl(
+        {task.task_id: task for task in tasks},
+        cache,
+        progress,
+        choice,
+        archive,
+        keep_apart,
+    )
     try:
         left = await run.copy_known(await run.plan())
         if left:
@@ -359,8 +420,12 @@ async def crawl(
                 # More than are captured at once, since some wait for their host.
                 workers = min(len(left), 4 * pages_at_once)
                 try:
-                    await all_or_first_error(run.work(queue, capturer) for _ in range(workers))
-                    await all_or_first_error(run.wait_again(capturer) for _ in range(workers))
+                    await all_or_first_error(
+                        run.work(queue, capturer) for _ in range(workers)
+                    )
+                    await all_or_first_error(
+                        run.wait_again(capturer) for _ in range(workers)
+                    )
                 except asyncio.CancelledError:
                     # Before the browser closes, which may take longer than the process is given.
                     await run.list_citations()
@@ -389,7 +454,9 @@ class _Crawl:
             await asyncio.to_thread(self.cache.list_citations, task)
             pages.append(await asyncio.to_thread(self.cache.pages_of, task))
         jobs = page_jobs(pages, self.choice)
-        self.progress.pages_cited = len({lookup_key(page.url) for task in pages for page in task.pages})
+        self.progress.pages_cited = len(
+            {lookup_key(page.url) for task in pages for page in task.pages}
+        )
         self.progress.pages_total = len(jobs)
         self._jobs_left.update(task_id for job in jobs for task_id, _ in job.wanted_by)
         return jobs
@@ -399,15 +466,21 @@ class _Crawl:
         left = []
         holders = await asyncio.to_thread(self.cache.holders) if jobs else {}
         others = (
-            await asyncio.to_thread(self.cache.of_others, self.tasks) if jobs and not self.keep_apart else {}
+            await asyncio.to_thread(self.cache.of_others, self.tasks)
+            if jobs and not self.keep_apart
+            else {}
         )
         for job in jobs:
             page = lookup_key(job.url)
-            source = await asyncio.to_thread(self._source_of, job, holders.get(page, ()))
+            source = await asyncio.to_thread(
+                self._source_of, job, holders.get(page, ())
+            )
             if source is not None:
                 await self._copy(job, source)
                 continue
-            source = await asyncio.to_thread(_recent_and_sound, job.url, others.get(page, ()))
+            source = await asyncio.to_thread(
+                _recent_and_sound, job.url, others.get(page, ())
+            )
             if source is None:
                 left.append(job)
             else:
@@ -446,19 +519,29 @@ class _Crawl:
             if left:
                 await asyncio.to_thread(self.cache.list_citations, self.tasks[task_id])
 
-    def _source_of(self, job: PageJob, caches: Iterable[CacheFileSys]) -> CacheFileSys | None:
+    def _source_of(
+        self, job: PageJob, caches: Iterable[CacheFileSys]
+    ) -> CacheFileSys | None:
         """Return the cache whose copy of the page makes a capture unnecessary."""
-        held = [(cache, cache.capture_record(job.url)) for cache in caches if cache.has(job.url)]
+        held = [
+            (cache, cache.capture_record(job.url))
+            for cache in caches
+            if cache.has(job.url)
+        ]
         for cache, record in held:
             if record is not None and not record.is_suspect:
                 return cache
         if self.choice in ("suspect", "doubtful"):
             return None
         # A server that was out of order sent an error instead of the page.
-        lasting = (cache for cache, record in held if record is None or not record.is_transient)
+        lasting = (
+            cache for cache, record in held if record is None or not record.is_transient
+        )
         return next(lasting, None)
 
-    async def _copy(self, job: PageJob, source: CacheFileSys, agent: str | None = None) -> None:
+    async def _copy(
+        self, job: PageJob, source: CacheFileSys, agent: str | None = None
+    ) -> None:
         is_copied = False
         for task_id, url in job.wanted_by:
             own = self.cache.of(task_id)
@@ -481,16 +564,24 @@ class _Crawl:
         finally:
             self.progress.running.pop(job.url, None)
 
-    async def _keep(self, job: PageJob, page: CapturedPage, capturer: PageCapturer) -> None:
-        if self.archive is not None and (page.record.kind is None or page.record.is_suspect):
-            page = await self.archive.copy_for(page, self._moment(job), capturer) or page
+    async def _keep(
+        self, job: PageJob, page: CapturedPage, capturer: PageCapturer
+    ) -> None:
+        if self.archive is not None and (
+            page.record.kind is None or page.record.is_suspect
+        ):
+            page = (
+                await self.archive.copy_for(page, self._moment(job), capturer) or page
+            )
         is_stored = await self._store_everywhere(job, page)
         await self._done(job, PageOutcome(job.url, page.record, is_kept=not is_stored))
 
     async def _store_everywhere(self, job: PageJob, page: CapturedPage) -> bool:
         is_stored = False
         for task_id, url in job.wanted_by:
-            store = partial(_store, self.cache.of(task_id), page, url, self.choice == "missing")
+            store = partial(
+                _store, self.cache.of(task_id), page, url, self.choice == "missing"
+            )
             is_stored = await asyncio.to_thread(store) or is_stored
         return is_stored
 
@@ -503,7 +594,8 @@ class _Crawl:
                 moments[task_id][name]
                 for task_id, _ in job.wanted_by
                 for name, urls in self.tasks[task_id].urls_by_answer.items()
-                if name in moments.get(task_id, ()) and any(lookup_key(url) == page for url in urls)
+                if name in moments.get(task_id, ())
+                and any(lookup_key(url) == page for url in urls)
             ),
             default=None,
         )
@@ -530,19 +622,27 @@ def _recent_and_sound(url: str, caches: Iterable[CacheFileSys]) -> CacheFileSys 
     return None
 
 
-def _copy_page(url: str, source: CacheFileSys, own: CacheFileSys, agent: str | None) -> None:
+def _copy_page(
+    url: str, source: CacheFileSys, own: CacheFileSys, agent: str | None
+) -> None:
     own.copy_page(url, source)
     record = own.capture_record(url)
     if agent is not None and record is not None:
-        own.replace_record(url, record.model_copy(update={"copied_from": record.copied_from or agent}))
+        own.replace_record(
+            url, record.model_copy(update={"copied_from": record.copied_from or agent})
+        )
 
 
-def _store(cache: CacheFileSys, page: CapturedPage, url: str, must_be_better: bool) -> bool:
+def _store(
+    cache: CacheFileSys, page: CapturedPage, url: str, must_be_better: bool
+) -> bool:
     try:
         return cache.put_capture(page, url=url, must_be_better=must_be_better)
     except DocumentError as error:
         # The text is worth keeping; a note tells the judge that the picture is missing.
         trouble = Trouble(kind="incomplete", detail=f"screenshot left out: {error}")
-        record = page.record.model_copy(update={"troubles": (*page.record.troubles, trouble)})
+        record = page.record.model_copy(
+            update={"troubles": (*page.record.troubles, trouble)}
+        )
         page = replace(page, record=record, screenshot=None)
         return cache.put_capture(page, url=url, must_be_better=must_be_better)

@@ -19,7 +19,12 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mind2web2.capture.models import CapturedPage, CaptureRecord, StoredResponse, StoredResponses
+from mind2web2.capture.models import (
+    CapturedPage,
+    CaptureRecord,
+    StoredResponse,
+    StoredResponses,
+)
 from mind2web2.capture.quality import PageObservation, signs_of_trouble
 from mind2web2.errors import CacheWriteError, CaptureError, DocumentError, UsageError
 from mind2web2.pages.cache import CacheFileSys
@@ -106,7 +111,9 @@ async def import_file(
     return outcome
 
 
-def import_folder(source: Path, cache: AgentCache, task_ids: Sequence[str] = ()) -> ImportOutcome:
+def import_folder(
+    source: Path, cache: AgentCache, task_ids: Sequence[str] = ()
+) -> ImportOutcome:
     """Store the pages of a folder in the layout of a cache, an agent's or a task's, with their records.
 
     Raises:
@@ -134,13 +141,21 @@ def import_folder(source: Path, cache: AgentCache, task_ids: Sequence[str] = ())
 def _task_folders(source: Path, task_ids: Sequence[str]) -> dict[str, Path]:
     if (source / "index.json").exists():
         if len(task_ids) > 1:
-            raise UsageError(f"{source} holds the pages of one task: name one --task_id")
+            raise UsageError(
+                f"{source} holds the pages of one task: name one --task_id"
+            )
         name = task_ids[0] if task_ids else source.resolve().name
         check_name("task", name)
         return {name: source}
-    names = [name for name in sorted(file_names_in(source)) if (source / name / "index.json").exists()]
+    names = [
+        name
+        for name in sorted(file_names_in(source))
+        if (source / name / "index.json").exists()
+    ]
     if not names:
-        raise UsageError(f"{source} is no cache folder: neither it nor a folder in it has an index.json")
+        raise UsageError(
+            f"{source} is no cache folder: neither it nor a folder in it has an index.json"
+        )
     return {name: source / name for name in names if not task_ids or name in task_ids}
 
 
@@ -167,8 +182,12 @@ def _faults(found: Found) -> list[Fault]:
         for page in found():
             if isinstance(page, Fault):
                 faults.append(page)
-            elif (first := places.setdefault(lookup_key(page.url), page.place)) != page.place:
-                faults.append(Fault(page.place, f"the same page as {first}: {page.url[:200]}"))
+            elif (
+                first := places.setdefault(lookup_key(page.url), page.place)
+            ) != page.place:
+                faults.append(
+                    Fault(page.place, f"the same page as {first}: {page.url[:200]}")
+                )
     except OSError as error:
         faults.append(Fault("the file", f"cannot be read: {error.strerror or error}"))
     if not places and not faults:
@@ -193,36 +212,55 @@ class _Staging:
     async def run(self, open_renderer: RendererOpener) -> None:
         """Read and render all pages."""
         async with AsyncExitStack() as exits:
-            await all_or_first_error(self._work(exits, open_renderer) for _ in range(_PAGES_AT_ONCE))
+            await all_or_first_error(
+                self._work(exits, open_renderer) for _ in range(_PAGES_AT_ONCE)
+            )
 
     async def _work(self, exits: AsyncExitStack, open_renderer: RendererOpener) -> None:
         while True:
             async with self._lock:
                 page = await asyncio.to_thread(next, self.pages, None)
-                if isinstance(page, FoundPage) and page.stored is not None and self._renderer is None:
+                if (
+                    isinstance(page, FoundPage)
+                    and page.stored is not None
+                    and self._renderer is None
+                ):
                     self._renderer = await exits.enter_async_context(open_renderer())
             if page is None:
                 return
             assert isinstance(page, FoundPage), "the file has no faults"
             cited_by = dict(self.wanted.get(lookup_key(page.url), ()))
-            tasks = {task_id: cited_by.get(task_id, page.url) for task_id in self.task_ids} or cited_by
+            tasks = {
+                task_id: cited_by.get(task_id, page.url) for task_id in self.task_ids
+            } or cited_by
             if not tasks:
                 self.outcome.uncited.append(page.url)
                 continue
             try:
                 captured = await self._captured(page)
-                await asyncio.to_thread(self.staging.put_capture, captured, url=page.url)
+                await asyncio.to_thread(
+                    self.staging.put_capture, captured, url=page.url
+                )
             except (DocumentError, CaptureError, CacheWriteError) as error:
-                self.outcome.faults.append(Fault(page.place, f"{page.url[:200]}: {error}"))
+                self.outcome.faults.append(
+                    Fault(page.place, f"{page.url[:200]}: {error}")
+                )
             self.places[page.url] = list(tasks.items())
 
     async def _captured(self, found: FoundPage) -> CapturedPage:
         """Return a page as the file has it, completed by rendering it."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         rendered = CapturedPage(
-            CaptureRecord(requested_url=found.url, final_url=found.url, kind="web", captured_at=now)
+            CaptureRecord(
+                requested_url=found.url,
+                final_url=found.url,
+                kind="web",
+                captured_at=now,
+            )
         )
-        if found.stored is not None and (found.text is None or found.screenshot is None):
+        if found.stored is not None and (
+            found.text is None or found.screenshot is None
+        ):
             assert self._renderer is not None, "opened with the first such page"
             rendered = await self._renderer.render(found.url, found.stored)
             if rendered.record.kind is None:
@@ -242,7 +280,10 @@ class _Staging:
                 text=found.text,
                 text_chars=len(found.text),
             )
-            changes |= {"troubles": signs_of_trouble(seen), "text_chars": len(found.text)}
+            changes |= {
+                "troubles": signs_of_trouble(seen),
+                "text_chars": len(found.text),
+            }
         return replace(
             rendered,
             record=record.model_copy(update=changes),
@@ -284,14 +325,18 @@ def reader_of(path: Path, url: str | None) -> Found:
         if url is None:
             raise UsageError(f"{path} does not say where it comes from: add --url URL")
         return lambda: _pdf_page(path, url)
-    raise UsageError(f"{path} is none of .jsonl, .warc, .warc.gz, .mhtml, .pdf, or a cache folder")
+    raise UsageError(
+        f"{path} is none of .jsonl, .warc, .warc.gz, .mhtml, .pdf, or a cache folder"
+    )
 
 
 class StoredByUrl:
     """Responses by any spelling of their URL."""
 
     def __init__(self, responses: Mapping[str, StoredResponse]) -> None:
-        self._responses = {lookup_key(url): response for url, response in responses.items()}
+        self._responses = {
+            lookup_key(url): response for url, response in responses.items()
+        }
 
     def get(self, url: str) -> StoredResponse | None:
         """Return the response to a URL, ``None`` for none."""
@@ -319,9 +364,14 @@ def _json_pages(path: Path) -> Iterator[FoundPage | Fault]:
             if line.strip():
                 place = f"line {number}"
                 try:
-                    yield _json_page(place, _PageLine.model_validate_json(line), path.parent)
+                    yield _json_page(
+                        place, _PageLine.model_validate_json(line), path.parent
+                    )
                 except ValidationError as error:
-                    yield Fault(place, "; ".join(map(_in_words, error.errors(include_url=False))))
+                    yield Fault(
+                        place,
+                        "; ".join(map(_in_words, error.errors(include_url=False))),
+                    )
                 except (ValueError, DocumentError) as error:
                     yield Fault(place, str(error))
 
@@ -344,7 +394,13 @@ def _json_page(place: str, line: _PageLine, folder: Path) -> FoundPage:
         stored = StoredByUrl({line.url: StoredResponse(html, headers, status or 200)})
     screenshot = _screenshot(line.screenshot, folder) if line.screenshot else None
     return FoundPage(
-        place, line.url, line.text, screenshot, stored, line.status, _moment(line.fetched_at, "fetched_at")
+        place,
+        line.url,
+        line.text,
+        screenshot,
+        stored,
+        line.status,
+        _moment(line.fetched_at, "fetched_at"),
     )
 
 
@@ -352,7 +408,9 @@ def _screenshot(screenshot: str, folder: Path) -> bytes | None:
     if len(screenshot) <= _MAX_PATH_CHARS and not screenshot.startswith("data:"):
         file = folder / screenshot
         if not file.resolve().is_relative_to(folder.resolve()):
-            raise ValueError(f"screenshot: {file} is outside of the folder of the imported file")
+            raise ValueError(
+                f"screenshot: {file} is outside of the folder of the imported file"
+            )
         if file.is_file():
             return screenshot_bytes(read_regular_file(file, MAX_FILE_BYTES))
         if file.suffix:
@@ -366,13 +424,18 @@ def _moment(text: str | None, name: str) -> str | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{name} is no date such as 2025-03-14T09:30:00Z: {text[:50]!r}") from None
+        raise ValueError(
+            f"{name} is no date such as 2025-03-14T09:30:00Z: {text[:50]!r}"
+        ) from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return moment.astimezone(UTC).isoformat(timespec="seconds")
 
 
 def _is_web_address(url: str) -> bool:
-    return lookup_key(url) is not None and split_url(clean_url(url)).scheme in ("http", "https")
+    return lookup_key(url) is not None and split_url(clean_url(url)).scheme in (
+        "http",
+        "https",
+    )
 
 
 def _check_nesting(message: Message) -> None:
@@ -397,24 +460,36 @@ def _mhtml_page(path: Path, url: str | None) -> Iterator[FoundPage | Fault]:
     if len(parts) > _MAX_PARTS:
         yield Fault(path.name, f"it has more than {_MAX_PARTS:,} parts")
         return
-    main = next((part for part in parts if part.get_content_type() in _MAIN_TYPES), None)
+    main = next(
+        (part for part in parts if part.get_content_type() in _MAIN_TYPES), None
+    )
     if main is None:
         yield Fault(path.name, "it holds no page")
         return
-    url = url or message.get("Snapshot-Content-Location") or main.get("Content-Location")
+    url = (
+        url or message.get("Snapshot-Content-Location") or main.get("Content-Location")
+    )
     if url is None or not _is_web_address(url):
         yield Fault(path.name, "it does not say where it comes from: add --url URL")
         return
     try:
-        saved_at = parsedate_to_datetime(message["Date"]).astimezone(UTC).isoformat(timespec="seconds")
+        saved_at = (
+            parsedate_to_datetime(message["Date"])
+            .astimezone(UTC)
+            .isoformat(timespec="seconds")
+        )
     except (TypeError, ValueError):
         saved_at = _file_time(path)
     content_ids = frozenset(filter(None, map(_content_id, parts)))
-    responses = _mhtml_responses(parts, content_ids) | {url: _part_response(main, content_ids)}
+    responses = _mhtml_responses(parts, content_ids) | {
+        url: _part_response(main, content_ids)
+    }
     yield FoundPage(path.name, url, stored=StoredByUrl(responses), fetched_at=saved_at)
 
 
-def _mhtml_responses(parts: Sequence[Message], content_ids: frozenset[str]) -> dict[str, StoredResponse]:
+def _mhtml_responses(
+    parts: Sequence[Message], content_ids: frozenset[str]
+) -> dict[str, StoredResponse]:
     responses: dict[str, StoredResponse] = {}
     for part in parts:
         response = _part_response(part, content_ids)
@@ -452,9 +527,13 @@ def _pdf_page(path: Path, url: str) -> Iterator[FoundPage | Fault]:
         yield Fault("--url", f"no http or https address: {url[:200]!r}")
         return
     content = read_regular_file(path, MAX_FILE_BYTES)
-    stored = StoredByUrl({url: StoredResponse(content, {"content-type": "application/pdf"})})
+    stored = StoredByUrl(
+        {url: StoredResponse(content, {"content-type": "application/pdf"})}
+    )
     yield FoundPage(path.name, url, stored=stored, fetched_at=_file_time(path))
 
 
 def _file_time(path: Path) -> str:
-    return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(
+        timespec="seconds"
+    )

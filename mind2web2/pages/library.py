@@ -89,7 +89,9 @@ class PageLibrary:
         known = self._known.get(key)
         if known is None or not self._holds(known, kind):
             # Claims on one page arrive together; the first one prepares or captures it for all.
-            known = await self._looking_up.result(key, partial(self._look_up, key, request, kind))
+            known = await self._looking_up.result(
+                key, partial(self._look_up, key, request, kind)
+            )
         if isinstance(known.page, CaptureError):
             raise type(known.page)(str(known.page)) from known.page
         return known.page
@@ -114,7 +116,9 @@ class PageLibrary:
         shared = shared_cache(cache)
         addresses = await self._addresses(shared)
         if addresses is None:
-            return [await asyncio.to_thread(shared.has, url) is not None for url in urls]
+            return [
+                await asyncio.to_thread(shared.has, url) is not None for url in urls
+            ]
         return [lookup_key(url) in addresses for url in urls]
 
     def forget(self, cache: PageCache) -> None:
@@ -127,7 +131,9 @@ class PageLibrary:
         shared = request.shared_cache
         self._caches[id(shared)] = shared
         edition = self._editions[id(shared)]
-        return _PageKey(id(shared), edition, request.url, request.settings, request.with_images)
+        return _PageKey(
+            id(shared), edition, request.url, request.settings, request.with_images
+        )
 
     def _holds(self, known: _Known, kind: PageKind | None) -> bool:
         if isinstance(known.page, CaptureError):
@@ -135,7 +141,9 @@ class PageLibrary:
             return kind is None or not known.was_absent
         return self._memory.get(known.content_key) is not None
 
-    async def _look_up(self, key: _PageKey, request: PageRequest, kind: PageKind | None) -> _Known:
+    async def _look_up(
+        self, key: _PageKey, request: PageRequest, kind: PageKind | None
+    ) -> _Known:
         if request.capture is not None:
             await self._addresses(request.shared_cache)
         try:
@@ -144,7 +152,11 @@ class PageLibrary:
         except (CaptureError, DocumentError) as error:
             log.info("page unavailable url=%s reason=%s", request.url, error)
             is_doubtful = isinstance(error, WorkerError | DoubtfulPageError)
-            reason = DoubtfulPageError(str(error)) if is_doubtful else CaptureError(str(error))
+            reason = (
+                DoubtfulPageError(str(error))
+                if is_doubtful
+                else CaptureError(str(error))
+            )
             known = _Known(reason, was_absent=kind is None)
             if known.was_absent and request.capture is None:
                 return known  # as quickly found again, and answers may name any number of such pages
@@ -154,7 +166,10 @@ class PageLibrary:
     def _remember(self, key: _PageKey, known: _Known) -> None:
         if key.edition != self._editions[key.cache_id]:
             return
-        if isinstance(known.page, CaptureError) or self._memory.get(known.content_key) is not None:
+        if (
+            isinstance(known.page, CaptureError)
+            or self._memory.get(known.content_key) is not None
+        ):
             self._known[key] = known
 
     async def _prepared(
@@ -167,17 +182,29 @@ class PageLibrary:
         for _ in range(_READ_TRIES):
             sha256 = await asyncio.to_thread(request.digest)
             # A cache that knows no digests shares nothing between addresses.
-            content_key = key if sha256 is None else (sha256, request.settings, request.with_images)
+            content_key = (
+                key
+                if sha256 is None
+                else (sha256, request.settings, request.with_images)
+            )
             content = self._memory.get(content_key)
             if content is None:
                 prepare = partial(self._prepare, content_key, request, kind, sha256)
                 content = await self._preparing.result(content_key, prepare)
             if content is not None:
-                return content_key, await asyncio.to_thread(_page, request, content, sha256)
-        raise DoubtfulPageError("replaced again and again while it was read from the cache")
+                return content_key, await asyncio.to_thread(
+                    _page, request, content, sha256
+                )
+        raise DoubtfulPageError(
+            "replaced again and again while it was read from the cache"
+        )
 
     async def _prepare(
-        self, content_key: Hashable, request: PageRequest, kind: PageKind, sha256: str | None
+        self,
+        content_key: Hashable,
+        request: PageRequest,
+        kind: PageKind,
+        sha256: str | None,
     ) -> PreparedPage | None:
         """Prepare a page and keep it; ``None`` if it was replaced and has another digest."""
         try:
@@ -189,7 +216,11 @@ class PageLibrary:
         if sha256 is not None and await asyncio.to_thread(request.digest) != sha256:
             return None
         if dropped := self._memory.keep(content_key, content):
-            kept = {key: known for key, known in self._known.items() if known.content_key not in dropped}
+            kept = {
+                key: known
+                for key, known in self._known.items()
+                if known.content_key not in dropped
+            }
             self._known = kept
         return content
 
@@ -231,21 +262,27 @@ async def _captured_kind(request: PageRequest) -> PageKind:
     shared = request.shared_cache
     if request.capture is None:
         raise CaptureError(await asyncio.to_thread(_why_not_there, request))
-    await request.capture.capture_into(request.url, shared, request.limit, request.logger)
+    await request.capture.capture_into(
+        request.url, shared, request.limit, request.logger
+    )
     kind = await asyncio.to_thread(shared.has, request.url)
     if kind is None:
         raise CaptureError("no longer in the cache, though it was captured just now")
     return kind
 
 
-async def _kind_after_another_try(request: PageRequest, captures: SharedCaptures) -> PageKind | None:
+async def _kind_after_another_try(
+    request: PageRequest, captures: SharedCaptures
+) -> PageKind | None:
     """Return how a page is stored after another capture, for an error that may have passed; else ``None``."""
     shared = request.shared_cache
     record = await asyncio.to_thread(request.record)
     if record is None or record.kind is None or not record.is_transient:
         return None
     try:
-        await captures.capture_into(request.url, shared, request.limit, request.logger, is_retry=True)
+        await captures.capture_into(
+            request.url, shared, request.limit, request.logger, is_retry=True
+        )
     except (CaptureError, MachineError) as error:
         log.info("page not captured again url=%s reason=%s", request.url, error)
     return await asyncio.to_thread(shared.has, request.url)
@@ -259,7 +296,9 @@ def _why_not_there(request: PageRequest) -> str:
     return "not in the cache, and this run captures no pages"
 
 
-def _page(request: PageRequest, content: PreparedPage, sha256: str | None) -> PreparedPage:
+def _page(
+    request: PageRequest, content: PreparedPage, sha256: str | None
+) -> PreparedPage:
     """Return a page with the notes on its capture; reads the record."""
     flags = one_a_kind((*content.flags, *address_flags(request.url)))
     page = replace(content, url=request.url, sha256=sha256, flags=flags)

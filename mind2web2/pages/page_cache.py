@@ -19,7 +19,9 @@ class PageCache(Protocol):
     def has(self, url: str) -> PageKind | None:
         """Tell how the page is stored."""
 
-    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
+    def get_web(
+        self, url: str, get_screenshot: bool = True
+    ) -> tuple[str, bytes | None]:
         """Return text and screenshot."""
 
     def get_pdf(self, url: str) -> bytes:
@@ -63,7 +65,10 @@ def listed_failure(cache: PageCache, url: str) -> str | None:
 
 def addresses(cache: PageCache) -> list[str] | None:
     """Return the URLs of stored pages and those redirected to them; ``None`` from a cache without a list."""
-    stored, redirected = _method(cache, "get_all_urls"), _method(cache, "redirected_urls")
+    stored, redirected = (
+        _method(cache, "get_all_urls"),
+        _method(cache, "redirected_urls"),
+    )
     if stored is None:
         return None
     return [*stored(), *(() if redirected is None else redirected())]
@@ -75,7 +80,9 @@ def copy_page(cache: PageCache, url: str, source: PageCache) -> bool:
     return copy is not None and copy(url, source)
 
 
-def put_capture(cache: PageCache, page: CapturedPage, url: str, *, must_be_better: bool) -> None:
+def put_capture(
+    cache: PageCache, page: CapturedPage, url: str, *, must_be_better: bool
+) -> None:
     """Store a captured page, in a cache that keeps records with its record.
 
     Raises:

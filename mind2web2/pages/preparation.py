@@ -43,7 +43,9 @@ async def _read(read: Callable[..., Stored], *arguments: object) -> Stored:
 
 
 async def _web_page(request: PageRequest) -> PreparedPage:
-    text, screenshot = await _read(request.cache.get_web, request.url, request.with_images)
+    text, screenshot = await _read(
+        request.cache.get_web, request.url, request.with_images
+    )
     images: tuple[HashedText, ...] = ()
     notes: tuple[str, ...] = ()
     doubt: str | None = None
@@ -55,13 +57,17 @@ async def _web_page(request: PageRequest) -> PreparedPage:
             doubt = notes[0] if isinstance(error, WorkerError) else None
     elif request.with_images:
         notes = (NO_SCREENSHOT,)
-    return await asyncio.to_thread(page_content, request.settings, "web", text or "", images, notes, doubt)
+    return await asyncio.to_thread(
+        page_content, request.settings, "web", text or "", images, notes, doubt
+    )
 
 
 async def _screenshot_parts(
     screenshot: bytes, settings: PageSettings
 ) -> tuple[tuple[HashedText, ...], tuple[str, ...]]:
-    side_px = settings.max_side_px or max(settings.image_max_width, settings.part_height)
+    side_px = settings.max_side_px or max(
+        settings.image_max_width, settings.part_height
+    )
     part_height_px = min(settings.part_height, side_px)
     cut = partial(
         cut_screenshot,
@@ -97,21 +103,31 @@ async def _pdf_page(request: PageRequest) -> PreparedPage:
     images = await asyncio.to_thread(_data_urls, rendered.images)
     notes = pdf_notes(rendered, settings, request.with_images)
     hidden = rendered.hidden_text
-    return await asyncio.to_thread(page_content, settings, "pdf", rendered.text, images, notes, hidden=hidden)
+    return await asyncio.to_thread(
+        page_content, settings, "pdf", rendered.text, images, notes, hidden=hidden
+    )
 
 
-def pdf_notes(rendered: RenderedPdf, settings: PageSettings, with_images: bool) -> tuple[str, ...]:
+def pdf_notes(
+    rendered: RenderedPdf, settings: PageSettings, with_images: bool
+) -> tuple[str, ...]:
     """Return the notes on parts of a PDF that are not shown."""
     pages = rendered.page_count
     notes = []
     if pages > settings.max_pdf_text_pages:
-        notes.append(f"PDF cut: text of the first {settings.max_pdf_text_pages} of {pages} pages is shown")
+        notes.append(
+            f"PDF cut: text of the first {settings.max_pdf_text_pages} of {pages} pages is shown"
+        )
     if with_images and pages > settings.max_pdf_images:
-        notes.append(f"PDF cut: images of the first {settings.max_pdf_images} of {pages} pages are shown")
+        notes.append(
+            f"PDF cut: images of the first {settings.max_pdf_images} of {pages} pages are shown"
+        )
     if with_images and rendered.images and not rendered.text:
         notes.append("PDF without text: its pages are shown as images only")
     if rendered.unreadable_pages:
-        notes.append(f"PDF damaged: nothing of pages {', '.join(map(str, rendered.unreadable_pages))}")
+        notes.append(
+            f"PDF damaged: nothing of pages {', '.join(map(str, rendered.unreadable_pages))}"
+        )
     return tuple(notes)
 
 
@@ -130,7 +146,10 @@ def page_content(
     flags = one_a_kind((*flags_of(text[:limit]), *flags_of(hidden[:limit])))
     text = made_visible(encodable(text))
     if len(text) > limit:
-        notes = (*notes, f"text cut: the first {limit} of {len(text)} characters are shown")
+        notes = (
+            *notes,
+            f"text cut: the first {limit} of {len(text)} characters are shown",
+        )
     return PreparedPage(
         url="",
         kind=kind,
@@ -147,5 +166,8 @@ def page_content(
 
 def _data_urls(jpegs: tuple[bytes, ...]) -> tuple[HashedText, ...]:
     return tuple(
-        HashedText("data:image/jpeg;base64," + base64.b64encode(jpeg).decode()).prepared() for jpeg in jpegs
+        HashedText(
+            "data:image/jpeg;base64," + base64.b64encode(jpeg).decode()
+        ).prepared()
+        for jpeg in jpegs
     )

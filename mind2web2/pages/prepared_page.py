@@ -100,7 +100,10 @@ class PreparedPage:
         if count == 0:
             notes = (*notes, f"no images are {TO_THIS_JUDGE}")
         elif count is not None and count < len(self.images):
-            notes = (*notes, f"images: the first {count} of {len(self.images)} are {TO_THIS_JUDGE}")
+            notes = (
+                *notes,
+                f"images: the first {count} of {len(self.images)} are {TO_THIS_JUDGE}",
+            )
         if self.images[:count] and limit.max_side_px is not None:
             notes = (
                 *notes,

@@ -15,7 +15,9 @@ async def _no_check() -> None:
 
 
 def run_browser(
-    settings: CaptureSettings, max_pages: int, check: Callable[[], Awaitable[None]] = _no_check
+    settings: CaptureSettings,
+    max_pages: int,
+    check: Callable[[], Awaitable[None]] = _no_check,
 ) -> OpenBrowser:
     """Return what opens a browser of our own, for ``SharedCaptures``.
 

@@ -105,9 +105,17 @@ class WarcFile:
                     _check_time(ends_at)
                     self._note(record, f"record {number}", records.get_record_offset())
             _check_end(path)
-        except (ArchiveLoadFailed, EOFError, ValueError, ZlibError, BadGzipFile) as error:
+        except (
+            ArchiveLoadFailed,
+            EOFError,
+            ValueError,
+            ZlibError,
+            BadGzipFile,
+        ) as error:
             reason = " ".join(str(error).split())[:200]
-            raise UsageError(f"the file is damaged after record {number}: {reason}") from error
+            raise UsageError(
+                f"the file is damaged after record {number}: {reason}"
+            ) from error
 
     def pages(self) -> Iterator[FoundPage | Fault]:
         """Yield the pages, in the order of the file."""
@@ -117,12 +125,16 @@ class WarcFile:
             status, date = entry.status, entry.date
             if entry.metadata is not None:
                 status, date = _recorded(self._read(entry.metadata).body, status, date)
-            screenshot = None if entry.screenshot is None else self._read(entry.screenshot).body
+            screenshot = (
+                None if entry.screenshot is None else self._read(entry.screenshot).body
+            )
             try:
                 yield FoundPage(
                     place=entry.place,
                     url=entry.url,
-                    text=None if entry.text is None else self._read(entry.text).body.decode(errors="replace"),
+                    text=None
+                    if entry.text is None
+                    else self._read(entry.text).body.decode(errors="replace"),
                     screenshot=screenshot_bytes(screenshot),
                     stored=None if entry.response is None else self,
                     status=status,
@@ -133,8 +145,14 @@ class WarcFile:
 
     def get(self, url: str) -> StoredResponse | None:
         """Return the response to any spelling of a URL, ``None`` for none; reads the file."""
-        entry = self._entries.get(lookup_key(url) or "") if url.startswith("http") else None
-        return None if entry is None or entry.response is None else self._read(entry.response)
+        entry = (
+            self._entries.get(lookup_key(url) or "") if url.startswith("http") else None
+        )
+        return (
+            None
+            if entry is None or entry.response is None
+            else self._read(entry.response)
+        )
 
     def _note(self, record: Any, place: str, offset: int) -> None:
         target = record.rec_headers.get_header("WARC-Target-URI") or ""
@@ -150,11 +168,22 @@ class WarcFile:
         elif record.rec_type == "metadata":
             entry = replace(entry, metadata=offset)
         elif record.rec_type in ("response", "resource"):
-            status = int(record.http_headers.get_statuscode() or 0) if record.http_headers else 200
+            status = (
+                int(record.http_headers.get_statuscode() or 0)
+                if record.http_headers
+                else 200
+            )
             # Of several responses the last good one counts.
             if entry.response is None or status < 400:
                 date = record.rec_headers.get_header("WARC-Date")
-                entry = replace(entry, place=place, url=url, response=offset, status=status, date=date)
+                entry = replace(
+                    entry,
+                    place=place,
+                    url=url,
+                    response=offset,
+                    status=status,
+                    date=date,
+                )
         self._entries[key] = entry
 
     def _read(self, offset: int) -> StoredResponse:
@@ -165,17 +194,30 @@ class WarcFile:
             record = next(ArchiveIterator(file))
             body = bytearray()
             try:
-                while len(body) <= MAX_BODY_BYTES and (chunk := record.content_stream().read(256 * 1024)):
+                while len(body) <= MAX_BODY_BYTES and (
+                    chunk := record.content_stream().read(256 * 1024)
+                ):
                     body += chunk
             except (OSError, ValueError, ZlibError) as error:
-                log.warning("body cut short, it is damaged file=%s offset=%d: %s", self._path, offset, error)
+                log.warning(
+                    "body cut short, it is damaged file=%s offset=%d: %s",
+                    self._path,
+                    offset,
+                    error,
+                )
             fields = record.http_headers.headers if record.http_headers else ()
             headers = {name.lower(): value for name, value in fields}
             for name in _DROPPED_HEADERS:
                 headers.pop(name, None)
             if not fields:
-                headers["content-type"] = record.rec_headers.get_header("Content-Type") or ""
-            status = int(record.http_headers.get_statuscode() or 200) if record.http_headers else 200
+                headers["content-type"] = (
+                    record.rec_headers.get_header("Content-Type") or ""
+                )
+            status = (
+                int(record.http_headers.get_statuscode() or 200)
+                if record.http_headers
+                else 200
+            )
         return StoredResponse(bytes(body[:MAX_BODY_BYTES]), headers, status)
 
 
@@ -205,7 +247,9 @@ def _check_unpacked_size(path: Path, ends_at: float) -> None:
             size += len(chunk)
             _check_time(ends_at)
             if size > most:
-                raise UsageError(f"the file unpacks to more than {most // 1024**2:,} MB, which no pages do")
+                raise UsageError(
+                    f"the file unpacks to more than {most // 1024**2:,} MB, which no pages do"
+                )
 
 
 def _check_time(ends_at: float) -> None:
@@ -232,7 +276,9 @@ def _check_end(path: Path) -> None:
         raise EOFError("it ends within the next one")
 
 
-def _recorded(metadata: bytes, status: int | None, date: str | None) -> tuple[int | None, str | None]:
+def _recorded(
+    metadata: bytes, status: int | None, date: str | None
+) -> tuple[int | None, str | None]:
     """Return status and time by the record of a capture, if it is one."""
     try:
         record = json.loads(metadata)
@@ -241,7 +287,9 @@ def _recorded(metadata: bytes, status: int | None, date: str | None) -> tuple[in
     if not isinstance(record, dict) or not isinstance(record.get("captured_at"), str):
         return status, date
     recorded_status = record.get("status")
-    return (recorded_status if isinstance(recorded_status, int) else status), record["captured_at"]
+    return (recorded_status if isinstance(recorded_status, int) else status), record[
+        "captured_at"
+    ]
 
 
 def _in_utc(date: str | None) -> str | None:
@@ -265,7 +313,9 @@ def export_warc(caches: Iterable[CacheFileSys], path: Path) -> int:
     from warcio.warcwriter import WARCWriter
 
     written: set[tuple[str, str | None]] = set()
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
+    with tempfile.NamedTemporaryFile(
+        dir=path.parent, prefix=f".{path.name}-", delete=False
+    ) as file:
         try:
             writer = WARCWriter(file, gzip=path.name.endswith(".gz"))
             about = {"software": "mind2web2", "format": "WARC File Format 1.0"}
@@ -298,7 +348,11 @@ def _write_page(writer: Any, cache: CacheFileSys, url: str) -> bool:
     def write(kind: str, target: str, content: bytes, media_type: str) -> None:
         stream = BytesIO(content)
         record = writer.create_warc_record(
-            target, kind, stream, warc_content_type=media_type, warc_headers_dict=dict(headers)
+            target,
+            kind,
+            stream,
+            warc_content_type=media_type,
+            warc_headers_dict=dict(headers),
         )
         _write(writer, record)
 
@@ -307,7 +361,9 @@ def _write_page(writer: Any, cache: CacheFileSys, url: str) -> bool:
             write("resource", address, cache.get_pdf(url), "application/pdf")
         else:
             text, screenshot = cache.get_web(url)
-            write("resource", _TEXT + address, text.encode(), "text/plain; charset=utf-8")
+            write(
+                "resource", _TEXT + address, text.encode(), "text/plain; charset=utf-8"
+            )
             if screenshot is not None:
                 write("resource", _SCREENSHOT + address, screenshot, "image/jpeg")
     except CacheMiss:  # removed since it was listed

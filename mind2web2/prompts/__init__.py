@@ -245,7 +245,10 @@ _SIGNS: tuple[tuple[FlagKind, str], ...] = (
         r"(?:^|[\n>])[\s*#\[(<_-]{0,6}(?:system|developer)(?:\s(?:message|prompt|note|notice|override|update"
         r"|instruction)s?)?[\s*\])>_]{0,4}:NEAR(?:CLAIMED|\bjudges?\b|\bEARLIER ORDERS)",
     ),
-    ("fake system message", r"[\"']role[\"']\s*:\s*[\"'](?:system|developer)[\"'].{0,40}?[\"']content[\"']"),
+    (
+        "fake system message",
+        r"[\"']role[\"']\s*:\s*[\"'](?:system|developer)[\"'].{0,40}?[\"']content[\"']",
+    ),
     (
         "finished verdict",
         r"\breasoning[\"']?\s{0,4}[:=].{0,600}?\bresult[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:true|false)\b"
@@ -262,9 +265,39 @@ _IN_ADDRESSES = r"\bclaim (?:is )?YES\b|\bresult true\b|\bverdict YES\b"
 
 # The patterns are searched around these only; most pages have few of them.
 _ANCHORS = (
-    *("<<", "<|", "</", "[inst", "_of_turn>", "end of ", "system", "developer", "role", "reasoning"),
-    *("verdict", "supported", "judge", "judgment", "ignor", "disregard", "forget", "overrid", "overwrite"),
-    *("bypass", "llm", "language model", "grader", "evaluator", "instruction", "claim", "result"),
+    *(
+        "<<",
+        "<|",
+        "</",
+        "[inst",
+        "_of_turn>",
+        "end of ",
+        "system",
+        "developer",
+        "role",
+        "reasoning",
+    ),
+    *(
+        "verdict",
+        "supported",
+        "judge",
+        "judgment",
+        "ignor",
+        "disregard",
+        "forget",
+        "overrid",
+        "overwrite",
+    ),
+    *(
+        "bypass",
+        "llm",
+        "language model",
+        "grader",
+        "evaluator",
+        "instruction",
+        "claim",
+        "result",
+    ),
     *(" ai ", " ai:", " ai,"),
 )
 
@@ -315,7 +348,10 @@ def _of_characters(text: str) -> Iterator[Flag]:
         yield Flag(kind="invisible text", excerpt=_shown(written))
     for run in runs:
         if len(run) >= _FEWEST_PLAIN_HIDDEN and not _is_padding(run):
-            yield Flag(kind="invisible text", excerpt=f"{len(run)} invisible characters in a row")
+            yield Flag(
+                kind="invisible text",
+                excerpt=f"{len(run)} invisible characters in a row",
+            )
             break
     if _RIGHT_TO_LEFT_OVERRIDE in text:
         yield _flag("reversed text", text, text.index(_RIGHT_TO_LEFT_OVERRIDE))
@@ -323,7 +359,9 @@ def _of_characters(text: str) -> Iterator[Flag]:
 
 def _is_padding(run: str) -> bool:
     """Tell whether a run repeats a few characters and so carries no message."""
-    return any(run[period:] == run[:-period] for period in range(1, _LONGEST_PERIOD + 1))
+    return any(
+        run[period:] == run[:-period] for period in range(1, _LONGEST_PERIOD + 1)
+    )
 
 
 def _of_words(text: str) -> Iterator[Flag]:

@@ -17,7 +17,16 @@ from mind2web2.utils.private_attributes import check_private_attributes
 
 PlainFields = dict[str, Any]
 STATUSES: tuple[str, ...] = get_args(Status)
-FIELDS = ("id", "desc", "critical", "score", "status", "strategy", "children", "evidence")
+FIELDS = (
+    "id",
+    "desc",
+    "critical",
+    "score",
+    "status",
+    "strategy",
+    "children",
+    "evidence",
+)
 
 
 class _StrategyNames(EnumType):
@@ -84,9 +93,13 @@ class _Children(list["VerificationNode"]):
         return self
 
     def _refuse(self, *_: object, **__: object) -> Any:
-        raise TypeError(f"children of '{self._owner.id}' can only be added, with add_node")
+        raise TypeError(
+            f"children of '{self._owner.id}' can only be added, with add_node"
+        )
 
-    insert = remove = pop = clear = sort = reverse = __setitem__ = __delitem__ = __imul__ = _refuse
+    insert = remove = pop = clear = sort = reverse = __setitem__ = __delitem__ = (
+        __imul__
+    ) = _refuse
 
 
 @script_api
@@ -102,8 +115,22 @@ class VerificationNode:
 
     __slots__ = (
         *(f"_{name}" for name in FIELDS),
-        *("_parent", "_position", "_members", "_tree", "_verdict", "_blocks", "_blocked_as", "_remembered"),
-        *("_blocking_children", "_blocking_critical_children", "_pending", "_pending_children"),
+        *(
+            "_parent",
+            "_position",
+            "_members",
+            "_tree",
+            "_verdict",
+            "_blocks",
+            "_blocked_as",
+            "_remembered",
+        ),
+        *(
+            "_blocking_children",
+            "_blocking_critical_children",
+            "_pending",
+            "_pending_children",
+        ),
         *("_tags", "_figure_weight"),
         "__weakref__",
     )
@@ -191,7 +218,9 @@ class VerificationNode:
 
     @children.setter
     def children(self, children: list[VerificationNode]) -> None:
-        if children is not self._children:  # "node.children += more" ends in assigning the same list
+        if (
+            children is not self._children
+        ):  # "node.children += more" ends in assigning the same list
             raise TypeError(f"'children' of node '{self._id}' cannot be replaced")
 
     @property
@@ -276,7 +305,9 @@ class VerificationNode:
     def _tag_names(self, tags: Iterable[str] | str) -> tuple[str, ...]:
         names = (tags,) if isinstance(tags, str) else tuple(tags)
         if not all(isinstance(name, str) and name.strip() for name in names):
-            raise ValueError(f"node '{self._id}': tags must be a list of names, not {tags!r}")
+            raise ValueError(
+                f"node '{self._id}': tags must be a list of names, not {tags!r}"
+            )
         return tuple(dict.fromkeys(names))
 
     def _text(self, name: str, text: str) -> str:
@@ -286,7 +317,9 @@ class VerificationNode:
 
     def _flag(self, critical: bool) -> bool:
         if critical not in (False, True):
-            raise ValueError(f"node '{self._id}': critical must be True or False, not {critical!r}")
+            raise ValueError(
+                f"node '{self._id}': critical must be True or False, not {critical!r}"
+            )
         return bool(critical)
 
     def _outcome(self, score: float, status: Status) -> Outcome:
@@ -295,7 +328,9 @@ class VerificationNode:
         except (TypeError, ValueError):
             number = -1.0
         if not 0.0 <= number <= 1.0:
-            raise ValueError(f"node '{self._id}': score must be a number from 0 to 1, not {score!r}")
+            raise ValueError(
+                f"node '{self._id}': score must be a number from 0 to 1, not {score!r}"
+            )
         if status not in STATUSES:
             raise ValueError(
                 f"node '{self._id}': status must be one of {', '.join(STATUSES)}, not {status!r}"
@@ -348,7 +383,9 @@ class VerificationNode:
         return _PLAIN.to_json(dict(self._fields()), **keywords).decode()
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        cls, _source: object, _handler: object
+    ) -> CoreSchema:
         """Let models of a script's own hold nodes."""
         return core_schema.is_instance_schema(cls, serialization=_AS_FIELDS)
 
@@ -356,7 +393,11 @@ class VerificationNode:
     def model_fields_set(self) -> set[str]:
         """Return the names of the fields that differ from their defaults, and of those without one."""
         self.settle()
-        return {name for name, value in self._fields() if name in ("id", "desc") or value != _DEFAULTS[name]}
+        return {
+            name
+            for name, value in self._fields()
+            if name in ("id", "desc") or value != _DEFAULTS[name]
+        }
 
     def __copy__(self) -> VerificationNode:
         """Return a node that shares parent, children and tree with this one."""
@@ -367,7 +408,9 @@ class VerificationNode:
                 setattr(twin, name, getattr(self, name))
         return twin
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> VerificationNode:
+    def model_copy(
+        self, *, update: Mapping[str, Any] | None = None, deep: bool = False
+    ) -> VerificationNode:
         """Return a copy with other values of some fields, which pydantic's method does not check either."""
         twin = deepcopy(self) if deep else copy(self)
         for name, value in (update or {}).items():
@@ -427,7 +470,9 @@ class VerificationNode:
                 non-critical child under a critical node (scoring.md).
         """
         if not isinstance(node, VerificationNode):
-            raise TypeError(f"a child of '{self.id}' must be a VerificationNode, not {type(node).__name__}")
+            raise TypeError(
+                f"a child of '{self.id}' must be a VerificationNode, not {type(node).__name__}"
+            )
         if node._parent is self:
             return
         self._check_child(node)
@@ -451,9 +496,13 @@ class VerificationNode:
         if child is self:
             raise ValueError(f"node '{self.id}' cannot be its own child")
         if child._parent is not None:
-            raise ValueError(f"node '{child.id}' already belongs to '{child._parent.id}', not to '{self.id}'")
+            raise ValueError(
+                f"node '{child.id}' already belongs to '{child._parent.id}', not to '{self.id}'"
+            )
         if child._tree is self._tree:
-            raise ValueError(f"node '{child.id}' is above '{self.id}' and cannot be its child")
+            raise ValueError(
+                f"node '{child.id}' is above '{self.id}' and cannot be its child"
+            )
         if self.critical and not child.critical:
             raise _not_critical(child, self)
 
@@ -481,7 +530,11 @@ class VerificationNode:
         """Propagate a change of the blocking leaves towards the root, as far as it matters."""
         node: VerificationNode | None = self
         while node is not None:
-            blocks = bool(node._blocking_children) if node._children else node._verdict.blocks
+            blocks = (
+                bool(node._blocking_children)
+                if node._children
+                else node._verdict.blocks
+            )
             if blocks == node._blocks:
                 return
             node._blocks = blocks
@@ -491,7 +544,11 @@ class VerificationNode:
 
     def _note_child(self, child: VerificationNode) -> None:
         _set_member(self._blocking_children, child._position, child._blocks)
-        _set_member(self._blocking_critical_children, child._position, child._blocks and child._critical)
+        _set_member(
+            self._blocking_critical_children,
+            child._position,
+            child._blocks and child._critical,
+        )
 
     # Pending verdicts
 
@@ -535,12 +592,16 @@ class VerificationNode:
 
     # Verdicts and scores
 
-    def decide(self, score: float, status: Status, evidence: Evidence | None = None) -> None:
+    def decide(
+        self, score: float, status: Status, evidence: Evidence | None = None
+    ) -> None:
         """Write a verdict with the evidence for it."""
         self._settle_leaf()
         self.take_verdict(score, status, evidence)
 
-    def take_verdict(self, score: float, status: Status, evidence: Evidence | None = None) -> None:
+    def take_verdict(
+        self, score: float, status: Status, evidence: Evidence | None = None
+    ) -> None:
         """Write a verdict that may have been pending."""
         verdict, self._evidence = self._outcome(score, status), _evidence(evidence)
         self.clear_pending()
@@ -604,7 +665,9 @@ def _records(top: VerificationNode) -> list[_Record]:
         above = None if node is top else numbers[id(node._parent)]
         fields = {name: getattr(node, f"_{name}") for name in _RECORDED}
         fields |= node._verdict._asdict()
-        records.append(_Record(above, fields, Outcome(node._score, node._status), node._blocked_as))
+        records.append(
+            _Record(above, fields, Outcome(node._score, node._status), node._blocked_as)
+        )
     return records
 
 
@@ -642,7 +705,9 @@ def possible_blocks(
         ValueError: ``node`` is named as its own prerequisite.
     """
     if any(named is node for named in extra):
-        raise ValueError(f"node '{node.id if node else node}' cannot be its own prerequisite")
+        raise ValueError(
+            f"node '{node.id if node else node}' cannot be its own prerequisite"
+        )
     for named in extra:
         yield from _possible_leaves(named, besides=node)
     while node is not None and node.parent is not None:
@@ -658,10 +723,16 @@ def possible_blocks(
         node = parent
 
 
-def _up_to_first(blocking: Sequence[int], pending: Sequence[int], own: int) -> Sequence[int]:
+def _up_to_first(
+    blocking: Sequence[int], pending: Sequence[int], own: int
+) -> Sequence[int]:
     """Return the pending positions up to the first that blocks in any case, and that one."""
     first = next((place for place in blocking if place != own), None)
-    return pending if first is None else [*(place for place in pending if place < first), first]
+    return (
+        pending
+        if first is None
+        else [*(place for place in pending if place < first), first]
+    )
 
 
 def _possible_leaves(
@@ -677,7 +748,9 @@ def _possible_leaves(
                 yield node
             continue
         wanted = node._pending_children.union(node._blocking_children[:most_blocking])
-        stack.extend(node._members[position] for position in sorted(wanted, reverse=True))
+        stack.extend(
+            node._members[position] for position in sorted(wanted, reverse=True)
+        )
 
 
 def _set_member(positions: list[int], position: int, belongs: bool) -> None:
@@ -690,7 +763,9 @@ def _set_member(positions: list[int], position: int, belongs: bool) -> None:
 
 
 def _not_critical(child: VerificationNode, parent: VerificationNode) -> ValueError:
-    return ValueError(f"non-critical node '{child.id}' cannot go under critical node '{parent.id}'")
+    return ValueError(
+        f"non-critical node '{child.id}' cannot go under critical node '{parent.id}'"
+    )
 
 
 def _evidence(evidence: object) -> Evidence | None:
@@ -698,7 +773,11 @@ def _evidence(evidence: object) -> Evidence | None:
 
 
 _PLAIN = SchemaSerializer(core_schema.any_schema())
-_AS_FIELDS = core_schema.plain_serializer_function_ser_schema(VerificationNode.model_dump)
+_AS_FIELDS = core_schema.plain_serializer_function_ser_schema(
+    VerificationNode.model_dump
+)
 check_private_attributes("pydantic")
 # Nodes in a script's own data are written as their fields.
-VerificationNode.__pydantic_serializer__ = SchemaSerializer(core_schema.any_schema(serialization=_AS_FIELDS))
+VerificationNode.__pydantic_serializer__ = SchemaSerializer(
+    core_schema.any_schema(serialization=_AS_FIELDS)
+)

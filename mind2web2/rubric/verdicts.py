@@ -18,7 +18,11 @@ DEFAULT_TRIALS = 3
 
 def is_score(value: object) -> TypeGuard[float]:
     """Tell whether a value from a file is a score: a number from 0 to 1."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and 0 <= value <= 1
+    )
 
 
 class Outcome(NamedTuple):
@@ -59,7 +63,9 @@ class Scored(Protocol):
         """Yield this node and all below it, each before its children."""
 
 
-def aggregate(root: Scored, verdicts: Mapping[int, Outcome] | None = None) -> dict[int, Outcome]:
+def aggregate(
+    root: Scored, verdicts: Mapping[int, Outcome] | None = None
+) -> dict[int, Outcome]:
     """Return the outcome of every node from ``root`` down, by ``id(node)``, in linear time.
 
     Leaves count as decided; nothing is written to the nodes.
@@ -78,7 +84,9 @@ def aggregate(root: Scored, verdicts: Mapping[int, Outcome] | None = None) -> di
         if node.strategy == "sequential":
             children = end_sequence(children)
             outcomes.update(zip(map(id, node.children), children, strict=True))
-        outcomes[id(node)] = gate_then_average(children, [child.critical for child in node.children])
+        outcomes[id(node)] = gate_then_average(
+            children, [child.critical for child in node.children]
+        )
     return outcomes
 
 
@@ -86,14 +94,25 @@ def end_sequence(children: Sequence[Outcome]) -> list[Outcome]:
     """Return the outcomes with all behind the first shortfall skipped (rule 2)."""
     for position, child in enumerate(children):
         if child.score < 1.0:
-            return [*children[: position + 1], *[_SKIPPED] * (len(children) - position - 1)]
+            return [
+                *children[: position + 1],
+                *[_SKIPPED] * (len(children) - position - 1),
+            ]
     return list(children)
 
 
 def gate_then_average(children: Sequence[Outcome], critical: Sequence[bool]) -> Outcome:
     """Return a parent's outcome: 0 behind any critical shortfall, else the others' mean (rules 3 and 4)."""
-    gate = [child.score for child, is_critical in zip(children, critical, strict=True) if is_critical]
-    averaged = [child.score for child, is_critical in zip(children, critical, strict=True) if not is_critical]
+    gate = [
+        child.score
+        for child, is_critical in zip(children, critical, strict=True)
+        if is_critical
+    ]
+    averaged = [
+        child.score
+        for child, is_critical in zip(children, critical, strict=True)
+        if not is_critical
+    ]
     if any(score < 1.0 for score in gate):
         score = 0.0
     else:
@@ -123,13 +142,17 @@ def _inner_status(score: float, children: Sequence[Outcome]) -> Status:
         return "passed"
     if score > 0.0:
         return "partial"
-    return "failed" if any(child.status == "failed" for child in children) else "skipped"
+    return (
+        "failed" if any(child.status == "failed" for child in children) else "skipped"
+    )
 
 
 def check_trials(num_trials: int) -> None:
     """Raise ``ValueError`` unless ``num_trials`` is odd and positive."""
     if type(num_trials) is not int or num_trials < 1 or num_trials % 2 == 0:
-        raise ValueError(f"num_trials must be an odd number such as 3, not {num_trials!r}")
+        raise ValueError(
+            f"num_trials must be an odd number such as 3, not {num_trials!r}"
+        )
 
 
 def outcome(votes: Sequence[bool], num_trials: int) -> bool | None:
@@ -167,7 +190,11 @@ def implied_verdict(evidence: Evidence) -> Outcome | None:
         return Outcome(0.0, "skipped")
     if evidence.decided_by in ("page", "error"):
         return _VERDICTS[False]
-    groups = [check.votes for check in evidence.pages] if evidence.pages else [evidence.votes]
+    groups = (
+        [check.votes for check in evidence.pages]
+        if evidence.pages
+        else [evidence.votes]
+    )
     return _VERDICTS[any(is_majority(votes) for votes in groups)]
 
 
@@ -181,7 +208,9 @@ def evidence_faults(evidence: Evidence, *, is_recorded: bool = True) -> Iterator
         yield from _judge_faults(evidence, is_recorded)
     elif evidence.decided_by == "page":
         names_none = not evidence.pages and evidence.reason != NO_PAGE_NAMED
-        if names_none or any(check.outcome != "unavailable" for check in evidence.pages):
+        if names_none or any(
+            check.outcome != "unavailable" for check in evidence.pages
+        ):
             yield "failed for want of pages, though not all of them were unavailable"
     elif evidence.votes or any(check.votes for check in evidence.pages):
         yield f"decided by {evidence.decided_by}, and yet there are votes"
@@ -201,7 +230,9 @@ def _judge_faults(evidence: Evidence, is_recorded: bool) -> Iterator[str]:
         yield "decided by the judge, though no page was available"
     for check in judged:
         yield from _vote_faults(evidence, check.votes, check.page, check.url)
-        if check.votes and (check.outcome == "supported") is not is_majority(check.votes):
+        if check.votes and (check.outcome == "supported") is not is_majority(
+            check.votes
+        ):
             yield f"{check.url} is recorded as {check.outcome}, against its votes"
     if any(check.outcome == "supported" for check in evidence.pages[:-1]):
         yield "pages were checked after one that supports the claim"
@@ -227,7 +258,10 @@ def _vote_faults(
     elif evidence.vote_rule == "doubt" and len(votes) == 1:
         if doubts := doubts_of(votes[0], page):
             yield f"one vote on {about}, though it was in doubt: {', '.join(doubts)}"
-    elif num_trials is not None and outcome([vote.supported for vote in votes], num_trials) is None:
+    elif (
+        num_trials is not None
+        and outcome([vote.supported for vote in votes], num_trials) is None
+    ):
         yield f"{len(votes)} votes on {about} settle nothing, of {num_trials}"
     if any(vote.supported and vote.declined is not None for vote in votes):
         yield f"a vote on {about} was declined, and yet counts as support"
@@ -247,7 +281,9 @@ def doubts_of(vote: Vote, page: PageShown | None) -> tuple[Doubt, ...]:
     Its quotation is not in the texts shown, or it supports the claim without any; the page looks wrong, or
     its text was cut; the judge declined.
     """
-    is_unquoted = vote.supported if vote.quote is None else vote.quote.match == "not_found"
+    is_unquoted = (
+        vote.supported if vote.quote is None else vote.quote.match == "not_found"
+    )
     is_cut = page is not None and page.text_chars < page.text_chars_stored
     found: dict[Doubt, bool] = {
         "quotation": is_unquoted,
@@ -257,7 +293,9 @@ def doubts_of(vote: Vote, page: PageShown | None) -> tuple[Doubt, ...]:
     return tuple(doubt for doubt, is_so in found.items() if is_so)
 
 
-_SKIP_REASON = re.compile(r"not judged, because '(.*)' (?:failed|was skipped)", re.DOTALL)
+_SKIP_REASON = re.compile(
+    r"not judged, because '(.*)' (?:failed|was skipped)", re.DOTALL
+)
 
 
 def skip_reason(leaf_id: str, status: str) -> str:

@@ -115,16 +115,26 @@ def read_tree(fields: object) -> WrittenNode | None:
 
 def _child_fields(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     children = fields.get("children")
-    return [child for child in children if isinstance(child, dict)] if isinstance(children, list) else []
+    return (
+        [child for child in children if isinstance(child, dict)]
+        if isinstance(children, list)
+        else []
+    )
 
 
-def _read_node(fields: Mapping[str, Any], children: tuple[WrittenNode, ...]) -> WrittenNode:
+def _read_node(
+    fields: Mapping[str, Any], children: tuple[WrittenNode, ...]
+) -> WrittenNode:
     listed = fields.get("children", [])
     if children or listed != [] or "is_sound" in fields:
         fields = {**fields, "children": children, "is_sound": True}
     node = read_leniently(WrittenNode, fields)
     is_known = isinstance(listed, list) and len(listed) == len(children)
-    needed = _SCORING_FIELDS if "superseded" not in fields else {*_SCORING_FIELDS, "superseded"}
+    needed = (
+        _SCORING_FIELDS
+        if "superseded" not in fields
+        else {*_SCORING_FIELDS, "superseded"}
+    )
     if is_known and needed <= node.model_fields_set:
         return node
     return node.model_copy(update={"is_sound": False})
@@ -164,7 +174,9 @@ def _node_as_dict(node: VerificationNode) -> dict[str, Any]:
     if not node.children:
         fields.update(_leaf_fields(node))
     elif node.evidence is not None:
-        fields["evidence"] = node.evidence.model_dump(mode="json", exclude_defaults=True)
+        fields["evidence"] = node.evidence.model_dump(
+            mode="json", exclude_defaults=True
+        )
     return fields
 
 
@@ -176,7 +188,10 @@ def _leaf_fields(leaf: VerificationNode) -> dict[str, Any]:
     implied = None if evidence is None else implied_verdict(evidence)
     if implied not in (None, leaf.verdict):
         # Explains why a leaf differs from its votes.
-        fields["overruled"] = {**implied._asdict(), "reason": "the script has set it otherwise since"}
+        fields["overruled"] = {
+            **implied._asdict(),
+            "reason": "the script has set it otherwise since",
+        }
     if leaf.blocked_as is not None and not leaf.verdict.blocks:
         # Explains why leaves that depend on it were skipped.
         reason = "it was decided otherwise since"

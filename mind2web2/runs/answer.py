@@ -66,7 +66,11 @@ from mind2web2.scripts.inputs import (
     variable_digests,
 )
 from mind2web2.scripts.run import ScriptCall, script_result
-from mind2web2.storage.publication import bring_here_in_thread, publish, publish_in_thread
+from mind2web2.storage.publication import (
+    bring_here_in_thread,
+    publish,
+    publish_in_thread,
+)
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import remove_leftovers
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
@@ -121,7 +125,9 @@ def _take(lock: ProcessLock, folder: Path) -> bool:
     try:
         is_ours = lock.take()
     except OSError as error:
-        raise ResultWriteError(f"cannot write to {folder}: {error.strerror or error}") from error
+        raise ResultWriteError(
+            f"cannot write to {folder}: {error.strerror or error}"
+        ) from error
     if is_ours:
         for written in (folder, folder / "results"):
             remove_leftovers(written, min_age_s=0.0)
@@ -202,7 +208,11 @@ class ScriptTime:
     def recorded(cls, made_from: Provenance | None) -> ScriptTime:
         """Return the clock that the script of a result read, the real one where it read none."""
         clock = None if made_from is None else made_from.inputs.clock
-        return cls() if clock is None else cls(recorded_moment(clock), known_zone(clock.zone))
+        return (
+            cls()
+            if clock is None
+            else cls(recorded_moment(clock), known_zone(clock.zone))
+        )
 
 
 _REAL_TIME = ScriptTime()
@@ -251,18 +261,27 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
             async with answer_locked(job.folder) as is_ours:
                 if not is_ours:
                     return None
-                seen, newest = newest, await asyncio.to_thread(newest_result_name, job.folder / "results")
+                seen, newest = (
+                    newest,
+                    await asyncio.to_thread(newest_result_name, job.folder / "results"),
+                )
                 if run.reuse and seen != newest:  # another process has written it since
                     earlier, changed = await _reusable_result(job, run, text, newest)
                 if earlier is None:
                     run.judge.raise_if_out()
                     result, is_same = await _evaluate(job, run, text)
                     changed = None if is_same else changed
-                    return AnswerOutcome(job.task_id, job.answer.name, result, None, is_same, changed)
-                earlier = await asyncio.to_thread(_brought_up_to_date, earlier, job, run, text)
+                    return AnswerOutcome(
+                        job.task_id, job.answer.name, result, None, is_same, changed
+                    )
+                earlier = await asyncio.to_thread(
+                    _brought_up_to_date, earlier, job, run, text
+                )
         await _clear_left_lock(job.folder)
         await publish_in_thread(job.folder)  # a killed run may not have published it
-        return AnswerOutcome(job.task_id, job.answer.name, earlier.content, None, reused=True)
+        return AnswerOutcome(
+            job.task_id, job.answer.name, earlier.content, None, reused=True
+        )
     except JudgeUnusableError:
         raise  # it ends the run
     except (Mind2Web2Error, OSError) as error:
@@ -270,7 +289,9 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
         reason = _one_line(error)
     except Exception as error:
         # A bug of ours or of a library: it is reported, and the other answers go on.
-        log.exception("evaluation failed task=%s answer=%s", job.task_id, job.answer.name)
+        log.exception(
+            "evaluation failed task=%s answer=%s", job.task_id, job.answer.name
+        )
         reason = f"internal error: {type(error).__name__}: {_one_line(error)}"
     if _is_overwritten(run, newest):
         reason += (
@@ -278,8 +299,12 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
             "--overwrite counts it if nothing has changed"
         )
     # An answer that cannot be read has no log of its own.
-    log.info("no result task=%s answer=%s reason=%s", job.task_id, job.answer.name, reason)
-    return AnswerOutcome(job.task_id, job.answer.name, None, reason, earlier_result=newest)
+    log.info(
+        "no result task=%s answer=%s reason=%s", job.task_id, job.answer.name, reason
+    )
+    return AnswerOutcome(
+        job.task_id, job.answer.name, None, reason, earlier_result=newest
+    )
 
 
 async def _reusable_result(
@@ -311,7 +336,9 @@ def _is_current(found: LoadedResult, job: AnswerJob, run: RunParts) -> bool:
     return found.content.time_seconds == job.answer.time_s and known == list_sha256
 
 
-def _brought_up_to_date(found: LoadedResult, job: AnswerJob, run: RunParts, text: str) -> LoadedResult:
+def _brought_up_to_date(
+    found: LoadedResult, job: AnswerJob, run: RunParts, text: str
+) -> LoadedResult:
     """Return the result with the agent's time and barred sources as known now, which change no verdict."""
     if _is_current(found, job, run):
         return found
@@ -320,11 +347,17 @@ def _brought_up_to_date(found: LoadedResult, job: AnswerJob, run: RunParts, text
     content = found.content.with_time_and_barred(job.answer.time_s, barred)
     replace_result(found.path, content)
     publish(job.folder)
-    log.info("time and barred sources updated path=%s time_s=%s", found.path, job.answer.time_s)
+    log.info(
+        "time and barred sources updated path=%s time_s=%s",
+        found.path,
+        job.answer.time_s,
+    )
     return LoadedResult(found.path, content)
 
 
-def _barred(job: AnswerSetting, run: RunParts, text: str, judged: Iterable[str]) -> Barred | None:
+def _barred(
+    job: AnswerSetting, run: RunParts, text: str, judged: Iterable[str]
+) -> Barred | None:
     if run.barred is None:
         return None
     found = run.barred.sources_of(text, judged, job.task_cache)
@@ -339,15 +372,25 @@ def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
     return ScriptTime.recorded(None if found is None else found.content.provenance)
 
 
-async def _evaluate(job: AnswerJob, run: RunParts, text: str) -> tuple[ResultFile, bool]:
+async def _evaluate(
+    job: AnswerJob, run: RunParts, text: str
+) -> tuple[ResultFile, bool]:
     """Return the result, and whether it is the same as a replay has written before."""
     async with _answer_logger(job, run) as logger:
         try:
             script_time = await asyncio.to_thread(_script_time, job, run)
             complete = await evaluated(job, run, text, logger, script_time)
-            earlier = await asyncio.to_thread(_same_result, job, complete) if run.is_replay else None
+            earlier = (
+                await asyncio.to_thread(_same_result, job, complete)
+                if run.is_replay
+                else None
+            )
             if earlier is not None:
-                logger.info("the same as before path=%s score=%s", earlier.path, complete.final_score)
+                logger.info(
+                    "the same as before path=%s score=%s",
+                    earlier.path,
+                    complete.final_score,
+                )
                 return earlier.content, True
             await asyncio.to_thread(_write, job, text, complete)
             logger.info("result written score=%s", complete.final_score)
@@ -366,7 +409,9 @@ def _same_result(job: AnswerJob, result: ResultFile) -> LoadedResult | None:
 
 
 @asynccontextmanager
-async def _answer_logger(job: AnswerJob, run: RunParts) -> AsyncIterator[logging.Logger]:
+async def _answer_logger(
+    job: AnswerJob, run: RunParts
+) -> AsyncIterator[logging.Logger]:
     """Yield a logger and close its files, also if the task is cancelled while they are opened."""
     opened: list[logging.Logger] = []
 
@@ -416,11 +461,17 @@ async def evaluated(
         answer=text,
         model=run.judge.settings.model,
     )
-    summary, ledger, inputs = await _script_result(job, run, call, cache, script_time, logger)
+    summary, ledger, inputs = await _script_result(
+        job, run, call, cache, script_time, logger
+    )
     script_faults = list(dict.fromkeys(ledger.script_faults))
     if run.strict and script_faults:
-        raise EvalScriptError(f"the eval script makes mistakes (--strict): {'; '.join(script_faults)}")
-    pages, listing = await asyncio.to_thread(lambda: (cache.pages_used(), cache.listing_used()))
+        raise EvalScriptError(
+            f"the eval script makes mistakes (--strict): {'; '.join(script_faults)}"
+        )
+    pages, listing = await asyncio.to_thread(
+        lambda: (cache.pages_used(), cache.listing_used())
+    )
     others = await asyncio.to_thread(lambda: ResultFile.of(summary).other_pages(pages))
     services = tuple({answer.key: answer for answer in ledger.services}.values())
     made_from = provenance.model_copy(
@@ -435,7 +486,9 @@ async def evaluated(
                 update={
                     "variables": variable_digests(run.conditions.variables),
                     "services": services,
-                    "as_of": run.as_of.isoformat() if isinstance(run.as_of, datetime) else run.as_of,
+                    "as_of": run.as_of.isoformat()
+                    if isinstance(run.as_of, datetime)
+                    else run.as_of,
                 }
             ),
             "replayed_from": run.judge.settings.replayed_from,
@@ -469,7 +522,9 @@ async def evaluated(
     return await asyncio.to_thread(ResultFile.made, summary, making)
 
 
-def _refused_pages(pages: Mapping[str, str | None], captures: SharedCaptures | None) -> tuple[str, ...]:
+def _refused_pages(
+    pages: Mapping[str, str | None], captures: SharedCaptures | None
+) -> tuple[str, ...]:
     if captures is None:
         return ()
     missing = [url for url, sha256 in pages.items() if sha256 is None]
@@ -497,7 +552,9 @@ async def _script_result(
             script_time.as_of,
             script_time.zone,
         )
-        return await isolated_result(call, job.task_id, cache, side, run.isolation, logger)
+        return await isolated_result(
+            call, job.task_id, cache, side, run.isolation, logger
+        )
     judge = AnswerClient(run.judge, job.task_id, job.answer.name, run.limits.llm)
     recorder = InputRecorder(job.script_path)
 
@@ -516,8 +573,12 @@ async def _script_result(
         execution_options(run.execution),
         refused_downloads_reported(partial(judge.note, "refused_downloads")),
     ):
-        result = await script_result(call, judge, cache, logger, run.answer_timeout_s, run.clock)
-    inputs = await asyncio.to_thread(lambda: recorder.inputs(static_reading(recorder.sources())))
+        result = await script_result(
+            call, judge, cache, logger, run.answer_timeout_s, run.clock
+        )
+    inputs = await asyncio.to_thread(
+        lambda: recorder.inputs(static_reading(recorder.sources()))
+    )
     return result, judge.ledger, inputs
 
 

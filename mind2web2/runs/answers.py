@@ -98,7 +98,13 @@ def read_run_record(path: Path) -> RunRecord | None:
     """Return a run's record, ``None`` where there is none that can be read."""
     try:
         fields = json.loads(read_regular_file(path))
-        return RunRecord(**{name: value for name, value in fields.items() if name in RunRecord.__slots__})
+        return RunRecord(
+            **{
+                name: value
+                for name, value in fields.items()
+                if name in RunRecord.__slots__
+            }
+        )
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError, TypeError, AttributeError) as error:
@@ -112,14 +118,20 @@ def _runs_without_answer(task_folder: Path) -> tuple[dict[str, str], dict[str, s
     for path in sorted(task_folder.glob("answer_*.run.json")):
         name = path.name.removesuffix(".run.json") + ".md"
         record = read_run_record(path)
-        if record is None or not _ANSWER_NAME.fullmatch(name) or (task_folder / name).exists():
+        if (
+            record is None
+            or not _ANSWER_NAME.fullmatch(name)
+            or (task_folder / name).exists()
+        ):
             continue
         if record.status == "error":
             failed[name] = f"the agent failed: {record.reason}"
         elif record.status == "empty":
             failed[name] = EMPTY_ANSWER
         elif record.status == "out_of_budget":
-            stopped[name] = f"the agent's budget was used up: continue with {program()} answer"
+            stopped[name] = (
+                f"the agent's budget was used up: continue with {program()} answer"
+            )
     return failed, stopped
 
 
@@ -167,7 +179,9 @@ class AnswerJob(AnswerSetting):
     folder: Path
 
 
-def select_work(paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()) -> list[TaskWork]:
+def select_work(
+    paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()
+) -> list[TaskWork]:
     """Return the agent's tasks in natural order, or only the named ones.
 
     A task without a script is part of the list, with the reason, as long as any other has one.
@@ -176,14 +190,23 @@ def select_work(paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()
         UsageError: a name is not a plain one, or there is no such agent, no answer or no script.
     """
     agent_folder = _agent_folder(paths, agent_name)
-    tasks = [_task_work(paths, agent_folder / name) for name in _task_ids(agent_folder, task_ids)]
+    tasks = [
+        _task_work(paths, agent_folder / name)
+        for name in _task_ids(agent_folder, task_ids)
+    ]
     if not any(task.answers or task.failed_runs for task in tasks):
         where = agent_folder / task_ids[0] if len(task_ids) == 1 else agent_folder
         expected = "answer_<k>.md" if len(task_ids) == 1 else "<task_id>/answer_<k>.md"
-        raise UsageError(f"no answers of agent {agent_name} under {where}: expected {expected}")
+        raise UsageError(
+            f"no answers of agent {agent_name} under {where}: expected {expected}"
+        )
     answered = [task for task in tasks if task.answers]
     if answered and all(task.script_path is None for task in answered):
-        more = f" (nor is there one for {len(answered) - 1} more)" if len(answered) > 1 else ""
+        more = (
+            f" (nor is there one for {len(answered) - 1} more)"
+            if len(answered) > 1
+            else ""
+        )
         raise UsageError(f"{answered[0].unscored_reason}{more}")
     return tasks
 
@@ -192,9 +215,15 @@ def agent_names(paths: PathConfig) -> list[str]:
     """Return all agents that have a folder with answers. Raises UsageError: there is none."""
     root = paths.answers_root
     names = sorted(_folders(root), key=natural_key) if root.is_dir() else []
-    names = [name for name in names if any(answer_files(task)[0] for task in (root / name).glob("*/"))]
+    names = [
+        name
+        for name in names
+        if any(answer_files(task)[0] for task in (root / name).glob("*/"))
+    ]
     if not names:
-        raise UsageError(f"no answers under {root}: expected <agent>/<task_id>/answer_<k>.md")
+        raise UsageError(
+            f"no answers under {root}: expected <agent>/<task_id>/answer_<k>.md"
+        )
     return names
 
 
@@ -207,10 +236,15 @@ def select_answers(
         UsageError: a name is not a plain one, or there is no such agent, task or answer.
     """
     agent_folder = _agent_folder(paths, agent_name)
-    selected = {name: answer_files(agent_folder / name)[0] for name in _task_ids(agent_folder, task_ids)}
+    selected = {
+        name: answer_files(agent_folder / name)[0]
+        for name in _task_ids(agent_folder, task_ids)
+    }
     if not any(selected.values()):
         where = name_list(task_ids) if task_ids else "any task"
-        raise UsageError(f"no answers of agent {agent_name} to {where}: expected <task_id>/answer_<k>.md")
+        raise UsageError(
+            f"no answers of agent {agent_name} to {where}: expected <task_id>/answer_<k>.md"
+        )
     return {name: answers for name, answers in selected.items() if answers}
 
 
@@ -226,8 +260,15 @@ def read_answer(path: Path) -> str:
     """
     try:
         content = _answer_bytes(path)
-    except (OSError, RuntimeError) as error:  # pathlib reports a loop of links as RuntimeError
-        reason = error.strerror if isinstance(error, OSError) else "its link leads back to itself"
+    except (
+        OSError,
+        RuntimeError,
+    ) as error:  # pathlib reports a loop of links as RuntimeError
+        reason = (
+            error.strerror
+            if isinstance(error, OSError)
+            else "its link leads back to itself"
+        )
         raise AnswerError(f"answer {path} cannot be read: {reason}") from error
     try:
         text = content.decode("utf-8")
@@ -237,7 +278,9 @@ def read_answer(path: Path) -> str:
             "save it as UTF-8"
         ) from error
     if not text.removeprefix("\ufeff").strip():
-        raise AnswerError(f"answer {path} is empty: it counts 0 as soon as it is evaluated again")
+        raise AnswerError(
+            f"answer {path} is empty: it counts 0 as soon as it is evaluated again"
+        )
     return uniform_text(text)
 
 
@@ -260,7 +303,9 @@ def without_empty(
     answers: Sequence[AnswerFile],
 ) -> tuple[tuple[AnswerFile, ...], dict[str, str]]:
     """Return the answers that hold text, and why the other ones count as 0, by name."""
-    empty = {answer.name: EMPTY_ANSWER for answer in answers if is_empty_answer(answer.path)}
+    empty = {
+        answer.name: EMPTY_ANSWER for answer in answers if is_empty_answer(answer.path)
+    }
     return tuple(answer for answer in answers if answer.name not in empty), empty
 
 
@@ -275,7 +320,9 @@ def _answer_bytes(path: Path) -> bytes:
     if stat.S_ISDIR(status.st_mode):
         raise AnswerError(f"answer {path} is a folder: an answer is one markdown file")
     if not stat.S_ISREG(status.st_mode):
-        raise AnswerError(f"answer {path} is not a regular file: an answer is one markdown file")
+        raise AnswerError(
+            f"answer {path} is not a regular file: an answer is one markdown file"
+        )
     if status.st_size > MAX_ANSWER_BYTES:
         raise AnswerError(
             f"answer {path} has {status.st_size:,} bytes: an answer may have {MAX_ANSWER_BYTES:,} at most"
@@ -290,8 +337,13 @@ def _refuse_foreign_link(path: Path) -> None:
         return
     agent_folder = path.absolute().parent.parent
     target = path.resolve(strict=True)
-    if not target.is_relative_to(agent_folder.resolve()) and target.parent != path.parent.resolve():
-        raise AnswerError(f"answer {path} is a link out of the agent's folder: put a copy of the file there")
+    if (
+        not target.is_relative_to(agent_folder.resolve())
+        and target.parent != path.parent.resolve()
+    ):
+        raise AnswerError(
+            f"answer {path} is a link out of the agent's folder: put a copy of the file there"
+        )
 
 
 def _agent_folder(paths: PathConfig, agent_name: str) -> Path:
@@ -299,24 +351,34 @@ def _agent_folder(paths: PathConfig, agent_name: str) -> Path:
     if folder.is_dir():
         return folder
     if not paths.answers_root.is_dir():
-        raise UsageError(f"no answers folder {paths.answers_root}: make it, or name another one")
+        raise UsageError(
+            f"no answers folder {paths.answers_root}: make it, or name another one"
+        )
     if is_in_object_store(folder):
         raise UsageError(f"no answers in {shown_place(folder)}: check URL and agent")
     known = name_list(_folders(paths.answers_root))
-    raise UsageError(f"no agent {agent_name} under {paths.answers_root}: there is {known}")
+    raise UsageError(
+        f"no agent {agent_name} under {paths.answers_root}: there is {known}"
+    )
 
 
 def _task_ids(agent_folder: Path, named: Sequence[str]) -> list[str]:
     for task_id in named:
         if not (agent_folder / check_name("task", task_id)).is_dir():
             known = name_list(_folders(agent_folder))
-            raise UsageError(f"no answers to task {task_id} under {agent_folder}: there is {known}")
+            raise UsageError(
+                f"no answers to task {task_id} under {agent_folder}: there is {known}"
+            )
     return list(dict.fromkeys(named)) or sorted(_folders(agent_folder), key=natural_key)
 
 
 def _folders(folder: Path) -> list[str]:
     try:
-        return [entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
+        return [
+            entry.name
+            for entry in folder.iterdir()
+            if entry.is_dir() and not entry.name.startswith(".")
+        ]
     except OSError as error:
         raise UsageError(f"cannot list {folder}: {error.strerror}") from error
 
@@ -353,19 +415,31 @@ def _script(paths: PathConfig, task_id: str) -> tuple[ScriptFile | None, str | N
 def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, ...]]:
     """Return the answers in a task's folder, in natural order, and notes for the user."""
     try:
-        entries = sorted(task_folder.iterdir(), key=lambda entry: natural_key(entry.name))
+        entries = sorted(
+            task_folder.iterdir(), key=lambda entry: natural_key(entry.name)
+        )
     except FileNotFoundError:
         entries = []
     except OSError as error:
         raise UsageError(f"cannot list {task_folder}: {error.strerror}") from error
-    answers = tuple(_answer_file(entry) for entry in entries if _ANSWER_NAME.fullmatch(entry.name))
+    answers = tuple(
+        _answer_file(entry) for entry in entries if _ANSWER_NAME.fullmatch(entry.name)
+    )
     problems = []
-    if unknown := [f"{answer.stem}: {name_list(answer.unknown)}" for answer in answers if answer.unknown]:
+    if unknown := [
+        f"{answer.stem}: {name_list(answer.unknown)}"
+        for answer in answers
+        if answer.unknown
+    ]:
         known = " and ".join(_META_KEYS)
-        problems.append(f"ignored unknown keys in .meta.json files: {'; '.join(unknown)}; known are {known}")
+        problems.append(
+            f"ignored unknown keys in .meta.json files: {'; '.join(unknown)}; known are {known}"
+        )
     others = [entry.name for entry in entries if not is_expected(entry.name)]
     if others:
-        problems.append(f"ignored {name_list(others)}: answers are called answer_<k>.md")
+        problems.append(
+            f"ignored {name_list(others)}: answers are called answer_<k>.md"
+        )
     if not answers:
         problems.append(f"no answers in {task_folder}: expected answer_<k>.md")
     return answers, tuple(problems)
@@ -373,7 +447,9 @@ def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, 
 
 def is_expected(name: str) -> bool:
     """Tell whether a file name belongs into a task's folder."""
-    return name.startswith(".") or any(kind.fullmatch(name) for kind in (_ANSWER_NAME, _META_NAME))
+    return name.startswith(".") or any(
+        kind.fullmatch(name) for kind in (_ANSWER_NAME, _META_NAME)
+    )
 
 
 def _answer_file(answer_path: Path) -> AnswerFile:

@@ -47,7 +47,10 @@ class AuditReport:
                 {
                     "auditors": [*names],
                     "leaves": shared,
-                    **{key: asdict(getattr(figures, key)) for key in ("agreement", "kappa", "ac1")},
+                    **{
+                        key: asdict(getattr(figures, key))
+                        for key in ("agreement", "kappa", "ac1")
+                    },
                 }
                 for names, (shared, figures) in self.pairs.items()
             ],
@@ -56,19 +59,30 @@ class AuditReport:
             if self.settled is None
             else {
                 **_quality(self.settled),
-                "score": None if self.settled_score is None else self.settled_score.summary(),
+                "score": None
+                if self.settled_score is None
+                else self.settled_score.summary(),
             },
         }
 
 
 def _quality(found: JudgeQuality) -> dict[str, Any]:
-    counts = {"labels": found.labels, "undecidable": found.undecidable, "stale": found.stale}
+    counts = {
+        "labels": found.labels,
+        "undecidable": found.undecidable,
+        "stale": found.stale,
+    }
     return counts | asdict(found.figures)
 
 
-def audit_report(eval_results_root: Path, audits_root: Path, agent: str) -> AuditReport | None:
+def audit_report(
+    eval_results_root: Path, audits_root: Path, agent: str
+) -> AuditReport | None:
     """Return what the labels of an agent say, ``None`` where there are none."""
-    files = {name: LabelFile(audits_root, agent, name) for name in auditors(audits_root, agent)}
+    files = {
+        name: LabelFile(audits_root, agent, name)
+        for name in auditors(audits_root, agent)
+    }
     blind = {name: file.blind() for name, file in files.items()}
     if not any(blind.values()):
         return None
@@ -76,7 +90,9 @@ def audit_report(eval_results_root: Path, audits_root: Path, agent: str) -> Audi
     second = {name: file.second() for name, file in files.items()}
     settled = None
     if any(second.values()):
-        settled = label_verdicts(answers, [{**blind[name], **second[name]} for name in files])
+        settled = label_verdicts(
+            answers, [{**blind[name], **second[name]} for name in files]
+        )
     return AuditReport(
         agent=agent,
         quality={
@@ -93,7 +109,11 @@ def audit_report(eval_results_root: Path, audits_root: Path, agent: str) -> Audi
     )
 
 
-def label_verdicts(answers: Sequence[AuditedAnswer], labels: Sequence[Labels]) -> Verdicts:
+def label_verdicts(
+    answers: Sequence[AuditedAnswer], labels: Sequence[Labels]
+) -> Verdicts:
     """Return what labels of one or several auditors say of the leaves of answers."""
-    seen = (leaf.seen for answer in answers for leaf in (*answer.leaves, *answer.skipped))
+    seen = (
+        leaf.seen for answer in answers for leaf in (*answer.leaves, *answer.skipped)
+    )
     return verdicts_of(seen, labels)

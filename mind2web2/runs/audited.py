@@ -77,7 +77,10 @@ def audited_answers(
 ) -> list[AuditedAnswer]:
     """Return an agent's scored answers with their leaves, by the newest results."""
     answers = agent_answers(eval_results_root, agent)
-    contents = {(task, name): found.content for task, name, found in latest_results(eval_results_root, agent)}
+    contents = {
+        (task, name): found.content
+        for task, name, found in latest_results(eval_results_root, agent)
+    }
     return [
         audited_answer(
             one.task_id,
@@ -90,10 +93,14 @@ def audited_answers(
     ]
 
 
-def audited_answer(task: str, answer: str, score: float, result: ResultFile) -> AuditedAnswer:
+def audited_answer(
+    task: str, answer: str, score: float, result: ResultFile
+) -> AuditedAnswer:
     """Return one answer with the leaves of its result."""
     root = result.sound_tree
-    answer_sha256 = None if result.provenance is None else result.provenance.answer_sha256
+    answer_sha256 = (
+        None if result.provenance is None else result.provenance.answer_sha256
+    )
     found = list(_leaves(task, answer, root, answer_sha256)) if root is not None else []
     return AuditedAnswer(
         task,
@@ -106,7 +113,9 @@ def audited_answer(task: str, answer: str, score: float, result: ResultFile) -> 
     )
 
 
-def _leaves(task: str, answer: str, root: WrittenNode, answer_sha256: str | None) -> Iterator[JudgedLeaf]:
+def _leaves(
+    task: str, answer: str, root: WrittenNode, answer_sha256: str | None
+) -> Iterator[JudgedLeaf]:
     for node in root.leaves():
         evidence = node.evidence
         if evidence is None:
@@ -156,7 +165,9 @@ def sample(leaves: Sequence[JudgedLeaf], size: int, seed: int) -> list[JudgedLea
             ((number + chance.random()) / sizes[name], leaf)
             for number, leaf in enumerate(shuffled[: sizes[name]])
         ]
-    return [leaf for _, leaf in sorted(placed, key=lambda entry: (entry[0], entry[1].name))]
+    return [
+        leaf for _, leaf in sorted(placed, key=lambda entry: (entry[0], entry[1].name))
+    ]
 
 
 def _allocated(counts: Mapping[Stratum, int], size: int) -> dict[Stratum, int]:
@@ -169,11 +180,15 @@ def _allocated(counts: Mapping[Stratum, int], size: int) -> dict[Stratum, int]:
     }
     # Rounding, and strata that have fewer: the largest takes the rest.
     largest = max(counts, key=lambda name: counts[name] - wanted[name])
-    wanted[largest] = max(1, min(counts[largest], wanted[largest] + size - sum(wanted.values())))
+    wanted[largest] = max(
+        1, min(counts[largest], wanted[largest] + size - sum(wanted.values()))
+    )
     return wanted
 
 
-def labelled_strata(leaves: Iterable[JudgedLeaf], verdicts: Verdicts) -> Callable[[JudgedLeaf], Stratum]:
+def labelled_strata(
+    leaves: Iterable[JudgedLeaf], verdicts: Verdicts
+) -> Callable[[JudgedLeaf], Stratum]:
     """Return the stratum of each leaf as far as it has labels.
 
     Where one of a verdict's strata has none, the leaves with this verdict are one stratum: an audit that
@@ -201,7 +216,9 @@ class JudgeQuality:
     figures: Figures
 
 
-def judge_quality(answers: Iterable[AuditedAnswer], verdicts: Verdicts, labels: int = 0) -> JudgeQuality:
+def judge_quality(
+    answers: Iterable[AuditedAnswer], verdicts: Verdicts, labels: int = 0
+) -> JudgeQuality:
     """Compare a judge's verdicts with those of people.
 
     Args:
@@ -219,7 +236,9 @@ def judge_quality(answers: Iterable[AuditedAnswer], verdicts: Verdicts, labels: 
     return JudgeQuality(counted, undecidable, stale, figures_of(cells))
 
 
-def judged_cells(leaves: Sequence[JudgedLeaf], verdicts: Verdicts) -> tuple[dict[str, Cells], int]:
+def judged_cells(
+    leaves: Sequence[JudgedLeaf], verdicts: Verdicts
+) -> tuple[dict[str, Cells], int]:
     """Return the judge's and the person's verdicts by task, as all leaves would have them, and the labels."""
     stratum_of = labelled_strata(leaves, verdicts)
     totals: dict[Stratum, int] = defaultdict(int)
@@ -245,7 +264,9 @@ def between_auditors(
     shared = 0
     for answer in answers:
         for leaf in (*answer.leaves, *answer.skipped):
-            given = [own[leaf.seen].label for own in (first, second) if leaf.seen in own]
+            given = [
+                own[leaf.seen].label for own in (first, second) if leaf.seen in own
+            ]
             if len(given) == 2 and "u" not in given:
                 shared += 1
                 passes = float(given[1] == "y")

@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mind2web2.capture.models import CaptureSettings, NetworkSettings, environment_proxies
+from mind2web2.capture.models import (
+    CaptureSettings,
+    NetworkSettings,
+    environment_proxies,
+)
 from mind2web2.capture.network.upstream import parsed_upstream
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
@@ -19,7 +23,11 @@ def capture_settings(settings: RunSettings) -> CaptureSettings:
     Raises:
         UsageError: as ``network_of``, or the file of a login cannot be read or has another form.
     """
-    state = None if settings.storage_state is None else _storage_state(settings.storage_state)
+    state = (
+        None
+        if settings.storage_state is None
+        else _storage_state(settings.storage_state)
+    )
     return CaptureSettings(
         headless=not settings.headed,
         cdp_url=settings.cdp_url,
@@ -40,7 +48,9 @@ def network_of(settings: RunSettings) -> NetworkSettings:
     for scheme in ("http", "https"):
         if proxies.get(scheme):
             parsed_upstream(proxies[scheme])
-    return NetworkSettings(allow_private_network=settings.allow_private_network, proxies=proxies)
+    return NetworkSettings(
+        allow_private_network=settings.allow_private_network, proxies=proxies
+    )
 
 
 def _storage_state(path: Path) -> Mapping[str, Any]:
@@ -57,6 +67,11 @@ def _storage_state(path: Path) -> Mapping[str, Any]:
             "Playwright's context.storage_state(path=...)"
         )
     lists = [state.get(name, []) for name in fields]
-    if not all(isinstance(found, list) and all(isinstance(one, dict) for one in found) for found in lists):
-        raise UsageError(f"--storage_state {path}: cookies and origins must be lists of objects")
+    if not all(
+        isinstance(found, list) and all(isinstance(one, dict) for one in found)
+        for found in lists
+    ):
+        raise UsageError(
+            f"--storage_state {path}: cookies and origins must be lists of objects"
+        )
     return dict(zip(fields, lists, strict=True))

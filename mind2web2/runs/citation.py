@@ -31,7 +31,9 @@ def paper_sentence(
     """
     unscored = len(summary["missing"])
     counted = "counted as 0" if summary["missing_counted_as_zero"] else "left out"
-    missing = f"{unscored} without a score {counted}" if unscored else "none without a score"
+    missing = (
+        f"{unscored} without a score {counted}" if unscored else "none without a score"
+    )
     shown = f"{score:.4f}" + _within(interval, "tasks at large")
     return (
         f"{summary['agent_name']} reached a partial completion of {shown} on {summary['num_tasks']} tasks "
@@ -82,7 +84,9 @@ def _versions(answers: Iterable[ScoredAnswer]) -> str:
 
 
 def _prompts(results: Iterable[ResultFile]) -> str:
-    digests = [one.provenance.settings_sha256 for one in results if one.provenance is not None]
+    digests = [
+        one.provenance.settings_sha256 for one in results if one.provenance is not None
+    ]
     return _listed(digest[:_DIGEST_CHARS] for digest in digests)
 
 
@@ -92,12 +96,17 @@ def _votes(results: Iterable[ResultFile]) -> str:
         evidence.num_trials
         for result in results
         for leaf in result.leaves()
-        if (evidence := leaf.evidence) is not None and evidence.decided_by == "judge" and evidence.num_trials
+        if (evidence := leaf.evidence) is not None
+        and evidence.decided_by == "judge"
+        and evidence.num_trials
     )
     if not trials:
         return "votes not recorded"
     most = [str(number) for number, _ in trials.most_common()]
-    on_demand = any(one.provenance is not None and one.provenance.judge.votes == "doubt" for one in results)
+    on_demand = any(
+        one.provenance is not None and one.provenance.judge.votes == "doubt"
+        for one in results
+    )
     demand = ", a second and third only where the first was in doubt" * on_demand
     return f"majority of at most {' or '.join(most)} votes a claim{demand}"
 

@@ -42,7 +42,11 @@ class ClaimFacts:
     @property
     def is_weak(self) -> bool:
         """Tell whether the evidence is too weak to rely on the verdict."""
-        return self.is_split or "not_found" in self.quotes or bool(self.reservations - {"flagged"})
+        return (
+            self.is_split
+            or "not_found" in self.quotes
+            or bool(self.reservations - {"flagged"})
+        )
 
 
 def is_claim(leaf: WrittenNode) -> bool:
@@ -62,7 +66,9 @@ def claim_facts(leaf: WrittenNode) -> ClaimFacts:
         is_voted = is_voted or len(opinions) > 1
         is_split = is_split or len(set(opinions)) > 1
         quotes += [vote.quote.match for vote in votes if vote.quote is not None]
-    reservations = frozenset(_reservations(evidence, is_passed=leaf.verdict.status == "passed"))
+    reservations = frozenset(
+        _reservations(evidence, is_passed=leaf.verdict.status == "passed")
+    )
     return ClaimFacts(reservations, is_voted, is_split, tuple(quotes))
 
 
@@ -77,7 +83,9 @@ def _reservations(evidence: Evidence, *, is_passed: bool) -> Iterator[Reservatio
         yield "error"
     if any(check.page is not None and check.page.troubles for check in decisive):
         yield "suspect_page"
-    if evidence.flags or any(check.page is not None and check.page.flags for check in decisive):
+    if evidence.flags or any(
+        check.page is not None and check.page.flags for check in decisive
+    ):
         yield "flagged"
     if is_passed:
         return
@@ -118,21 +126,34 @@ def unavailable_pages(leaf: WrittenNode) -> list[str]:
 def decisive_suspects(leaf: WrittenNode) -> list[str]:
     """Return the pages that decided a leaf and look wrong."""
     checks = _decisive(page_checks(leaf))
-    return [check.url for check in checks if check.page is not None and check.page.troubles]
+    return [
+        check.url for check in checks if check.page is not None and check.page.troubles
+    ]
 
 
 def decisive_troubles(leaf: WrittenNode) -> frozenset[str]:
     """Return the kinds of trouble of the pages that decided a leaf."""
     pages = [check.page for check in _decisive(page_checks(leaf))]
-    return frozenset(kind for page in pages if page is not None for kind in page.troubles)
+    return frozenset(
+        kind for page in pages if page is not None for kind in page.troubles
+    )
 
 
 def flagged_pages(leaf: WrittenNode) -> list[str]:
     """Return the pages of a claim with passages that seem to address the judge."""
-    return [check.url for check in page_checks(leaf) if check.page is not None and check.page.flags]
+    return [
+        check.url
+        for check in page_checks(leaf)
+        if check.page is not None and check.page.flags
+    ]
 
 
 def is_shown_in_part(leaf: WrittenNode) -> bool:
     """Tell whether the judge got only some of the images of one of the leaf's pages."""
     pages = [check.page for check in page_checks(leaf)]
-    return any(TO_THIS_JUDGE in note for page in pages if page is not None for note in page.notes)
+    return any(
+        TO_THIS_JUDGE in note
+        for page in pages
+        if page is not None
+        for note in page.notes
+    )

@@ -10,7 +10,12 @@ from typing import Any
 
 from mind2web2.errors import UsageError
 from mind2web2.runs.metrics import SampledMetric, sampled_metrics
-from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid, mixture_warnings, score_grid
+from mind2web2.runs.score_matrix import (
+    ScoredAnswer,
+    ScoreGrid,
+    mixture_warnings,
+    score_grid,
+)
 from mind2web2.statistics.paired import (
     DRAWS,
     METHOD,
@@ -23,7 +28,13 @@ from mind2web2.statistics.paired import (
     tasks_needed,
     variation,
 )
-from mind2web2.statistics.uncertainty import LEVEL, SEED, Limits, SampledInterval, too_few
+from mind2web2.statistics.uncertainty import (
+    LEVEL,
+    SEED,
+    Limits,
+    SampledInterval,
+    too_few,
+)
 from mind2web2.utils.names import name_list, natural_key
 
 _METHOD = {"level": LEVEL, "method": METHOD, "resamples": DRAWS, "seed": SEED}
@@ -59,7 +70,11 @@ class Difference:
     @property
     def value(self) -> float | None:
         """Return the second agent's value minus the first's."""
-        return None if self.first is None or self.second is None else self.second - self.first
+        return (
+            None
+            if self.first is None or self.second is None
+            else self.second - self.first
+        )
 
     @property
     def is_clear(self) -> bool:
@@ -74,10 +89,17 @@ class Difference:
             for name, value in numbers.items()
         }
         p_value = None if self.p_value is None else round(self.p_value, 6)
-        return {**rounded, **self.sampled.summary(), "p_value": p_value, "clear": self.is_clear}
+        return {
+            **rounded,
+            **self.sampled.summary(),
+            "p_value": p_value,
+            "clear": self.is_clear,
+        }
 
 
-def compared(first: Agent, second: Agent, task_ids: Iterable[str] | None = None) -> dict[str, Any]:
+def compared(
+    first: Agent, second: Agent, task_ids: Iterable[str] | None = None
+) -> dict[str, Any]:
     """Compare two agents in all metrics, as ``mind2web2 metrics --json`` prints it.
 
     Args:
@@ -95,7 +117,9 @@ def compared(first: Agent, second: Agent, task_ids: Iterable[str] | None = None)
         "second": second[0],
         "num_tasks": len(grids[0].tasks),
         **_METHOD,
-        "metrics": {name: _difference(one[name], other[name]).summary() for name in one},
+        "metrics": {
+            name: _difference(one[name], other[name]).summary() for name in one
+        },
         "warnings": warnings,
     }
 
@@ -113,7 +137,9 @@ def compared_with_first(
     found = [compared(first, other, wanted) for other in others]
     for name in found[0]["metrics"] if found else ():
         metrics = [one["metrics"][name] for one in found]
-        p_values = [1.0 if one["p_value"] is None else one["p_value"] for one in metrics]
+        p_values = [
+            1.0 if one["p_value"] is None else one["p_value"] for one in metrics
+        ]
         for one, p_holm in zip(metrics, holm(p_values), strict=True):
             one["p_holm"] = round(p_holm, 6)
             one["clear"] = p_holm < 1 - LEVEL
@@ -133,7 +159,10 @@ def _shared_grids(
         wanted = list(task_ids)
         grids, warnings = [score_grid(own, wanted) for _, own in agents], []
     else:
-        tasks = [{answer.task_id for answer in own if answer.score is not None} for _, own in agents]
+        tasks = [
+            {answer.task_id for answer in own if answer.score is not None}
+            for _, own in agents
+        ]
         common = set.intersection(*tasks)
         if not common:
             every = "both" if len(agents) == 2 else "all of"
@@ -148,16 +177,24 @@ def _shared_grids(
             for name, own in zip(names, tasks, strict=True)
             if own - common
         ]
-        grids = [score_grid(answer for answer in own if answer.task_id in common) for _, own in agents]
+        grids = [
+            score_grid(answer for answer in own if answer.task_id in common)
+            for _, own in agents
+        ]
     scored = [answer for grid in grids for answer in grid.scored_answers]
-    return grids, [*warnings, *_unequal_runs(names, grids), *mixture_warnings(scored, "compared")]
+    return grids, [
+        *warnings,
+        *_unequal_runs(names, grids),
+        *mixture_warnings(scored, "compared"),
+    ]
 
 
 def _metrics_of(grid: ScoreGrid) -> dict[str, SampledMetric]:
     """Return an agent's metrics by names that are the same for all numbers of runs."""
     pass_name = f"pass_at_{len(grid.runs)}"
     return {
-        "pass_at_k" if name == pass_name else name: metric for name, metric in sampled_metrics(grid).items()
+        "pass_at_k" if name == pass_name else name: metric
+        for name, metric in sampled_metrics(grid).items()
     }
 
 
@@ -165,7 +202,9 @@ def _unequal_runs(names: Sequence[str], grids: Sequence[ScoreGrid]) -> list[str]
     runs = [len(grid.runs) for grid in grids]
     if len(set(runs)) == 1:
         return []
-    listed = ", ".join(f"{name} {count}" for name, count in zip(names, runs, strict=True))
+    listed = ", ".join(
+        f"{name} {count}" for name, count in zip(names, runs, strict=True)
+    )
     return [
         "the agents have different numbers of runs, so that pass@k compares unequal chances, and rare "
         f"successes count for the agent with more runs: {listed}"
@@ -176,7 +215,9 @@ def _difference(first: SampledMetric, second: SampledMetric) -> Difference:
     """Return the second metric minus the first over the tasks where both have a value."""
     tasks = sorted(first.values.keys() & second.values.keys(), key=natural_key)
     sides = [[metric.of_task(task) for task in tasks] for metric in (first, second)]
-    by_task = {task: other - one for task, one, other in zip(tasks, *sides, strict=True)}
+    by_task = {
+        task: other - one for task, one, other in zip(tasks, *sides, strict=True)
+    }
     found = paired_test(list(by_task.values()), _limits(first.limits, second.limits))
     reason = too_few(len(tasks))
     if reason is None and found.interval is None:
@@ -188,7 +229,11 @@ def _difference(first: SampledMetric, second: SampledMetric) -> Difference:
 
 
 def _limits(first: Limits, second: Limits) -> Limits:
-    return None if first is None or second is None else (second[0] - first[1], second[1] - first[0])
+    return (
+        None
+        if first is None or second is None
+        else (second[0] - first[1], second[1] - first[0])
+    )
 
 
 # Ranking
@@ -253,7 +298,10 @@ class PairResult:
             **self.found.summary(),
             "p_holm": round(self.holm_p, 6),
             "power": power,
-            "largest": [{"task_id": task, "difference": round(value, 4)} for task, value in self.largest()],
+            "largest": [
+                {"task_id": task, "difference": round(value, 4)}
+                for task, value in self.largest()
+            ],
         }
 
 
@@ -293,7 +341,9 @@ class Ranking:
             **_METHOD,
             "metrics": {
                 name: {
-                    "values": {agent: round(value, 4) for agent, value in found.values.items()},
+                    "values": {
+                        agent: round(value, 4) for agent, value in found.values.items()
+                    },
                     "tied_with_best": list(found.tied),
                     "differences": [pair.summary() for pair in found.pairs],
                 }
@@ -304,7 +354,10 @@ class Ranking:
 
 
 def ranking(
-    agents: Sequence[Agent], task_ids: Iterable[str] | None = None, *, allow_unfair: bool = False
+    agents: Sequence[Agent],
+    task_ids: Iterable[str] | None = None,
+    *,
+    allow_unfair: bool = False,
 ) -> Ranking:
     """Rank agents by partial completion and by success rate.
 
@@ -323,7 +376,10 @@ def ranking(
     return Ranking(
         tuple(by_agent),
         tuple(grids[0].tasks),
-        {name: _ranked({agent: own[name] for agent, own in metrics.items()}) for name in _RANKED},
+        {
+            name: _ranked({agent: own[name] for agent, own in metrics.items()})
+            for name in _RANKED
+        },
         (*warnings, *_missing(by_agent), *_other_capture_days(by_agent)),
     )
 
@@ -333,14 +389,25 @@ def _ranked(metrics: Mapping[str, SampledMetric]) -> MetricRanking:
         (first, second, _difference(metrics[first], metrics[second]))
         for first, second in combinations(metrics, 2)
     ]
-    adjusted = holm([1.0 if found.p_value is None else found.p_value for *_, found in pairs])
+    adjusted = holm(
+        [1.0 if found.p_value is None else found.p_value for *_, found in pairs]
+    )
     results = tuple(
-        PairResult(first, second, found, p_value, _power(metrics[first], metrics[second], found))
+        PairResult(
+            first,
+            second,
+            found,
+            p_value,
+            _power(metrics[first], metrics[second], found),
+        )
         for (first, second, found), p_value in zip(pairs, adjusted, strict=True)
     )
     values = {}
     for pair in results:
-        values[pair.first], values[pair.second] = pair.found.first or 0.0, pair.found.second or 0.0
+        values[pair.first], values[pair.second] = (
+            pair.found.first or 0.0,
+            pair.found.second or 0.0,
+        )
     ordered = dict(sorted(values.items(), key=lambda entry: -entry[1]))
     best = next(iter(ordered))
     beaten = {
@@ -348,10 +415,14 @@ def _ranked(metrics: Mapping[str, SampledMetric]) -> MetricRanking:
         for pair in results
         if best in (pair.first, pair.second) and pair.holm_p < 1 - LEVEL
     }
-    return MetricRanking(ordered, results, tuple(name for name in ordered if name not in beaten))
+    return MetricRanking(
+        ordered, results, tuple(name for name in ordered if name not in beaten)
+    )
 
 
-def _power(first: SampledMetric, second: SampledMetric, found: Difference) -> Power | None:
+def _power(
+    first: SampledMetric, second: SampledMetric, found: Difference
+) -> Power | None:
     if len(found.by_task) < 2 or found.value is None:
         return None
     split = variation(
@@ -375,8 +446,15 @@ def _power(first: SampledMetric, second: SampledMetric, found: Difference) -> Po
 
 def _check_comparable(grids: Mapping[str, ScoreGrid]) -> None:
     for (first, one), (second, other) in combinations(grids.items(), 2):
-        judges = [{answer.judge_model for answer in grid.scored_answers} for grid in (one, other)]
-        if None not in judges[0] | judges[1] and all(judges) and not judges[0] & judges[1]:
+        judges = [
+            {answer.judge_model for answer in grid.scored_answers}
+            for grid in (one, other)
+        ]
+        if (
+            None not in judges[0] | judges[1]
+            and all(judges)
+            and not judges[0] & judges[1]
+        ):
             listed = [name_list(sorted(map(str, models))) for models in judges]
             raise UsageError(
                 f"{first} was judged by {listed[0]} and {second} by {listed[1]}: their difference would be "
@@ -404,18 +482,26 @@ def _missing(grids: Mapping[str, ScoreGrid]) -> list[str]:
     if not counts:
         return []
     listed = ", ".join(f"{name} {count}" for name, count in counts.items())
-    treatment = "counted as 0" if next(iter(grids.values())).missing_counted_as_zero else "left out"
+    treatment = (
+        "counted as 0"
+        if next(iter(grids.values())).missing_counted_as_zero
+        else "left out"
+    )
     return [f"answers without a score at the compared tasks, {treatment}: {listed}"]
 
 
 def _other_capture_days(grids: Mapping[str, ScoreGrid]) -> list[str]:
     """Return a warning where the agents' pages were captured in ranges of days without a common day."""
     days = {
-        name: sorted(day for answer in grid.scored_answers for day in answer.facts.capture_days)
+        name: sorted(
+            day for answer in grid.scored_answers for day in answer.facts.capture_days
+        )
         for name, grid in grids.items()
     }
     known = {name: (found[0], found[-1]) for name, found in days.items() if found}
-    if len(known) < 2 or max(low for low, _ in known.values()) <= min(high for _, high in known.values()):
+    if len(known) < 2 or max(low for low, _ in known.values()) <= min(
+        high for _, high in known.values()
+    ):
         return []
     listed = "; ".join(f"{name} {low} to {high}" for name, (low, high) in known.items())
     return [f"pages were captured on different days: {listed}"]

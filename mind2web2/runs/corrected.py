@@ -16,7 +16,12 @@ from mind2web2.runs.audited import AuditedAnswer, JudgedLeaf, Stratum, labelled_
 from mind2web2.runs.labels import LeafName, Verdicts
 from mind2web2.runs.score_bounds import blocked, unblocked
 from mind2web2.statistics.correction import CorrectedMean
-from mind2web2.statistics.sampled_leaves import JointChange, LabelledLeaf, StratumName, corrected_by_leaves
+from mind2web2.statistics.sampled_leaves import (
+    JointChange,
+    LabelledLeaf,
+    StratumName,
+    corrected_by_leaves,
+)
 from mind2web2.statistics.uncertainty import Interval
 
 # Of one answer, each doubling the scores to compute; further ones count without what they change together.
@@ -81,19 +86,29 @@ class CorrectedScore:
 
 def interval_summary(found: Interval | None) -> dict[str, float] | None:
     """Return an interval as ``--json`` prints it."""
-    return None if found is None else {"low": round(found.low, 6), "high": round(found.high, 6)}
+    return (
+        None
+        if found is None
+        else {"low": round(found.low, 6), "high": round(found.high, 6)}
+    )
 
 
 def _spanned(low: Interval | None, high: Interval | None) -> Interval | None:
     return None if low is None or high is None else Interval(low.low, high.high)
 
 
-def corrected_score(answers: Sequence[AuditedAnswer], verdicts: Verdicts) -> CorrectedScore | None:
+def corrected_score(
+    answers: Sequence[AuditedAnswer], verdicts: Verdicts
+) -> CorrectedScore | None:
     """Return the mean over tasks, corrected by labels; ``None`` without an answer or a label."""
-    if not answers or not any(leaf.name in verdicts.passes for one in answers for leaf in one.leaves):
+    if not answers or not any(
+        leaf.name in verdicts.passes for one in answers for leaf in one.leaves
+    ):
         return None
     low = _mean(answers, verdicts, behind=False)
-    behind = tuple(name for answer in answers for name in behind_wrong_gates(answer, verdicts))
+    behind = tuple(
+        name for answer in answers for name in behind_wrong_gates(answer, verdicts)
+    )
     high = _mean(answers, verdicts, behind=True) if behind else low
     extremes = None
     if verdicts.undecidable:
@@ -101,12 +116,16 @@ def corrected_score(answers: Sequence[AuditedAnswer], verdicts: Verdicts) -> Cor
             _mean(answers, _all_decided(verdicts, 0.0), behind=False).estimate,
             _mean(answers, _all_decided(verdicts, 1.0), behind=True).estimate,
         )
-    labelled = sum(any(leaf.name in verdicts.passes for leaf in one.leaves) for one in answers)
+    labelled = sum(
+        any(leaf.name in verdicts.passes for leaf in one.leaves) for one in answers
+    )
     return CorrectedScore(low, high, extremes, labelled, behind)
 
 
 def _all_decided(verdicts: Verdicts, passes: float) -> Verdicts:
-    return Verdicts({**verdicts.passes, **dict.fromkeys(verdicts.undecidable, passes)}, frozenset())
+    return Verdicts(
+        {**verdicts.passes, **dict.fromkeys(verdicts.undecidable, passes)}, frozenset()
+    )
 
 
 def behind_wrong_gates(answer: AuditedAnswer, verdicts: Verdicts) -> list[LeafName]:
@@ -122,11 +141,15 @@ def behind_wrong_gates(answer: AuditedAnswer, verdicts: Verdicts) -> list[LeafNa
     opened = unblocked(leaves, {id(node) for node in leaves if node.id in wrong})
     names = {node.id for node in leaves if id(node) in opened}
     return [
-        leaf.name for leaf in answer.skipped if leaf.name.leaf in names and leaf.name not in verdicts.passes
+        leaf.name
+        for leaf in answer.skipped
+        if leaf.name.leaf in names and leaf.name not in verdicts.passes
     ]
 
 
-def _mean(answers: Sequence[AuditedAnswer], verdicts: Verdicts, *, behind: bool) -> CorrectedMean:
+def _mean(
+    answers: Sequence[AuditedAnswer], verdicts: Verdicts, *, behind: bool
+) -> CorrectedMean:
     leaves = [leaf for answer in answers for leaf in answer.leaves]
     stratum_of = labelled_strata(leaves, verdicts)
     sizes: dict[Stratum, Counter[str]] = defaultdict(Counter)
@@ -134,7 +157,9 @@ def _mean(answers: Sequence[AuditedAnswer], verdicts: Verdicts, *, behind: bool)
     for leaf in leaves:
         sizes[stratum_of(leaf)][leaf.name.task] += 1
         drawn[stratum_of(leaf)] += leaf.name in verdicts.passes
-    complete = frozenset(name for name, found in sizes.items() if drawn[name] == found.total())
+    complete = frozenset(
+        name for name, found in sizes.items() if drawn[name] == found.total()
+    )
     answers_of_task = Counter(answer.task for answer in answers)
     scores: dict[str, list[float]] = defaultdict(list)
     labelled: list[LabelledLeaf] = []
@@ -145,7 +170,8 @@ def _mean(answers: Sequence[AuditedAnswer], verdicts: Verdicts, *, behind: bool)
         share = 1 / answers_of_task[answer.task]
         changes = _Changes(answer, verdicts, stratum_of, complete, behind)
         labelled += [
-            replace(one, effect=one.effect * share, change=one.change * share) for one in changes.single()
+            replace(one, effect=one.effect * share, change=one.change * share)
+            for one in changes.single()
         ]
         joint += [replace(one, change=one.change * share) for one in changes.joint()]
         for leaf in answer.leaves:
@@ -153,7 +179,9 @@ def _mean(answers: Sequence[AuditedAnswer], verdicts: Verdicts, *, behind: bool)
                 effect = changes.effect(leaf) * share / len(answers_of_task)
                 below, above = below - min(0.0, effect), above + max(0.0, effect)
     raw = {task: fmean(own) for task, own in scores.items()}
-    used: dict[StratumName, Counter[str]] = {name: found for name, found in sizes.items() if drawn[name]}
+    used: dict[StratumName, Counter[str]] = {
+        name: found for name, found in sizes.items() if drawn[name]
+    }
     found = corrected_by_leaves(raw, used, labelled, joint, (below, above))
     return replace(found, population=len(leaves))
 
@@ -178,10 +206,14 @@ class _Changes:
         self._tree = None if answer.root is None else _Tree(answer.root)
         self._stratum_of = stratum_of
         self._behind = {
-            leaf.name.leaf: behind if (passes := verdicts.passes.get(leaf.name, 0.5)) == 0.5 else passes > 0.5
+            leaf.name.leaf: behind
+            if (passes := verdicts.passes.get(leaf.name, 0.5)) == 0.5
+            else passes > 0.5
             for leaf in answer.skipped
         }
-        self._labelled = [leaf for leaf in answer.leaves if leaf.name in verdicts.passes]
+        self._labelled = [
+            leaf for leaf in answer.leaves if leaf.name in verdicts.passes
+        ]
         # How far each labelled verdict is wrong: by half where auditors are divided.
         self._wrong = {
             leaf: abs(verdicts.passes[leaf.name] - leaf.passed)
@@ -189,7 +221,9 @@ class _Changes:
             if verdicts.passes[leaf.name] != leaf.passed
         }
         self._certain = [
-            leaf for leaf, degree in self._wrong.items() if degree == 1 and stratum_of(leaf) in complete
+            leaf
+            for leaf, degree in self._wrong.items()
+            if degree == 1 and stratum_of(leaf) in complete
         ]
         self._scores: dict[frozenset[JudgedLeaf], float] = {}
 
@@ -198,18 +232,28 @@ class _Changes:
         if self._tree is None:
             return 0.0
         opened = {skipped.name.leaf: True for skipped in self._answer.skipped}
-        return self._tree.score({leaf.name.leaf: not leaf.passed}, opened) - self._tree.score({}, {})
+        return self._tree.score(
+            {leaf.name.leaf: not leaf.passed}, opened
+        ) - self._tree.score({}, {})
 
     def single(self) -> Iterator[LabelledLeaf]:
         """Yield the labelled leaves with what each changes alone."""
         for leaf in self._labelled:
             change = 0.0
-            if leaf in self._wrong and leaf not in self._certain and self._tree is not None:
-                change = self._wrong[leaf] * (self._score(frozenset([leaf])) - self._score(frozenset()))
+            if (
+                leaf in self._wrong
+                and leaf not in self._certain
+                and self._tree is not None
+            ):
+                change = self._wrong[leaf] * (
+                    self._score(frozenset([leaf])) - self._score(frozenset())
+                )
             # In the direction of the verdict, whatever noise of sums.
             change = min(0.0, change) if leaf.passed else max(0.0, change)
             stratum = self._stratum_of(leaf)
-            yield LabelledLeaf(leaf.name, self._answer.task, stratum, self.effect(leaf), change)
+            yield LabelledLeaf(
+                leaf.name, self._answer.task, stratum, self.effect(leaf), change
+            )
 
     def joint(self) -> Iterator[JointChange]:
         """Yield what wrong verdicts change together: the certain ones, and others beyond their parts."""
@@ -222,20 +266,26 @@ class _Changes:
         uncertain.sort(key=lambda leaf: -abs(self.effect(leaf)))
         beyond: dict[frozenset[JudgedLeaf], float] = {}
         for size in range(min(len(uncertain), _MOST_TOGETHER) + 1):
-            for chosen in map(frozenset, combinations(uncertain[:_MOST_TOGETHER], size)):
+            for chosen in map(
+                frozenset, combinations(uncertain[:_MOST_TOGETHER], size)
+            ):
                 parts = sum(own for part, own in beyond.items() if part < chosen)
                 beyond[chosen] = self._score(chosen) - parts
                 if size > 1 and abs(beyond[chosen]) > _NOISE:
                     degree = math.prod(self._wrong[leaf] for leaf in chosen)
                     names = frozenset(leaf.name for leaf in chosen)
-                    yield JointChange(self._answer.task, self._place, names, degree * beyond[chosen])
+                    yield JointChange(
+                        self._answer.task, self._place, names, degree * beyond[chosen]
+                    )
 
     def _score(self, corrected: frozenset[JudgedLeaf]) -> float:
         """Return the score with the certain and these verdicts corrected."""
         if self._tree is None:
             return self._answer.score
         if corrected not in self._scores:
-            flipped = {leaf.name.leaf: not leaf.passed for leaf in (*self._certain, *corrected)}
+            flipped = {
+                leaf.name.leaf: not leaf.passed for leaf in (*self._certain, *corrected)
+            }
             self._scores[corrected] = self._tree.score(flipped, self._behind)
         return self._scores[corrected]
 
@@ -247,11 +297,14 @@ class _Tree:
         self._root = root
         self._leaves = [node for node in root.walk() if not node.children]
         self._has_named = any(
-            leaf.evidence is not None and leaf.evidence.prerequisites for leaf in self._leaves
+            leaf.evidence is not None and leaf.evidence.prerequisites
+            for leaf in self._leaves
         )
         failing = {id(leaf) for leaf in self._leaves if leaf.verdict.blocks}
         # The score as it is counts what the judge decided, whether or not something should have skipped it.
-        self._closed = blocked(root, self._leaves, failing) if self._has_named else set[int]()
+        self._closed = (
+            blocked(root, self._leaves, failing) if self._has_named else set[int]()
+        )
 
     def score(self, verdicts: Mapping[str, bool], behind: Mapping[str, bool]) -> float:
         """Return the score.
@@ -260,14 +313,24 @@ class _Tree:
             verdicts: by leaf, in place of the judge's.
             behind: verdicts on leaves that were skipped, where they are no longer.
         """
-        given = {id(leaf): verdicts[leaf.id] for leaf in self._leaves if leaf.id in verdicts}
-        opened = unblocked(self._leaves, {place for place, passes in given.items() if passes})
+        given = {
+            id(leaf): verdicts[leaf.id] for leaf in self._leaves if leaf.id in verdicts
+        }
+        opened = unblocked(
+            self._leaves, {place for place, passes in given.items() if passes}
+        )
         for leaf in self._leaves:
             if id(leaf) in opened and leaf.id in behind:
                 given[id(leaf)] = behind[leaf.id]
-        outcomes = {place: _PASSED if passes else _FAILED for place, passes in given.items()}
+        outcomes = {
+            place: _PASSED if passes else _FAILED for place, passes in given.items()
+        }
         if self._has_named:
-            failing = {id(leaf) for leaf in self._leaves if outcomes.get(id(leaf), leaf.verdict).blocks}
+            failing = {
+                id(leaf)
+                for leaf in self._leaves
+                if outcomes.get(id(leaf), leaf.verdict).blocks
+            }
             closed = blocked(self._root, self._leaves, failing) - self._closed
             outcomes |= dict.fromkeys(closed, _FAILED)
         return aggregate(self._root, outcomes)[id(self._root)].score

@@ -16,7 +16,11 @@ from mind2web2.runs.corrected import corrected_score, interval_summary
 from mind2web2.runs.labels import LabelFile, auditors
 from mind2web2.runs.results import latest_results, write_file
 from mind2web2.statistics.agreement import Cells, figures_of
-from mind2web2.statistics.correction import CorrectedDifference, CorrectedMean, corrected_difference
+from mind2web2.statistics.correction import (
+    CorrectedDifference,
+    CorrectedMean,
+    corrected_difference,
+)
 from mind2web2.statistics.paired import Estimate, share_difference
 from mind2web2.statistics.sampled_answers import JudgedTwice, corrected_by_answers
 from mind2web2.statistics.uncertainty import Interval
@@ -44,10 +48,14 @@ class SampleRecord(BaseModel):
     size: int
 
     @classmethod
-    def made_now(cls, judge: str, seed: int, order: Sequence[AnswerName], size: int) -> SampleRecord:
+    def made_now(
+        cls, judge: str, seed: int, order: Sequence[AnswerName], size: int
+    ) -> SampleRecord:
         """Return the record of a sample that is drawn now."""
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        return cls(judge=judge, seed=seed, created=created, order=tuple(order), size=size)
+        return cls(
+            judge=judge, seed=seed, created=created, order=tuple(order), size=size
+        )
 
     def write(self, agent_folder: Path) -> None:
         """Write it beside the strong judge's results. Raises ResultWriteError: it cannot be written."""
@@ -113,14 +121,22 @@ def correction_of(
     if not names and not samples:
         return None
     answers = audited_answers(roots.eval_results, agent, tasks)
-    verdicts = label_verdicts(answers, [LabelFile(roots.audits, agent, name).blind() for name in names])
+    verdicts = label_verdicts(
+        answers, [LabelFile(roots.audits, agent, name).blind() for name in names]
+    )
     found = corrected_score(answers, verdicts)
     if found is not None:
         leaves = [leaf for answer in answers for leaf in answer.leaves]
         cells, _ = judged_cells(leaves, verdicts)
         by = f"labels of {', '.join(names)}"
         return Correction(
-            by, found.mean, found.value, found.these_tasks, found.tasks_at_large, cells, weight=None
+            by,
+            found.mean,
+            found.value,
+            found.these_tasks,
+            found.tasks_at_large,
+            cells,
+            weight=None,
         )
     corrections = (corrected_by_judge(answers, folder, agent) for folder in samples)
     return next((one for one in corrections if one is not None), None)
@@ -128,7 +144,10 @@ def correction_of(
 
 def correcting_files(roots: CorrectionRoots, agent: str) -> list[Path]:
     """Return the files on which an agent's corrected score rests beside its results."""
-    samples = [folder / agent / SAMPLE_NAME for folder in _sample_folders(roots.rejudged, agent)]
+    samples = [
+        folder / agent / SAMPLE_NAME
+        for folder in _sample_folders(roots.rejudged, agent)
+    ]
     return [*sorted((roots.audits / agent).glob("*.jsonl")), *samples]
 
 
@@ -145,12 +164,16 @@ def _sample_folders(rejudged_root: Path, agent: str) -> list[Path]:
 def read_sample(agent_folder: Path) -> SampleRecord | None:
     """Return the record of a sample, ``None`` where there is none that can be read."""
     try:
-        return SampleRecord.model_validate_json(read_regular_file(agent_folder / SAMPLE_NAME))
+        return SampleRecord.model_validate_json(
+            read_regular_file(agent_folder / SAMPLE_NAME)
+        )
     except (OSError, ValidationError):
         return None
 
 
-def corrected_by_judge(answers: Sequence[AuditedAnswer], folder: Path, agent: str) -> Correction | None:
+def corrected_by_judge(
+    answers: Sequence[AuditedAnswer], folder: Path, agent: str
+) -> Correction | None:
     """Return the score corrected by a strong judge's sample.
 
     Answers count that are in the sample and that both judges saw alike; ``None`` where none is.
@@ -164,13 +187,24 @@ def corrected_by_judge(answers: Sequence[AuditedAnswer], folder: Path, agent: st
     drawn = set(record.order[: record.size])
     strong = {(one.task, one.answer): one for one in audited_answers(folder, agent)}
     pairs = [
-        (one, strong[one.task, one.answer] if (one.task, one.answer) in drawn & strong.keys() else None)
+        (
+            one,
+            strong[one.task, one.answer]
+            if (one.task, one.answer) in drawn & strong.keys()
+            else None,
+        )
         for one in answers
     ]
-    pairs = [(one, other if other is not None and other.text == one.text else None) for one, other in pairs]
+    pairs = [
+        (one, other if other is not None and other.text == one.text else None)
+        for one, other in pairs
+    ]
     if all(other is None for _, other in pairs):
         return None
-    twice = [JudgedTwice(one.task, one.score, None if other is None else other.score) for one, other in pairs]
+    twice = [
+        JudgedTwice(one.task, one.score, None if other is None else other.score)
+        for one, other in pairs
+    ]
     mean, weight = corrected_by_answers(twice)
     cells = _cells((one, other) for one, other in pairs if other is not None)
     value = mean.estimate if mean.is_enough else None
@@ -191,11 +225,15 @@ def _cells(pairs: Iterable[tuple[AuditedAnswer, AuditedAnswer]]) -> dict[str, Ce
         strong = {leaf.name: leaf.passed for leaf in other.leaves}
         for leaf in one.leaves:
             if leaf.name in strong:
-                found.setdefault(one.task, Cells()).add(leaf.passed, float(strong[leaf.name]), 1.0)
+                found.setdefault(one.task, Cells()).add(
+                    leaf.passed, float(strong[leaf.name]), 1.0
+                )
     return found
 
 
-def cost_of_sample(folder: Path, agent: str, names: Collection[AnswerName]) -> float | None:
+def cost_of_sample(
+    folder: Path, agent: str, names: Collection[AnswerName]
+) -> float | None:
     """Return what a judge's results of some answers have cost in dollars, ``None`` where that is unknown."""
     usages = [
         found.content.judge_usage
@@ -237,7 +275,10 @@ class CorrectedPair:
 
 def _rate(found: Estimate) -> dict[str, float | None]:
     values = {"value": found.value, "low": found.low, "high": found.high}
-    return {name: None if value is None else round(value, 6) for name, value in values.items()}
+    return {
+        name: None if value is None else round(value, 6)
+        for name, value in values.items()
+    }
 
 
 def corrected_pair(first: Correction, second: Correction) -> CorrectedPair:

@@ -87,7 +87,9 @@ class Economy:
     rules: Sequence[RuleFigures]
 
 
-def economy(eval_results_root: Path, agent_name: str, task_ids: Iterable[str] = ()) -> Economy:
+def economy(
+    eval_results_root: Path, agent_name: str, task_ids: Iterable[str] = ()
+) -> Economy:
     """Return what each rule would have cost and changed in an agent's newest results."""
     wanted = set(task_ids)
     by_task: dict[str, list[ResultFile]] = defaultdict(list)
@@ -102,18 +104,26 @@ def economy(eval_results_root: Path, agent_name: str, task_ids: Iterable[str] = 
     return economy_of(by_task, other_rules)
 
 
-def economy_of(results: Mapping[str, Sequence[ResultFile]], other_rules: int = 0) -> Economy:
+def economy_of(
+    results: Mapping[str, Sequence[ResultFile]], other_rules: int = 0
+) -> Economy:
     """Return the figures of results by task, all judged by the rule ``always``."""
     voted = {task: [_voted(result) for result in own] for task, own in results.items()}
     claims = {task: sum(map(len, own)) for task, own in voted.items()}
-    votes = {task: sum(_vote_count(leaf) for leaves in own for leaf in leaves) for task, own in voted.items()}
+    votes = {
+        task: sum(_vote_count(leaf) for leaves in own for leaf in leaves)
+        for task, own in voted.items()
+    }
     return Economy(
         answers=sum(map(len, results.values())),
         tasks=len(results),
         claims=sum(claims.values()),
         votes=sum(votes.values()),
         other_rules=other_rules,
-        rules=[_figures(rule, signs, results, votes, claims) for rule, signs in RULES.items()],
+        rules=[
+            _figures(rule, signs, results, votes, claims)
+            for rule, signs in RULES.items()
+        ],
     )
 
 
@@ -155,11 +165,17 @@ def replayed(result: ResultFile, signs: frozenset[Sign] | None) -> Replayed:
 
 def _voted(result: ResultFile) -> list[WrittenNode]:
     """Return the leaves that votes by the default rule decided, and no script since."""
-    return [leaf for leaf in result.leaves() if leaf.evidence is not None and _is_voted(leaf, leaf.evidence)]
+    return [
+        leaf
+        for leaf in result.leaves()
+        if leaf.evidence is not None and _is_voted(leaf, leaf.evidence)
+    ]
 
 
 def _is_voted(leaf: WrittenNode, evidence: Evidence) -> bool:
-    is_by_votes = evidence.decided_by == "judge" and evidence.num_trials == DEFAULT_TRIALS
+    is_by_votes = (
+        evidence.decided_by == "judge" and evidence.num_trials == DEFAULT_TRIALS
+    )
     return is_by_votes and implied_verdict(evidence) == leaf.verdict
 
 
@@ -185,7 +201,10 @@ def _leaf_by_rule(leaf: WrittenNode, signs: frozenset[Sign] | None) -> tuple[int
     """
     requests = 0
     for page, votes in _groups(leaf):
-        found: set[Sign] = {*doubts_of(votes[0], page), *(("gate",) if leaf.critical else ())}
+        found: set[Sign] = {
+            *doubts_of(votes[0], page),
+            *(("gate",) if leaf.critical else ()),
+        }
         is_first_enough = signs is not None and not found & signs
         counted = votes[:1] if is_first_enough else votes
         requests += len(counted)

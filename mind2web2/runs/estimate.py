@@ -37,7 +37,13 @@ _MANY, _ONE, _GUESS = 1.25, 2.0, 4.0
 
 # The guess: two votes on each of two claims a page and four on the whole answer, and one extraction.
 _VOTES, _CLAIMS_A_PAGE, _CLAIMS_ON_THE_ANSWER, _EXTRACTIONS = 2, 2, 4, 1
-_QUESTION_TOKENS, _PAGE_TOKENS, _PAGE_IMAGES, _OUTPUT_TOKENS, _CACHED_SHARE = 1000, 4000, 3, 400, 0.5
+_QUESTION_TOKENS, _PAGE_TOKENS, _PAGE_IMAGES, _OUTPUT_TOKENS, _CACHED_SHARE = (
+    1000,
+    4000,
+    3,
+    400,
+    0.5,
+)
 
 _STORED = """
     SELECT key, task_id, answer_name FROM judgments
@@ -100,7 +106,10 @@ def basis_text(bases: Iterable[Basis]) -> str:
     results: dict[str, int] = {}
     for basis in dict.fromkeys(bases):
         results[basis.kind] = results.get(basis.kind, 0) + basis.results
-    counted = {kind: f"{count} earlier result{'s' * (count > 1)}" for kind, count in results.items()}
+    counted = {
+        kind: f"{count} earlier result{'s' * (count > 1)}"
+        for kind, count in results.items()
+    }
     return " and ".join(kind.format(count) for kind, count in counted.items())
 
 
@@ -140,21 +149,31 @@ def estimate_run(run: PlannedRun) -> RunEstimate:
         try:
             jobs = answer_jobs(task, run.folders)
         except Mind2Web2Error as error:
-            estimate.unscored |= {f"{task.task_id}/{answer.name}": str(error) for answer in task.answers}
+            estimate.unscored |= {
+                f"{task.task_id}/{answer.name}": str(error) for answer in task.answers
+            }
             continue
         if problem := script_problem(jobs[0].script_path) if jobs else None:
-            estimate.unscored |= {f"{task.task_id}/{job.answer.name}": problem for job in jobs}
+            estimate.unscored |= {
+                f"{task.task_id}/{job.answer.name}": problem for job in jobs
+            }
             continue
         for job in jobs:
             try:
                 text = read_answer(job.answer.path)
-                held = None if run.overwrite else held_result(job, text, run.conditions)[0]
+                held = (
+                    None if run.overwrite else held_result(job, text, run.conditions)[0]
+                )
             except Mind2Web2Error as error:
                 estimate.unscored[f"{task.task_id}/{job.answer.name}"] = str(error)
                 continue
             if held is None:
-                estimate.ranges.setdefault(task.task_id, []).append(estimator.range(job, text))
-                pages.update(url for url in cited_urls(text) if job.task_cache.has(url) is None)
+                estimate.ranges.setdefault(task.task_id, []).append(
+                    estimator.range(job, text)
+                )
+                pages.update(
+                    url for url in cited_urls(text) if job.task_cache.has(url) is None
+                )
         estimate.uncached_pages += len(pages)
     return estimate
 
@@ -176,11 +195,16 @@ class _Estimator:
         found = self._mean(job.task_id) or self._guess(text)
         if self._run.overwrite:
             return found
-        for result in (*loaded_results(job.folder / "results"), *self._others_results(job.task_id)):
+        for result in (
+            *loaded_results(job.folder / "results"),
+            *self._others_results(job.task_id),
+        ):
             if why_judged_again(result, job, text, self._run.conditions) is None:
                 needed = judgments_named(result.content.document)
                 if needed and needed <= self._stored.keys():
-                    return Range(Amounts(), Amounts(), Amounts(), Basis("stored judgments"))
+                    return Range(
+                        Amounts(), Amounts(), Amounts(), Basis("stored judgments")
+                    )
         # The stored judgments of this answer may be all that the script needs.
         is_known = (job.task_id, job.answer.name) in self._stored_answers
         return found._replace(low=Amounts()) if is_known else found
@@ -198,15 +222,33 @@ class _Estimator:
         """Return the mean of the task's earlier results: own before others', of this judge before others."""
         root, agent = self._run.folders.eval_results_root, self._run.folders.agent_name
         own = task_results(root / agent / task_id)
-        results = own or [result for path in root.glob(f"*/{task_id}") for result in task_results(path)]
-        of_judge = [result for result in results if result.judge_model == self._run.judge.model]
-        usages = [usage for result in of_judge or results if (usage := result.judge_usage) is not None]
+        results = own or [
+            result
+            for path in root.glob(f"*/{task_id}")
+            for result in task_results(path)
+        ]
+        of_judge = [
+            result for result in results if result.judge_model == self._run.judge.model
+        ]
+        usages = [
+            usage
+            for result in of_judge or results
+            if (usage := result.judge_usage) is not None
+        ]
         if not usages:
             return None
         # Reasoning models write many times as much as others.
         least_output = 0 if of_judge else _OUTPUT_TOKENS
         low, mean, high = (
-            Amounts(*map(of, zip(*(self._amounts(usage, least_output) for usage in usages), strict=True)))
+            Amounts(
+                *map(
+                    of,
+                    zip(
+                        *(self._amounts(usage, least_output) for usage in usages),
+                        strict=True,
+                    ),
+                )
+            )
             for of in (min, fmean, max)
         )
         kind = "your {}" if own else "{} of other agents"
@@ -218,8 +260,12 @@ class _Estimator:
     def _guess(self, text: str) -> Range:
         on_pages = _VOTES * _CLAIMS_A_PAGE * len(cited_urls(text))
         requests = _EXTRACTIONS + _VOTES * _CLAIMS_ON_THE_ANSWER + on_pages
-        page_tokens = _PAGE_TOKENS + _PAGE_IMAGES * image_tokens(self._run.judge.model, *PART_SIZE_PX)
-        tokens_in = requests * (_QUESTION_TOKENS + text_tokens(text)) + on_pages * page_tokens
+        page_tokens = _PAGE_TOKENS + _PAGE_IMAGES * image_tokens(
+            self._run.judge.model, *PART_SIZE_PX
+        )
+        tokens_in = (
+            requests * (_QUESTION_TOKENS + text_tokens(text)) + on_pages * page_tokens
+        )
         usage = Usage(tokens_in, round(_CACHED_SHARE * tokens_in), judgments=requests)
         guess = self._amounts(usage, _OUTPUT_TOKENS)
         basis = Basis("a guess from length and links")
@@ -227,9 +273,15 @@ class _Estimator:
 
     def _amounts(self, usage: Usage | JudgeUsage, least_output: int) -> Amounts:
         """Return usage with dollars; a request of mean length is priced, as long ones may cost more each."""
-        requests, tokens_in, cached = usage.judgments, usage.input_tokens, usage.cached_tokens
+        requests, tokens_in, cached = (
+            usage.judgments,
+            usage.input_tokens,
+            usage.cached_tokens,
+        )
         tokens_out = max(usage.output_tokens, requests * least_output)
-        one_request = Usage(*(round(count / requests) for count in (tokens_in, cached, tokens_out)))
+        one_request = Usage(
+            *(round(count / requests) for count in (tokens_in, cached, tokens_out))
+        )
         price = price_usd(one_request, self._run.judge.model)
         share = BATCH_PRICE_SHARE if self._run.judge.batch else 1.0
         cost_usd = float("nan") if price is None else requests * price * share
@@ -239,7 +291,11 @@ class _Estimator:
     def _stored(self) -> Mapping[str, tuple[str | None, str | None]]:
         path = self._run.folders.agent_results / FILE_NAME
         found: dict[str, tuple[str | None, str | None]] = {}
-        for other in () if self._run.keep_apart else stores_of_others(path.parent.parent, path.parent.name):
+        for other in (
+            ()
+            if self._run.keep_apart
+            else stores_of_others(path.parent.parent, path.parent.name)
+        ):
             try:
                 theirs = stored_judgments(other, self._run.judge, self._run.endpoint)
             except JudgmentStoreError as error:
@@ -267,10 +323,19 @@ def stored_judgments(
     """
     if not path.is_file():
         return {}
-    parameters = (judge.model, judge.temperature, judge.reasoning_effort, endpoint, judge.keyed_body)
+    parameters = (
+        judge.model,
+        judge.temperature,
+        judge.reasoning_effort,
+        endpoint,
+        judge.keyed_body,
+    )
     with reading(path) as connection:
         query = _STORED.format(extra_body=extra_body_column(connection))
-        return {key: (task_id, name) for key, task_id, name in connection.execute(query, parameters)}
+        return {
+            key: (task_id, name)
+            for key, task_id, name in connection.execute(query, parameters)
+        }
 
 
 def task_results(task_folder: Path) -> list[ResultFile]:
@@ -279,6 +344,11 @@ def task_results(task_folder: Path) -> list[ResultFile]:
     for folder in sorted(task_folder.glob("*/results")):
         found = latest_result(folder)
         usage = None if found is None else found.content.judge_usage
-        if found is not None and usage is not None and usage.judgments > 0 and usage.input_tokens > 0:
+        if (
+            found is not None
+            and usage is not None
+            and usage.judgments > 0
+            and usage.input_tokens > 0
+        ):
             results.append(found.content)
     return results

@@ -18,7 +18,14 @@ from mind2web2.judge.store import FILE_NAME, JudgeIdentity
 from mind2web2.judge.transfer import latest_served_model
 from mind2web2.pages.answer_cache import listing_sha256
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.runs.answers import AnswerFile, AnswerJob, AnswerSetting, TaskWork, read_answer, select_answers
+from mind2web2.runs.answers import (
+    AnswerFile,
+    AnswerJob,
+    AnswerSetting,
+    TaskWork,
+    read_answer,
+    select_answers,
+)
 from mind2web2.runs.provenance import (
     JudgeRecord,
     Present,
@@ -89,7 +96,9 @@ def moment_of(answer: AnswerFile, as_of: AsOf | None) -> datetime | None:
     return answer_moment(answer.path, answer.created) if as_of == "answer" else as_of
 
 
-def held_result(job: AnswerJob, text: str, conditions: Conditions) -> tuple[LoadedResult | None, str | None]:
+def held_result(
+    job: AnswerJob, text: str, conditions: Conditions
+) -> tuple[LoadedResult | None, str | None]:
     """Return the newest result if it still holds, or why it does not, in one line, if there is one."""
     found = latest_result(job.folder / "results")
     changed = None if found is None else why_judged_again(found, job, text, conditions)
@@ -98,7 +107,9 @@ def held_result(job: AnswerJob, text: str, conditions: Conditions) -> tuple[Load
     return found, None
 
 
-def why_judged_again(found: LoadedResult, job: AnswerJob, text: str, conditions: Conditions) -> str | None:
+def why_judged_again(
+    found: LoadedResult, job: AnswerJob, text: str, conditions: Conditions
+) -> str | None:
     """Return why a result of this answer does not hold, in one line; ``None`` if it does."""
     result = found.content
     made_from = result.provenance
@@ -111,11 +122,15 @@ def why_judged_again(found: LoadedResult, job: AnswerJob, text: str, conditions:
     elif conditions.strict and result.faults_of_script():
         changes = ["its script has made mistakes (--strict)"]
     else:
-        changes = [*_present(job, text, conditions).changes_since(made_from, is_edited=False)]
+        changes = [
+            *_present(job, text, conditions).changes_since(made_from, is_edited=False)
+        ]
         changes += _obstacles(made_from, conditions)
         changes += _other_hour(made_from, moment_of(job.answer, conditions.as_of))
     if changes:
-        log.info("result no longer holds path=%s changed=%s", found.path, "; ".join(changes))
+        log.info(
+            "result no longer holds path=%s changed=%s", found.path, "; ".join(changes)
+        )
     return "; ".join(changes) or None
 
 
@@ -140,18 +155,31 @@ def _obstacles(made_from: Provenance, conditions: Conditions) -> Iterator[str]:
     if made_from.other_pages:
         yield "the script stored pages itself, which cannot be compared"
     yield from made_from.inputs.not_compared
-    if conditions.with_captures and not made_from.with_captures and None in made_from.pages.values():
+    if (
+        conditions.with_captures
+        and not made_from.with_captures
+        and None in made_from.pages.values()
+    ):
         yield "missing pages can be captured now"
     if conditions.with_private_network and made_from.refused_downloads:
         yield "files on private addresses can be downloaded now"
-    if conditions.with_private_network and conditions.with_captures and made_from.refused_pages:
+    if (
+        conditions.with_private_network
+        and conditions.with_captures
+        and made_from.refused_pages
+    ):
         yield "pages on private addresses can be captured now"
 
 
 def _other_hour(made_from: Provenance, moment: datetime | None) -> Iterator[str]:
     """Yield that ``--as_of`` names another hour of the same date; another date is a change of the clock."""
     clock = made_from.inputs.clock
-    if moment is None or clock is None or not clock.is_read or made_from.inputs.as_of is None:
+    if (
+        moment is None
+        or clock is None
+        or not clock.is_read
+        or made_from.inputs.as_of is None
+    ):
         return
     was, now = recorded_moment(clock), moment.astimezone()
     if was is not None and was.date() == now.date() and was != now:
@@ -183,7 +211,9 @@ class PresentReader:
         self._page = cache(self._read_page)
         self._served = cache(self._read_served)
 
-    def present(self, task_id: str, answer_name: str, made_from: Provenance | None) -> Present:
+    def present(
+        self, task_id: str, answer_name: str, made_from: Provenance | None
+    ) -> Present:
         """Return what a result of this answer would be made from now."""
         script, script_sha256 = self._script(task_id)
         answer = self._paths.answers_root / self._agent_name / task_id / answer_name
@@ -201,15 +231,25 @@ class PresentReader:
             judge={} if made_from is None else self._comparable_judge(made_from.judge),
             served_model=None if made_from is None else self._served(made_from.judge),
             page_sha256=partial(self._page, task_id) if self._with_pages else None,
-            listing_sha256=partial(self._listing, task_id) if self._with_pages else None,
-            inputs=InputsNow(None, {} if made_from is None else _variables_now(made_from.inputs)),
+            listing_sha256=partial(self._listing, task_id)
+            if self._with_pages
+            else None,
+            inputs=InputsNow(
+                None, {} if made_from is None else _variables_now(made_from.inputs)
+            ),
         )
 
     def _comparable_judge(self, was: JudgeRecord) -> dict[str, Any]:
         endpoints = (was.endpoint, str(self._judge.get("endpoint")))
         # A replay takes judgments of any server; a caller's own client has another name in each process.
-        is_unknown = REPLAY_ENDPOINT in endpoints or all(name.startswith("client ") for name in endpoints)
-        return {name: value for name, value in self._judge.items() if name != "endpoint" or not is_unknown}
+        is_unknown = REPLAY_ENDPOINT in endpoints or all(
+            name.startswith("client ") for name in endpoints
+        )
+        return {
+            name: value
+            for name, value in self._judge.items()
+            if name != "endpoint" or not is_unknown
+        }
 
     def _read_script(self, task_id: str) -> tuple[ScriptFile | None, str | None]:
         try:
@@ -250,7 +290,9 @@ class PresentReader:
 
 def _variables_now(inputs: ScriptInputs) -> dict[str, str]:
     # A variable that is not set here says nothing about the next run.
-    present = {name: os.environ[name] for name in inputs.variables if name in os.environ}
+    present = {
+        name: os.environ[name] for name in inputs.variables if name in os.environ
+    }
     return {**inputs.variables, **variable_digests(present)}
 
 
@@ -264,12 +306,16 @@ def newest_judge(eval_results_root: Path, agent_name: str) -> dict[str, Any] | N
     return None
 
 
-def changed_scripts(eval_results_root: Path, agent_name: str, work: Iterable[TaskWork]) -> list[str]:
+def changed_scripts(
+    eval_results_root: Path, agent_name: str, work: Iterable[TaskWork]
+) -> list[str]:
     """Return the tasks whose eval script differs from the one that made their newest result."""
     changed = []
     for task in work:
         folders = (eval_results_root / agent_name / task.task_id).glob("*/results")
-        results = [found for folder in folders if (found := latest_result(folder)) is not None]
+        results = [
+            found for folder in folders if (found := latest_result(folder)) is not None
+        ]
         newest = max(results, key=lambda found: found.path.name, default=None)
         made_from = None if newest is None else newest.content.provenance
         if made_from is not None and task.script_path is not None:
@@ -314,11 +360,21 @@ def results_now(
     except UsageError as error:
         return ResultsNow(unchecked=(f"whether results are stale: {error}",))
     if not paths.eval_scripts_root.is_dir():
-        return ResultsNow(unchecked=(f"whether results are stale: no folder {paths.eval_scripts_root}",))
-    there = [(task_id, answer.name) for task_id, found in selected.items() for answer in found]
+        return ResultsNow(
+            unchecked=(
+                f"whether results are stale: no folder {paths.eval_scripts_root}",
+            )
+        )
+    there = [
+        (task_id, answer.name)
+        for task_id, found in selected.items()
+        for answer in found
+    ]
     answers = list(answers)
     known = {(answer.task_id, answer.answer_name): answer.score for answer in answers}
-    counted = {place for place in (*there, *known) if task_ids is None or place[0] in task_ids}
+    counted = {
+        place for place in (*there, *known) if task_ids is None or place[0] in task_ids
+    }
     pages = paths.cache_root / agent_name
     reader = PresentReader(paths, agent_name, with_pages=pages.is_dir())
     failed_runs = {
@@ -328,16 +384,30 @@ def results_now(
     }
     stale = {}
     for task_id, name, found in latest_results(paths.eval_results_root, agent_name):
-        if (task_id, name) not in counted - failed_runs or known.get((task_id, name)) is None:
+        if (task_id, name) not in counted - failed_runs or known.get(
+            (task_id, name)
+        ) is None:
             continue
         result = found.content
         present = reader.present(task_id, name, result.provenance)
-        if changes := present.changes_since(result.provenance, is_edited=result.is_edited):
+        if changes := present.changes_since(
+            result.provenance, is_edited=result.is_edited
+        ):
             stale[f"{task_id}/{name}"] = changes
-    gone = {task for task, _ in counted} - selected.keys() - {task for task, _ in failed_runs}
+    gone = (
+        {task for task, _ in counted}
+        - selected.keys()
+        - {task for task, _ in failed_runs}
+    )
     return ResultsNow(
         stale=stale,
-        unevaluated=tuple("/".join(place) for place in there if place in counted and place not in known),
+        unevaluated=tuple(
+            "/".join(place)
+            for place in there
+            if place in counted and place not in known
+        ),
         removed=tuple(dict.fromkeys(task for task, _ in known if task in gone)),
-        unchecked=() if pages.is_dir() else (f"whether pages have changed: no folder {pages}",),
+        unchecked=()
+        if pages.is_dir()
+        else (f"whether pages have changed: no folder {pages}",),
     )

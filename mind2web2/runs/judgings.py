@@ -19,7 +19,13 @@ from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.runs.summaries import agent_answers
 from mind2web2.statistics.agreement import CELLS, agreement, coefficient
 from mind2web2.statistics.paired import cohen_kappa, gwet_ac1
-from mind2web2.statistics.uncertainty import Limits, Statistic, bootstrap_intervals, nested_variance, sums_of
+from mind2web2.statistics.uncertainty import (
+    Limits,
+    Statistic,
+    bootstrap_intervals,
+    nested_variance,
+    sums_of,
+)
 
 Cause = Literal["skip", "page_missing", "extraction", "vote", "answer", "judge"]
 CAUSES: Mapping[Cause, str] = {
@@ -52,7 +58,10 @@ Leaves = Mapping[tuple[str, str, str], JudgedLeaf]
 
 def _judged_leaves(task_id: str, answer_name: str, result: ResultFile) -> Leaves:
     """Return the leaves of a result; of leaves with one id the last counts."""
-    return {(task_id, answer_name, leaf.id): judged_leaf(leaf, result) for leaf in result.leaves()}
+    return {
+        (task_id, answer_name, leaf.id): judged_leaf(leaf, result)
+        for leaf in result.leaves()
+    }
 
 
 def judged_leaf(leaf: WrittenNode, result: ResultFile) -> JudgedLeaf:
@@ -62,7 +71,9 @@ def judged_leaf(leaf: WrittenNode, result: ResultFile) -> JudgedLeaf:
         passed=leaf.verdict.status == "passed",
         decided_by=decided_by,
         claim=None if leaf.evidence is None else leaf.evidence.claim,
-        answer_sha256=None if result.provenance is None else result.provenance.answer_sha256,
+        answer_sha256=None
+        if result.provenance is None
+        else result.provenance.answer_sha256,
         is_split=claim_facts(leaf).is_split,
         lacks_page=bool(unavailable_pages(leaf)) or decided_by == "page",
     )
@@ -79,16 +90,26 @@ class Judging:
     def read(cls, eval_results_root: Path, agent_name: str) -> Judging:
         """Return an agent's newest results."""
         answers = agent_answers(eval_results_root, agent_name)
-        scored = {(answer.task_id, answer.answer_name) for answer in answers if answer.score is not None}
+        scored = {
+            (answer.task_id, answer.answer_name)
+            for answer in answers
+            if answer.score is not None
+        }
         leaves: dict[tuple[str, str, str], JudgedLeaf] = {}
-        for task_id, answer_name, result in latest_results(eval_results_root, agent_name):
+        for task_id, answer_name, result in latest_results(
+            eval_results_root, agent_name
+        ):
             if (task_id, answer_name) in scored:
                 leaves |= _judged_leaves(task_id, answer_name, result.content)
         return cls(answers, leaves)
 
     def scores(self) -> dict[tuple[str, str], float]:
         """Return the scores by task and answer."""
-        return {(one.task_id, one.answer_name): one.score for one in self.answers if one.score is not None}
+        return {
+            (one.task_id, one.answer_name): one.score
+            for one in self.answers
+            if one.score is not None
+        }
 
 
 # Flips between agents
@@ -107,9 +128,14 @@ def leaf_flips(first: Leaves, second: Leaves) -> dict[str, Any]:
     for name in shared:
         one, other = first[name], second[name]
         if one.passed != other.passed:
-            cause = _cause(failed=one if other.passed else other, passed=other if other.passed else one)
+            cause = _cause(
+                failed=one if other.passed else other,
+                passed=other if other.passed else one,
+            )
             (gained if other.passed else lost)[cause] += 1
-            examples[cause].append("/".join((name[0], name[1].removesuffix(".md"), name[2])))
+            examples[cause].append(
+                "/".join((name[0], name[1].removesuffix(".md"), name[2]))
+            )
     sides = sum(name[:2] in answers for leaves in (first, second) for name in leaves)
     by_cause = {
         cause: {
@@ -119,13 +145,20 @@ def leaf_flips(first: Leaves, second: Leaves) -> dict[str, Any]:
         }
         for cause in CAUSES
     }
-    return {"matched": len(shared), "unmatched": sides - 2 * len(shared), "by_cause": by_cause}
+    return {
+        "matched": len(shared),
+        "unmatched": sides - 2 * len(shared),
+        "by_cause": by_cause,
+    }
 
 
 def _cause(failed: JudgedLeaf, passed: JudgedLeaf) -> Cause:
     if (own := own_cause(failed)) is not None:
         return own
-    is_same_answer = failed.answer_sha256 is not None and failed.answer_sha256 == passed.answer_sha256
+    is_same_answer = (
+        failed.answer_sha256 is not None
+        and failed.answer_sha256 == passed.answer_sha256
+    )
     if failed.claim != passed.claim:
         return "extraction" if is_same_answer else "answer"
     return "vote" if failed.is_split or passed.is_split else "judge"
@@ -161,7 +194,11 @@ def repeatability(judgings: Sequence[Judging]) -> dict[str, Any]:
         passed = sum(judging.leaves[leaf].passed for judging in judgings)
         ever += 0 < passed < len(judgings)
         # Of all pairs of judgments, those that differ.
-        flipped = passed * (len(judgings) - passed) / (len(judgings) * (len(judgings) - 1) / 2)
+        flipped = (
+            passed
+            * (len(judgings) - passed)
+            / (len(judgings) * (len(judgings) - 1) / 2)
+        )
         row = rows.setdefault(leaf[0], [0.0, 0.0])
         row[0] += flipped
         row[1] += 1
@@ -169,7 +206,9 @@ def repeatability(judgings: Sequence[Judging]) -> dict[str, Any]:
     share = None if variance is None else variance.judge_share()
     return {
         "answers": len(shared),
-        "means": [round(fmean(own[place] for place in shared), 4) for own in scores] if shared else [],
+        "means": [round(fmean(own[place] for place in shared), 4) for own in scores]
+        if shared
+        else [],
         "variance": None if variance is None else variance.summary(),
         "judge_share_of_variance": None if share is None else round(share, 6),
         "leaves": len(places),
@@ -189,7 +228,9 @@ def judge_agreement(first: Judging, second: Judging) -> dict[str, Any]:
         cells[verdicts] += 1
         rows.setdefault(place[0], [0.0] * 4)[CELLS.index(verdicts)] += 1
         if verdicts[0] != verdicts[1]:
-            examples.append("/".join((place[0], place[1].removesuffix(".md"), place[2])))
+            examples.append(
+                "/".join((place[0], place[1].removesuffix(".md"), place[2]))
+            )
     one, other = first.scores(), second.scores()
     shared = [place for place in one if place in other]
     return {
@@ -199,7 +240,9 @@ def judge_agreement(first: Judging, second: Judging) -> dict[str, Any]:
         "agreement": _figure(rows, agreement, (0.0, 1.0)),
         "kappa": _figure(rows, coefficient(cohen_kappa)),
         "ac1": _figure(rows, coefficient(gwet_ac1)),
-        "means": [fmean(own[place] for place in shared) for own in (one, other)] if shared else None,
+        "means": [fmean(own[place] for place in shared) for own in (one, other)]
+        if shared
+        else None,
         "examples": examples[:_EXAMPLES],
     }
 
@@ -220,7 +263,11 @@ def _figure(
         return dict.fromkeys(("value", "low", "high"))
     columns = list(rows.values())
     (interval,) = bootstrap_intervals(columns, [(statistic, limits)])
-    low, high = (None, None) if interval is None else (round(interval.low, 6), round(interval.high, 6))
+    low, high = (
+        (None, None)
+        if interval is None
+        else (round(interval.low, 6), round(interval.high, 6))
+    )
     return {"value": round(statistic(sums_of(columns)), 6), "low": low, "high": high}
 
 
@@ -234,7 +281,10 @@ def ranking_check(agents: Sequence[tuple[str, Judging, Judging]]) -> dict[str, A
     """
     rankings = []
     for side in (1, 2):
-        own = [(name, _shared_answers((first, second), side - 1)) for name, first, second in agents]
+        own = [
+            (name, _shared_answers((first, second), side - 1))
+            for name, first, second in agents
+        ]
         rankings.append(ranking(own, allow_unfair=True).metrics["avg_score"])
     one, other = rankings
     swapped = [
@@ -259,4 +309,8 @@ def ranking_check(agents: Sequence[tuple[str, Judging, Judging]]) -> dict[str, A
 
 def _shared_answers(judgings: tuple[Judging, Judging], side: int) -> list[ScoredAnswer]:
     both = set.intersection(*(set(judging.scores()) for judging in judgings))
-    return [each for each in judgings[side].answers if (each.task_id, each.answer_name) in both]
+    return [
+        each
+        for each in judgings[side].answers
+        if (each.task_id, each.answer_name) in both
+    ]

@@ -95,7 +95,9 @@ class LabelFile:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise ResultWriteError(f"cannot write to {self.path}: {error.strerror or error}") from error
+            raise ResultWriteError(
+                f"cannot write to {self.path}: {error.strerror or error}"
+            ) from error
         return made
 
     def blind(self) -> Labels:
@@ -147,7 +149,9 @@ class Verdicts:
     undecidable: frozenset[LeafName]
 
 
-def verdicts_of(leaves: Iterable[tuple[LeafName, str]], labels: Sequence[Labels]) -> Verdicts:
+def verdicts_of(
+    leaves: Iterable[tuple[LeafName, str]], labels: Sequence[Labels]
+) -> Verdicts:
     """Return the verdicts of one or several auditors together.
 
     Args:

@@ -25,7 +25,11 @@ from mind2web2.statistics.items import (
     twins,
 )
 
-_STATUSES: dict[str, Verdict] = {"passed": "passed", "failed": "failed", "skipped": "skipped"}
+_STATUSES: dict[str, Verdict] = {
+    "passed": "passed",
+    "failed": "failed",
+    "skipped": "skipped",
+}
 _THIRDS = ("first third", "second third", "last third")
 _MOST_PAGES = 4
 
@@ -128,9 +132,13 @@ def stored_results(
 def leaf_report(results: Mapping[str, Sequence[JudgedResult]]) -> LeafReport:
     """Return the report on results by task."""
     scores = {task_id: _scores(found) for task_id, found in results.items()}
-    figures = task_figures({task_id: agents for task_id, agents in scores.items() if agents})
+    figures = task_figures(
+        {task_id: agents for task_id, agents in scores.items() if agents}
+    )
     tasks = [
-        _task_report(task_id, found, figures.get(task_id, TaskFigures(False, None, None)))
+        _task_report(
+            task_id, found, figures.get(task_id, TaskFigures(False, None, None))
+        )
         for task_id, found in results.items()
     ]
     pages: dict[str, list[bool]] = defaultdict(list)
@@ -147,7 +155,11 @@ def leaf_report(results: Mapping[str, Sequence[JudgedResult]]) -> LeafReport:
     return LeafReport(
         tuple(tasks),
         {group: Share(sum(each), len(each)) for group, each in sorted(pages.items())},
-        {group: Share(sum(each), len(each)) for group, each in positions.items() if each},
+        {
+            group: Share(sum(each), len(each))
+            for group, each in positions.items()
+            if each
+        },
     )
 
 
@@ -165,11 +177,15 @@ def _page_group(pages: int) -> str:
     return "no page" if not pages else "1 page" if pages == 1 else f"{pages} pages"
 
 
-def _task_report(task_id: str, found: Sequence[JudgedResult], figures: TaskFigures) -> TaskReport:
+def _task_report(
+    task_id: str, found: Sequence[JudgedResult], figures: TaskFigures
+) -> TaskReport:
     trees = [dict(_paths(each.result)) for each in found]
     matter = [_matter(each.result) for each in found]
     names = list(dict.fromkeys(path for tree in trees for path in tree))
-    table: dict[str, list[Verdict]] = {path: [_verdict(tree.get(path)) for tree in trees] for path in names}
+    table: dict[str, list[Verdict]] = {
+        path: [_verdict(tree.get(path)) for tree in trees] for path in names
+    }
     rows = []
     for path in names:
         leaves = [tree.get(path) for tree in trees]
@@ -198,8 +214,16 @@ def _row(
     found: Sequence[JudgedResult],
 ) -> LeafRow:
     counts = counts_of(table[path])
-    there = [(leaf, each.result) for leaf, each in zip(leaves, found, strict=True) if leaf is not None]
-    judged = [leaf for leaf, _ in there if leaf.evidence is not None and leaf.evidence.decided_by == "judge"]
+    there = [
+        (leaf, each.result)
+        for leaf, each in zip(leaves, found, strict=True)
+        if leaf is not None
+    ]
+    judged = [
+        leaf
+        for leaf, _ in there
+        if leaf.evidence is not None and leaf.evidence.decided_by == "judge"
+    ]
     facts = [claim_facts(leaf) for leaf in judged]
     first = there[0][0]
     costs = [_cost(leaf, result) for leaf, result in there]
@@ -215,7 +239,9 @@ def _row(
         split=sum(fact.is_split for fact in facts),
         quotes_missing=sum("not_found" in fact.quotes for fact in facts),
         judgments=sum(map(_votes, judged)),
-        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+        cost_usd=None
+        if None in costs
+        else sum(cost for cost in costs if cost is not None),
     )
 
 
@@ -223,13 +249,17 @@ def _paths(result: ResultFile) -> Iterator[tuple[str, WrittenNode]]:
     """Yield the leaves with the ids from below the root to them; a path that occurs again gets a number."""
     seen: dict[str, int] = defaultdict(int)
     for tree in result.trees:
-        stack = [(child, child.id) for child in reversed(tree.children)] or [(tree, tree.id)]
+        stack = [(child, child.id) for child in reversed(tree.children)] or [
+            (tree, tree.id)
+        ]
         while stack:
             node, path = stack.pop()
             if not node.children:
                 seen[path] += 1
                 yield path if seen[path] == 1 else f"{path} ({seen[path]})", node
-            stack += [(child, f"{path}/{child.id}") for child in reversed(node.children)]
+            stack += [
+                (child, f"{path}/{child.id}") for child in reversed(node.children)
+            ]
 
 
 def _verdict(leaf: WrittenNode | None) -> Verdict:
@@ -245,14 +275,21 @@ def _matter(result: ResultFile) -> set[int]:
     found = set()
     for leaf in tree.leaves():
         if leaf.verdict.status in ("passed", "failed"):
-            other = Outcome(0.0, "failed") if leaf.verdict.status == "passed" else Outcome(1.0, "passed")
+            other = (
+                Outcome(0.0, "failed")
+                if leaf.verdict.status == "passed"
+                else Outcome(1.0, "passed")
+            )
             if aggregate(tree, {id(leaf): other})[id(tree)].score != score:
                 found.add(id(leaf))
     return found
 
 
 def _passed(verdicts: Sequence[Verdict]) -> list[bool | None]:
-    return [verdict == "passed" if verdict in ("passed", "failed") else None for verdict in verdicts]
+    return [
+        verdict == "passed" if verdict in ("passed", "failed") else None
+        for verdict in verdicts
+    ]
 
 
 def _rest(path: str, table: Mapping[str, Sequence[Verdict]]) -> list[float]:
@@ -266,7 +303,11 @@ def _rest(path: str, table: Mapping[str, Sequence[Verdict]]) -> list[float]:
 
 
 def _votes(leaf: WrittenNode) -> int:
-    return 0 if leaf.evidence is None else sum(len(votes) for votes in vote_groups(leaf.evidence))
+    return (
+        0
+        if leaf.evidence is None
+        else sum(len(votes) for votes in vote_groups(leaf.evidence))
+    )
 
 
 def _cost(leaf: WrittenNode, result: ResultFile) -> float | None:

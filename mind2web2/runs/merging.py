@@ -66,22 +66,36 @@ def merge_results(sources: Sequence[Path], into: Path) -> MergeReport:
     lock = ProcessLock(into / ".merging.lock")
     try:
         if not lock.take():
-            raise UsageError(f"another mind2web2 merge writes to {into}: wait until it ends")
+            raise UsageError(
+                f"another mind2web2 merge writes to {into}: wait until it ends"
+            )
         for source, names in agents.items():
             for agent in names:
                 _merge_agent(_Places(source, into, agent), report)
-        for agent in sorted({name for names in agents.values() for name in names}, key=natural_key):
+        for agent in sorted(
+            {name for names in agents.values() for name in names}, key=natural_key
+        ):
             found = summarised_answers(into, agent)
             if found is not None:
                 answers, report.summaries[agent] = found
-                judged = [answer for answer in answers if answer.score is not None and answer.reason is None]
+                judged = [
+                    answer
+                    for answer in answers
+                    if answer.score is not None and answer.reason is None
+                ]
                 judges = judges_of(judged)
                 if len(judges) > 1:
-                    report.conflicts.append(f"{agent}: scores of different judges: {name_list(judges)}")
-                report.conflicts += [f"{agent}: {text}" for text in script_warnings(judged)]
+                    report.conflicts.append(
+                        f"{agent}: scores of different judges: {name_list(judges)}"
+                    )
+                report.conflicts += [
+                    f"{agent}: {text}" for text in script_warnings(judged)
+                ]
         merge_all_results(into)
     except OSError as error:
-        raise UsageError(f"cannot merge {error.filename or into}: {error.strerror or error}") from error
+        raise UsageError(
+            f"cannot merge {error.filename or into}: {error.strerror or error}"
+        ) from error
     finally:
         lock.give_back()
     return report
@@ -89,16 +103,25 @@ def merge_results(sources: Sequence[Path], into: Path) -> MergeReport:
 
 def _agents(source: Path, into: Path) -> list[str]:
     if source.resolve() == into.resolve():
-        raise UsageError(f"{source} is also the folder to merge into: leave it out of the sources")
+        raise UsageError(
+            f"{source} is also the folder to merge into: leave it out of the sources"
+        )
     if (source / SUMMARY_NAME).is_file() or (source / STORE_NAME).is_file():
-        raise UsageError(f"{source} is the folder of one agent: name the one above it, {source.parent}")
+        raise UsageError(
+            f"{source} is the folder of one agent: name the one above it, {source.parent}"
+        )
     found = [
         folder.name
         for folder in _folders(source)
-        if any(any(folder.glob(known)) for known in (SHARDS_NAME, f"*/{SUMMARY_NAME}", "*/*/results"))
+        if any(
+            any(folder.glob(known))
+            for known in (SHARDS_NAME, f"*/{SUMMARY_NAME}", "*/*/results")
+        )
     ]
     if not found:
-        raise UsageError(f"there are no results in {source}: name a folder such as eval_results")
+        raise UsageError(
+            f"there are no results in {source}: name a folder such as eval_results"
+        )
     return sorted(found, key=natural_key)
 
 
@@ -122,7 +145,9 @@ def _merge_agent(places: _Places, report: MergeReport) -> None:
     _merge_judgments(places, report)
     if links := links_in(source):
         some = name_list([str(link) for link in links])
-        report.conflicts.append(f"{places.agent}: links are not followed, and left out: {some}")
+        report.conflicts.append(
+            f"{places.agent}: links are not followed, and left out: {some}"
+        )
     for folder in sorted(_folders(source), key=lambda folder: natural_key(folder.name)):
         _merge_task(places, folder.name, report)
     merge_usage(source, into)
@@ -131,7 +156,11 @@ def _merge_agent(places: _Places, report: MergeReport) -> None:
 
 def _note_shards(into: Path, states: Mapping[str, str]) -> None:
     known = shard_states(into)
-    new = {name: state for name, state in states.items() if known.get(name, "started") == "started"}
+    new = {
+        name: state
+        for name, state in states.items()
+        if known.get(name, "started") == "started"
+    }
     if new and known != {**known, **new}:
         write_whole(into / SHARDS_NAME, shards_text({**known, **new}))
 
@@ -140,16 +169,24 @@ def _merge_judgments(places: _Places, report: MergeReport) -> None:
     source, into = (folder / STORE_NAME for folder in places.folders)
     if source.is_symlink() or not source.is_file():
         return
-    with tempfile.TemporaryDirectory(prefix="mind2web2-") as scratch, JudgmentStore(into) as ours:
+    with (
+        tempfile.TemporaryDirectory(prefix="mind2web2-") as scratch,
+        JudgmentStore(into) as ours,
+    ):
         # SQLite writes beside a store that it reads.
-        with JudgmentStore(copied_store(source, Path(scratch) / STORE_NAME, OWN_STORE)) as theirs:
+        with JudgmentStore(
+            copied_store(source, Path(scratch) / STORE_NAME, OWN_STORE)
+        ) as theirs:
             judgments = theirs.all()
-        known = {(each.key, each.endpoint): (each.outcome, each.text) for each in ours.all()}
+        known = {
+            (each.key, each.endpoint): (each.outcome, each.text) for each in ours.all()
+        }
         report.judgments[places.agent] += ours.add(judgments)
     other = {
         f"{each.task_id}/{(each.answer_name or '').removesuffix('.md')}"
         for each in judgments
-        if known.get((each.key, each.endpoint), (each.outcome, each.text)) != (each.outcome, each.text)
+        if known.get((each.key, each.endpoint), (each.outcome, each.text))
+        != (each.outcome, each.text)
     }
     if other:
         report.conflicts.append(
@@ -171,7 +208,12 @@ def _merge_task(places: _Places, task_id: str, report: MergeReport) -> None:
         if conflict := _merge_answer(source / stem, into / stem, places.agent, report):
             report.conflicts.append(f"{places.agent}/{task_id}/{stem}: {conflict}")
         is_same = _newest(source / stem) == _newest(into / stem)
-        if is_same and answer.score is not None and answer.reason is None and not _newest(source / stem):
+        if (
+            is_same
+            and answer.score is not None
+            and answer.reason is None
+            and not _newest(source / stem)
+        ):
             report.conflicts.append(
                 f"{places.agent}/{task_id}/{stem}: {source / SUMMARY_NAME} has a score without a result "
                 "file, which cannot be merged"
@@ -180,14 +222,25 @@ def _merge_task(places: _Places, task_id: str, report: MergeReport) -> None:
             agreed.append(answer)
     current = [*task_answers(places.into, places.agent, task_id), *agreed]
     names = {answer.answer_name for answer in current}
-    write_task_summary(places.into, places.agent, task_id, unscored_in(current), names, failed_in(current))
+    write_task_summary(
+        places.into,
+        places.agent,
+        task_id,
+        unscored_in(current),
+        names,
+        failed_in(current),
+    )
 
 
-def _merge_answer(source: Path, into: Path, agent: str, report: MergeReport) -> str | None:
+def _merge_answer(
+    source: Path, into: Path, agent: str, report: MergeReport
+) -> str | None:
     """Copy an answer's results, unless the target has the same or newer ones; return a contradiction."""
     theirs, ours = _newest(source), _newest(into)
     if ours is not None:
-        if theirs is None or _is_same_file(source / "results" / theirs, into / "results" / theirs):
+        if theirs is None or _is_same_file(
+            source / "results" / theirs, into / "results" / theirs
+        ):
             return None
         if not _is_same_file(source / "results" / ours, into / "results" / ours):
             return _difference(source / "results", into / "results")
@@ -221,7 +274,11 @@ def _files(folder: Path) -> list[Path]:
     # A link in a folder of another machine could lead to any file of this one.
     if folder.is_symlink():
         return []
-    found = (path for path in folder.glob("[!.]*") if path.is_file() and not path.is_symlink())
+    found = (
+        path
+        for path in folder.glob("[!.]*")
+        if path.is_file() and not path.is_symlink()
+    )
     return sorted(path for path in found if not is_leftover(path.name))
 
 
@@ -233,7 +290,8 @@ def _is_same_file(one: Path, other: Path) -> bool:
     return (
         one.is_file()
         and other.is_file()
-        and read_regular_file(one, _MAX_FILE_BYTES) == read_regular_file(other, _MAX_FILE_BYTES)
+        and read_regular_file(one, _MAX_FILE_BYTES)
+        == read_regular_file(other, _MAX_FILE_BYTES)
     )
 
 
@@ -245,7 +303,9 @@ def _difference(theirs: Path, ours: Path) -> str | None:
         if one.is_same_but_run(other):
             return None
         different = [
-            name for name, (ours_was, theirs_was) in _compared(one, other).items() if ours_was != theirs_was
+            name
+            for name, (ours_was, theirs_was) in _compared(one, other).items()
+            if ours_was != theirs_was
         ]
         scores = [str(each.final_score) for each in (one, other)]
         why = f", of different {' and '.join(different)}" if different else ""

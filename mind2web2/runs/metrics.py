@@ -11,7 +11,13 @@ from typing import Any, get_args
 
 from mind2web2.runs.claim_facts import QUOTE_MATCHES, ClaimFacts, Reservation
 from mind2web2.runs.result_facts import ResultFacts
-from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid, judge_models, mixture_warnings, score_grid
+from mind2web2.runs.score_matrix import (
+    ScoredAnswer,
+    ScoreGrid,
+    judge_models,
+    mixture_warnings,
+    score_grid,
+)
 from mind2web2.statistics.uncertainty import (
     LEVEL,
     METHOD,
@@ -72,10 +78,16 @@ class SampledMetric:
             alike.setdefault(counts, []).append(run)
         columns: list[tuple[float, ...]] = []
         for counts, names in alike.items():
-            sums = (sum(sum(self.values[task].get(run, ())) for run in names) for task in tasks)
+            sums = (
+                sum(sum(self.values[task].get(run, ())) for run in names)
+                for task in tasks
+            )
             columns += [tuple(sums), counts]
         return TaskSums(
-            tuple(tasks), tuple(columns), _mean_over_runs([*map(len, alike.values())]), self.limits
+            tuple(tasks),
+            tuple(columns),
+            _mean_over_runs([*map(len, alike.values())]),
+            self.limits,
         )
 
 
@@ -100,7 +112,9 @@ def sampled_metrics(grid: ScoreGrid) -> dict[str, SampledMetric]:
     for (task, run), score in grid.scores.items():
         scores.setdefault(task, {})[run] = [score]
     successes = {
-        task: {run: [float(score == 1.0) for score in found] for run, found in runs.items()}
+        task: {
+            run: [float(score == 1.0) for score in found] for run, found in runs.items()
+        }
         for task, runs in scores.items()
     }
     passes = {
@@ -119,21 +133,29 @@ def sampled_metrics(grid: ScoreGrid) -> dict[str, SampledMetric]:
 
 
 def _known(
-    grid: ScoreGrid, runs: Sequence[str] | None, value_of: Callable[[ScoredAnswer], float | None]
+    grid: ScoreGrid,
+    runs: Sequence[str] | None,
+    value_of: Callable[[ScoredAnswer], float | None],
 ) -> dict[str, dict[str, list[float]]]:
     """Return the known values of answers, scored or not, by task and run; ``runs=None`` makes one run."""
     found: dict[str, dict[str, list[float]]] = {}
     for (task, run), answer in grid.table.items():
         value = value_of(answer)
         if value is not None and (runs is None or run in runs):
-            found.setdefault(task, {}).setdefault(_ALL_RUNS if runs is None else run, []).append(value)
+            found.setdefault(task, {}).setdefault(
+                _ALL_RUNS if runs is None else run, []
+            ).append(value)
     return found
 
 
 def metric_intervals(grid: ScoreGrid) -> dict[str, SampledInterval]:
     """Return the interval of each metric, by its name in ``summary.json``."""
     metrics = sampled_metrics(grid)
-    sums = {name: metric.over(list(metric.values)) for name, metric in metrics.items() if metric.values}
+    sums = {
+        name: metric.over(list(metric.values))
+        for name, metric in metrics.items()
+        if metric.values
+    }
     digits = {name: metric.digits for name, metric in metrics.items()}
     return sampled_intervals(sums, digits, _NO_SPREAD)
 
@@ -173,9 +195,17 @@ def agent_metrics(
         "num_tasks": len(grid.tasks),
         "num_runs": len(grid.runs),
         **_over_runs("avg_score", [run["avg_score"] for run in runs.values()], nothing),
-        **_over_runs("success_rate", [run["success_rate"] for run in runs.values()], nothing),
-        f"pass_at_{len(grid.runs)}": _mean(float(task["pass"]) for task in tasks.values()),
-        **_over_runs("avg_answer_word_count", [run["avg_word_count"] for run in runs.values()], None),
+        **_over_runs(
+            "success_rate", [run["success_rate"] for run in runs.values()], nothing
+        ),
+        f"pass_at_{len(grid.runs)}": _mean(
+            float(task["pass"]) for task in tasks.values()
+        ),
+        **_over_runs(
+            "avg_answer_word_count",
+            [run["avg_word_count"] for run in runs.values()],
+            None,
+        ),
         "avg_time_seconds": _mean(answer.time_s for answer in grid.table.values()),
     }
     return {
@@ -196,7 +226,9 @@ def agent_metrics(
             "method": METHOD,
             "resamples": RESAMPLES,
             "seed": SEED,
-            "metrics": {name: found.summary() for name, found in metric_intervals(grid).items()},
+            "metrics": {
+                name: found.summary() for name, found in metric_intervals(grid).items()
+            },
         },
         "verdicts": verdict_counts(judged),
         "barred": _rounded(barred),
@@ -210,7 +242,9 @@ def agent_metrics(
 
 def _run_metrics(grid: ScoreGrid, run: str) -> dict[str, Any]:
     scores = [score for (_, name), score in grid.scores.items() if name == run]
-    words = [answer.word_count for (_, name), answer in grid.table.items() if name == run]
+    words = [
+        answer.word_count for (_, name), answer in grid.table.items() if name == run
+    ]
     return {
         "num_tasks": len(scores),
         "avg_score": _mean(scores),
@@ -233,7 +267,8 @@ def _task_metrics(grid: ScoreGrid) -> dict[str, dict[str, Any]]:
                 "word_count": answer.word_count,
             }
             for place in places
-            if (answer := grid.table.get(place)) is not None and answer.score is not None
+            if (answer := grid.table.get(place)) is not None
+            and answer.score is not None
         ]
         found[task] = {
             "answers": answers,
@@ -246,8 +281,15 @@ def _task_metrics(grid: ScoreGrid) -> dict[str, dict[str, Any]]:
 
 def _barred_metrics(grid: ScoreGrid) -> dict[str, Any]:
     """Return the answers that rest on barred sources, and the scores without them."""
-    barred = {place for place, answer in grid.table.items() if answer.facts.is_barred} & grid.scores.keys()
-    others = replace(grid, scores={place: one for place, one in grid.scores.items() if place not in barred})
+    barred = {
+        place for place, answer in grid.table.items() if answer.facts.is_barred
+    } & grid.scores.keys()
+    others = replace(
+        grid,
+        scores={
+            place: one for place, one in grid.scores.items() if place not in barred
+        },
+    )
     runs = [_run_metrics(others, run) for run in grid.runs]
     tasks = dict.fromkeys(task for task, _ in others.scores)
     passed = {task for (task, _), score in others.scores.items() if score == 1.0}
@@ -262,7 +304,11 @@ def _barred_metrics(grid: ScoreGrid) -> dict[str, Any]:
 def _barred_warning(barred: Mapping[str, Any]) -> str | None:
     if not barred["answers"]:
         return None
-    labels = {"partial completion": "avg_score", "success rate": "success_rate", "pass@k": "pass_at_k"}
+    labels = {
+        "partial completion": "avg_score",
+        "success rate": "success_rate",
+        "pass@k": "pass_at_k",
+    }
     listed = ", ".join(
         f"{label} {'unknown' if barred[name] is None else f'{barred[name]:.4f}'}"
         for label, name in labels.items()
@@ -288,11 +334,16 @@ def _metric_bounds(grid: ScoreGrid) -> dict[str, Any]:
         return {"avg_score": None, "success_rate": None, "without": without}
     ends = []
     for side in (0, 1):
-        own = {place: found[side] for place, found in bounds.items() if found is not None}
+        own = {
+            place: found[side] for place, found in bounds.items() if found is not None
+        }
         at_end = replace(grid, scores={**grid.scores, **own})
         ends.append([_run_metrics(at_end, run) for run in grid.runs])
     return {
-        name: [round(_mean(run[name] for run in runs) or 0.0, _OTHER_DIGITS) for runs in ends]
+        name: [
+            round(_mean(run[name] for run in runs) or 0.0, _OTHER_DIGITS)
+            for runs in ends
+        ]
         for name in ("avg_score", "success_rate")
     } | {"without": 0}
 
@@ -306,7 +357,9 @@ def _over_tasks(grid: ScoreGrid) -> dict[str, Any] | None:
         return None
     metrics = {
         name: SampledMetric(
-            {task: {_ALL_RUNS: [metric.of_task(task)]} for task in metric.values}, _SHARE, metric.digits
+            {task: {_ALL_RUNS: [metric.of_task(task)]} for task in metric.values},
+            _SHARE,
+            metric.digits,
         )
         for name, metric in sampled_metrics(grid).items()
         if name in ("avg_score", "success_rate")
@@ -332,8 +385,17 @@ def _of_these_tasks(grid: ScoreGrid) -> dict[str, float] | None:
     if degrees < MIN_TASKS - 1:
         return None
     # Tasks with one answer vary like the others.
-    within = sum(variance(scores) * (len(scores) - 1) for scores in by_task.values() if len(scores) > 1)
-    squared = within / degrees * sum(1 / len(scores) for scores in by_task.values()) / len(by_task) ** 2
+    within = sum(
+        variance(scores) * (len(scores) - 1)
+        for scores in by_task.values()
+        if len(scores) > 1
+    )
+    squared = (
+        within
+        / degrees
+        * sum(1 / len(scores) for scores in by_task.values())
+        / len(by_task) ** 2
+    )
     reach = student_quantile((1 + LEVEL) / 2, degrees) * math.sqrt(squared)
     mean = fmean(map(fmean, by_task.values()))
     return {
@@ -350,20 +412,31 @@ def _missing_bounds(grid: ScoreGrid) -> dict[str, Any] | None:
     """
     if not grid.missing or not grid.runs:
         return None
-    tasks = list(dict.fromkeys([*grid.tasks, *(answer.task_id for answer in grid.missing)]))
-    own = {place: answer.score for place, answer in grid.table.items() if answer.score is not None}
+    tasks = list(
+        dict.fromkeys([*grid.tasks, *(answer.task_id for answer in grid.missing)])
+    )
+    own = {
+        place: answer.score
+        for place, answer in grid.table.items()
+        if answer.score is not None
+    }
     found: dict[str, list[float]] = {"avg_score": [], "success_rate": []}
     for filler in (0.0, 1.0):
         rows = [[own.get((task, run), filler) for run in grid.runs] for task in tasks]
         found["avg_score"].append(fmean(map(fmean, rows)))
-        found["success_rate"].append(fmean(fmean(float(score == 1) for score in row) for row in rows))
+        found["success_rate"].append(
+            fmean(fmean(float(score == 1) for score in row) for row in rows)
+        )
     lacking = {answer.task_id for answer in grid.missing}
     at: dict[bool, list[float]] = {True: [], False: []}
     for task in tasks:
         scores = [own[task, run] for run in grid.runs if (task, run) in own]
         if scores:
             at[task in lacking].append(fmean(scores))
-    return {name: [round(value, _OTHER_DIGITS) for value in ends] for name, ends in found.items()} | {
+    return {
+        name: [round(value, _OTHER_DIGITS) for value in ends]
+        for name, ends in found.items()
+    } | {
         "at_missing": round(fmean(at[True]), _OTHER_DIGITS) if at[True] else None,
         "at_others": round(fmean(at[False]), _OTHER_DIGITS) if at[False] else None,
     }
@@ -387,7 +460,9 @@ def _failed_run_warnings(grid: ScoreGrid) -> list[str]:
     return [counted] if failed else []
 
 
-def _over_runs(name: str, values: Sequence[float | None], nothing: float | None) -> dict[str, float | None]:
+def _over_runs(
+    name: str, values: Sequence[float | None], nothing: float | None
+) -> dict[str, float | None]:
     known = [value for value in values if value is not None]
     mean, deviation = (fmean(known), pstdev(known)) if known else (nothing, nothing)
     return {name: mean, f"{name}_std": deviation}
@@ -400,7 +475,9 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 def _rounded(numbers: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: round(value, _DIGITS.get(name, _OTHER_DIGITS)) if isinstance(value, float) else value
+        name: round(value, _DIGITS.get(name, _OTHER_DIGITS))
+        if isinstance(value, float)
+        else value
         for name, value in numbers.items()
     }
 
@@ -410,10 +487,17 @@ def verdict_counts(answers: Sequence[ScoredAnswer]) -> dict[str, Any]:
     tasks: dict[str, list[ClaimFacts]] = {}
     for answer in answers:
         tasks.setdefault(answer.task_id, []).extend(answer.facts.claims)
-    extractions = Counter(kind for answer in answers for found in answer.facts.extractions for kind in found)
+    extractions = Counter(
+        kind
+        for answer in answers
+        for found in answer.facts.extractions
+        for kind in found
+    )
 
     def names(applies: Callable[[ResultFacts], bool]) -> list[str]:
-        return [f"{one.task_id}/{one.answer_name}" for one in answers if applies(one.facts)]
+        return [
+            f"{one.task_id}/{one.answer_name}" for one in answers if applies(one.facts)
+        ]
 
     return {
         **_claim_counts([claim for claims in tasks.values() for claim in claims]),
@@ -423,7 +507,9 @@ def verdict_counts(answers: Sequence[ScoredAnswer]) -> dict[str, Any]:
         "flagged_answers": names(lambda facts: facts.is_flagged),
         "treeless": names(lambda facts: facts.is_treeless),
         "off_tree": names(lambda facts: facts.is_off_tree),
-        "unexplained": names(lambda facts: not facts.is_explained and not facts.is_treeless),
+        "unexplained": names(
+            lambda facts: not facts.is_explained and not facts.is_treeless
+        ),
     }
 
 

@@ -18,7 +18,9 @@ def paths_of(settings: RunSettings, agents: Iterable[str] = ()) -> PathConfig:
     Args:
         agents: whose files are needed, beside those of the settings' own agent.
     """
-    roots: dict[str, Path | str | None] = {name: getattr(settings, name) for name in FOLDER_NAMES}
+    roots: dict[str, Path | str | None] = {
+        name: getattr(settings, name) for name in FOLDER_NAMES
+    }
     if any(isinstance(root, str) for root in roots.values()):
         names = {name.rstrip("/") for name in (settings.agent_name, *agents) if name}
         roots = {**working_copies(roots, sorted(names), settings.task_ids)}

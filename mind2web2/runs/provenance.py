@@ -16,14 +16,30 @@ from typing import Any, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2 import __version__
-from mind2web2.capture.models import CaptureRecord, RenderedPdf, Trouble, TroubleKind, notes_for_judge
+from mind2web2.capture.models import (
+    CaptureRecord,
+    RenderedPdf,
+    Trouble,
+    TroubleKind,
+    notes_for_judge,
+)
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentSource
 from mind2web2.llm_client.chat import Message
 from mind2web2.llm_client.image_limits import ImageLimit
-from mind2web2.llm_client.structured_output import InvalidOutputError, repair_messages, schema_of, schema_text
+from mind2web2.llm_client.structured_output import (
+    InvalidOutputError,
+    repair_messages,
+    schema_of,
+    schema_text,
+)
 from mind2web2.llm_client.transport import Completion
-from mind2web2.pages.preparation import NO_SCREENSHOT, page_content, pdf_notes, screenshot_note
+from mind2web2.pages.preparation import (
+    NO_SCREENSHOT,
+    page_content,
+    pdf_notes,
+    screenshot_note,
+)
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.prompts import BlockChain, HashedText
 from mind2web2.rubric.verdicts import VoteRule
@@ -32,12 +48,24 @@ from mind2web2.utils.files import read_regular_file, text_sha256
 from mind2web2.utils.names import name_list
 from mind2web2.verification.claims import BinaryEvalResult
 from mind2web2.verification.config import EvaluatorConfig
-from mind2web2.verification.messages import NO_INSTRUCTION, extraction_messages, verification_messages
+from mind2web2.verification.messages import (
+    NO_INSTRUCTION,
+    extraction_messages,
+    verification_messages,
+)
 
 EDITED = "it was changed after it was written: its content does not match its checksum"
 NO_PROVENANCE = "it does not say what it was made from"
 # Libraries that send requests to judges, or render and scale the pages that judges see.
-_SHAPING_LIBRARIES = ("anthropic", "httpx2", "openai", "patchright", "pillow", "pydantic", "pypdfium2")
+_SHAPING_LIBRARIES = (
+    "anthropic",
+    "httpx2",
+    "openai",
+    "patchright",
+    "pillow",
+    "pydantic",
+    "pypdfium2",
+)
 
 
 class JudgeRecord(BaseModel):
@@ -150,7 +178,9 @@ def dataset_record(folder: Path) -> dict[str, Any]:
 
 def git_blob_id(content: bytes) -> str:
     """Return the id that git, and so a dataset's listing, gives a file with this content."""
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    return hashlib.sha1(
+        b"blob %d\0" % len(content) + content, usedforsecurity=False
+    ).hexdigest()
 
 
 def dataset_commit(script: Path) -> str | None:
@@ -162,7 +192,10 @@ def dataset_commit(script: Path) -> str | None:
     record = dataset_record(script.parent)
     listed = record.get("files", {}).get(script.name)
     content = read_regular_file(script) if listed else b""
-    is_from_there = listed in (git_blob_id(content), hashlib.sha256(content).hexdigest())
+    is_from_there = listed in (
+        git_blob_id(content),
+        hashlib.sha256(content).hexdigest(),
+    )
     return str(record["commit"]) if is_from_there and "commit" in record else None
 
 
@@ -192,10 +225,15 @@ class Present:
     listing_sha256: Callable[[], str | None] | None = None
     inputs: InputsNow | None = None
 
-    def changes_since(self, made_from: Provenance | None, *, is_edited: bool) -> tuple[str, ...]:
+    def changes_since(
+        self, made_from: Provenance | None, *, is_edited: bool
+    ) -> tuple[str, ...]:
         """Return what has changed since a result was made, one phrase each; reads files."""
         edited = (EDITED,) if is_edited else ()
-        return (*edited, *((NO_PROVENANCE,) if made_from is None else self._changes(made_from)))
+        return (
+            *edited,
+            *((NO_PROVENANCE,) if made_from is None else self._changes(made_from)),
+        )
 
     def _changes(self, made_from: Provenance) -> Iterator[str]:
         if self.answer_sha256 is None:
@@ -210,7 +248,9 @@ class Present:
             yield f"script {made_from.script} {'changed' if is_same else other}"
         if made_from.settings_sha256 != settings_sha256():
             version = made_from.versions.get("mind2web2")
-            of_version = f" than version {version}" if version and version != __version__ else ""
+            of_version = (
+                f" than version {version}" if version and version != __version__ else ""
+            )
             yield f"this version asks the judge differently{of_version}"
         yield from self._page_changes(made_from)
         if self.script_folder is not None and self.inputs is not None:
@@ -218,12 +258,22 @@ class Present:
         yield from self._judge_changes(made_from)
 
     def _page_changes(self, made_from: Provenance) -> Iterator[str]:
-        changes: dict[str, list[str]] = {"changed": [], "no longer cached": [], "cached since": []}
+        changes: dict[str, list[str]] = {
+            "changed": [],
+            "no longer cached": [],
+            "cached since": [],
+        }
         if self.page_sha256 is not None:
             for url, was in made_from.pages.items():
                 now = self.page_sha256(url)
                 if now != was:
-                    change = "no longer cached" if now is None else "changed" if was else "cached since"
+                    change = (
+                        "no longer cached"
+                        if now is None
+                        else "changed"
+                        if was
+                        else "cached since"
+                    )
                     changes[change].append(url)
         for change, urls in changes.items():
             if urls:
@@ -239,7 +289,9 @@ class Present:
             for name, value in self.judge.items()
             if was[name] != value
         ]
-        served = {served.model for served in made_from.served if served.model is not None}
+        served = {
+            served.model for served in made_from.served if served.model is not None
+        }
         if changes:
             yield f"judge changed: {', '.join(changes)}"
         elif served and self.served_model not in (None, *served):
@@ -260,7 +312,9 @@ def library_versions() -> Mapping[str, str]:
     return versions
 
 
-def served_by(served: Mapping[tuple[str | None, str | None], int]) -> tuple[Served, ...]:
+def served_by(
+    served: Mapping[tuple[str | None, str | None], int],
+) -> tuple[Served, ...]:
     """Return the models behind judgments, the most frequent first, from their counts by model and backend."""
     ordered = sorted(served.items(), key=lambda item: (-item[1], str(item[0])))
     return tuple(
@@ -278,7 +332,9 @@ def settings_sha256() -> str:
         "questions": list(_rendered_questions()),
         "schema": BinaryEvalResult.model_json_schema(),
         "in_words": schema_text(schema_of(BinaryEvalResult)),
-        "repair": repair_messages(Completion(text="reply"), InvalidOutputError("problem")),
+        "repair": repair_messages(
+            Completion(text="reply"), InvalidOutputError("problem")
+        ),
     }
     return text_sha256(json.dumps(settings, sort_keys=True))
 
@@ -288,7 +344,9 @@ def _rendered_questions() -> Iterator[Sequence[Message]]:
     delimiter = BlockChain().block("task", "task").opening
     answer = f"answer {delimiter} \u200b\u200b\u200b\u200b \u202e"
     page = _page_with_all_notes()
-    limited = (page.within(ImageLimit(max_images=count, max_side_px=1)) for count in (0, 1))
+    limited = (
+        page.within(ImageLimit(max_images=count, max_side_px=1)) for count in (0, 1)
+    )
     for shown in (None, page, page.halved(), replace(page, images=()), *limited):
         for instruction in (NO_INSTRUCTION, "instruction"):
             yield verification_messages("task", answer, shown, "claim", instruction)
@@ -297,13 +355,22 @@ def _rendered_questions() -> Iterator[Sequence[Message]]:
 
 def _page_with_all_notes() -> PreparedPage:
     settings = PageSettings(max_text_chars=5, max_pdf_text_pages=1, max_pdf_images=1)
-    rendered = RenderedPdf(images=(b"",), text="", page_count=3, text_page_count=1, unreadable_pages=(2,))
+    rendered = RenderedPdf(
+        images=(b"",), text="", page_count=3, text_page_count=1, unreadable_pages=(2,)
+    )
     notes = (*pdf_notes(rendered, settings, True), NO_SCREENSHOT, screenshot_note(1, 2))
     image = HashedText("data:image/jpeg;base64,AA")
-    content = page_content(settings, "pdf", "A page that is cut.", (image, image), notes)
+    content = page_content(
+        settings, "pdf", "A page that is cut.", (image, image), notes
+    )
     troubles = tuple(Trouble(kind=kind, detail="") for kind in get_args(TroubleKind))
     url = "https://page.example"
     record = CaptureRecord(
-        requested_url=url, final_url=url, kind="pdf", status=404, captured_at="", troubles=troubles
+        requested_url=url,
+        final_url=url,
+        kind="pdf",
+        status=404,
+        captured_at="",
+        troubles=troubles,
     )
     return replace(content, url=url, notes=(*content.notes, *notes_for_judge(record)))

@@ -12,7 +12,9 @@ from mind2web2.judge.transfer import source_of
 from mind2web2.runs.settings import REPLAY, RunSettings
 
 
-def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> JudgeSettings:
+def replayed_judge(
+    settings: RunSettings, store: JudgmentStore, path: Path
+) -> JudgeSettings:
     """Return the judge whose judgments are replayed from a file.
 
     Raises:
@@ -47,7 +49,9 @@ def _only_fitting(settings: RunSettings, known: list[JudgeIdentity]) -> JudgeIde
         # Options that are not given are then taken as not set.
         fitting = [judge for judge in fitting if _has(judge, asked)] or fitting
     if len(fitting) != 1:
-        listed = "; ".join(" ".join(judge.in_words()) for judge in stored or known) or "none"
+        listed = (
+            "; ".join(" ".join(judge.in_words()) for judge in stored or known) or "none"
+        )
         which = "several fit" if fitting else "none fits"
         raise UsageError(
             f"replay needs one judge, {which}; the store has: {listed}. Choose with --judge_model, "
@@ -57,11 +61,15 @@ def _only_fitting(settings: RunSettings, known: list[JudgeIdentity]) -> JudgeIde
     return fitting[0]
 
 
-def _of_server(settings: RunSettings, known: list[JudgeIdentity]) -> list[JudgeIdentity]:
+def _of_server(
+    settings: RunSettings, known: list[JudgeIdentity]
+) -> list[JudgeIdentity]:
     server = settings.judge_base_url[0].rstrip("/") if settings.judge_base_url else ""
     named = [judge for judge in known if server in judge.endpoint]
     # One server's address may be part of another's: the whole address wins.
-    return [judge for judge in named if server and judge.endpoint.endswith(f" {server}")] or named
+    return [
+        judge for judge in named if server and judge.endpoint.endswith(f" {server}")
+    ] or named
 
 
 def _has(judge: JudgeIdentity, parameters: Mapping[str, object]) -> bool:

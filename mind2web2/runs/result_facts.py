@@ -90,7 +90,11 @@ def result_facts(result: ResultFile) -> ResultFacts:
 
 def _judge(result: ResultFile, made_from: Provenance | None) -> str | None:
     if made_from is None:
-        return f"{result.judge_model}, parameters not recorded" if result.judge_model else None
+        return (
+            f"{result.judge_model}, parameters not recorded"
+            if result.judge_model
+            else None
+        )
     given = made_from.judge.model_dump(include=_JUDGE_PARAMETERS, exclude_none=True)
     parameters = [f"{name}={value}" for name, value in given.items()]
     if made_from.judge.votes != "always":
@@ -100,7 +104,9 @@ def _judge(result: ResultFile, made_from: Provenance | None) -> str | None:
 
 def _server(judge: JudgeRecord) -> str | None:
     # A replay takes judgments of any server; a caller's own client has another name in each process.
-    is_unknown = judge.endpoint in ("", "replay") or judge.endpoint.startswith("client ")
+    is_unknown = judge.endpoint in ("", "replay") or judge.endpoint.startswith(
+        "client "
+    )
     return None if is_unknown else judge.endpoint
 
 
@@ -108,7 +114,11 @@ def _served(made_from: Provenance) -> Iterator[str]:
     for served in made_from.served:
         if served.model or served.system_fingerprint:
             model = served.model or "a model without a name"
-            yield f"{model} ({served.system_fingerprint})" if served.system_fingerprint else model
+            yield (
+                f"{model} ({served.system_fingerprint})"
+                if served.system_fingerprint
+                else model
+            )
 
 
 def _versions(result: ResultFile, made_from: Provenance | None) -> dict[str, str]:
@@ -119,10 +129,16 @@ def _versions(result: ResultFile, made_from: Provenance | None) -> dict[str, str
 
 def _capture_days(leaves: Iterable[WrittenNode]) -> tuple[str, ...]:
     pages = [check.page for leaf in leaves for check in page_checks(leaf)]
-    days = [page.captured_at[:10] for page in pages if page is not None and page.captured_at]
+    days = [
+        page.captured_at[:10] for page in pages if page is not None and page.captured_at
+    ]
     return (min(days), max(days)) if days else ()
 
 
 def _bounds(result: ResultFile) -> tuple[float, float] | None:
     bounds = result.score_bounds
-    return (bounds.low, bounds.high) if bounds is not None and bounds.low <= bounds.high else None
+    return (
+        (bounds.low, bounds.high)
+        if bounds is not None and bounds.low <= bounds.high
+        else None
+    )

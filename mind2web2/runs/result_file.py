@@ -30,12 +30,18 @@ from mind2web2.utils.lenient import read_leniently
 _TOLERANCE = 1e-9
 _MAX_TIME_S = 1e9
 
-Seconds = Annotated[float, Field(strict=True, ge=0, le=_MAX_TIME_S, allow_inf_nan=False)]
+Seconds = Annotated[
+    float, Field(strict=True, ge=0, le=_MAX_TIME_S, allow_inf_nan=False)
+]
 
 
 def is_time_s(value: object) -> TypeGuard[float]:
     """Tell whether a value from a file is a plausible number of seconds."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MAX_TIME_S
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and 0 <= value <= _MAX_TIME_S
+    )
 
 
 class JudgeUsage(BaseModel):
@@ -116,10 +122,15 @@ class RunRecord(BaseModel):
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields as they are written; the judge that was checked is in the provenance."""
-        left_out: set[str] = {"content_sha256", *(["judge_check"] if self.judge_check is None else [])}
+        left_out: set[str] = {
+            "content_sha256",
+            *(["judge_check"] if self.judge_check is None else []),
+        }
         written = self.model_dump(mode="json", exclude=left_out)
         if self.judge_check is not None:
-            written["judge_check"] = self.judge_check.model_dump(mode="json", exclude={"judge"})
+            written["judge_check"] = self.judge_check.model_dump(
+                mode="json", exclude={"judge"}
+            )
         return written
 
 
@@ -196,7 +207,9 @@ class ResultFile(BaseModel):
         """Return the result of a script's summary, complete with bounds and checksum."""
         summary = _as_read(summary)
         names = {"agent_name": making.agent_name, "answer_name": making.answer_name}
-        recorded = making.model_dump(mode="json", exclude={*names, "judge_model", "run"})
+        recorded = making.model_dump(
+            mode="json", exclude={*names, "judge_model", "run"}
+        )
         written = {
             # First in the file; a script that leaves them out has "unknown_answer" (eval-scripts.md).
             **names,
@@ -209,10 +222,14 @@ class ResultFile(BaseModel):
         written["score_bounds"] = ResultFile.of(written)._bounds_as_json()
         return ResultFile.of(_as_read(with_checksum(written)))
 
-    def with_time_and_barred(self, time_s: float | None, barred: Barred | None) -> ResultFile:
+    def with_time_and_barred(
+        self, time_s: float | None, barred: Barred | None
+    ) -> ResultFile:
         """Return the same result with another time of the agent and other barred sources."""
         shown = None if barred is None else barred.model_dump(mode="json")
-        return ResultFile.of(with_checksum({**self.document, "time_seconds": time_s, "barred": shown}))
+        return ResultFile.of(
+            with_checksum({**self.document, "time_seconds": time_s, "barred": shown})
+        )
 
     @property
     def document(self) -> Mapping[str, Any]:
@@ -251,7 +268,11 @@ class ResultFile(BaseModel):
         parts = self._document.get("eval_breakdown")
         if not isinstance(parts, list) or len(parts) != 1 or len(self.trees) != 1:
             return None
-        return self.trees[0] if all(node.is_sound for node in self.trees[0].walk()) else None
+        return (
+            self.trees[0]
+            if all(node.is_sound for node in self.trees[0].walk())
+            else None
+        )
 
     def leaves(self) -> Iterator[WrittenNode]:
         """Yield the leaves of the rubric trees, in rubric order."""
@@ -270,7 +291,11 @@ class ResultFile(BaseModel):
 
     def _parts(self) -> list[Mapping[str, Any]]:
         parts = self._document.get("eval_breakdown")
-        return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+        return (
+            [part for part in parts if isinstance(part, dict)]
+            if isinstance(parts, list)
+            else []
+        )
 
     # Scores
 
@@ -286,11 +311,19 @@ class ResultFile(BaseModel):
         score, by_tree = self.final_score, self.score_by_tree
         if by_tree is None or score is None:
             return None
-        return None if math.isclose(score, by_tree, rel_tol=0.0, abs_tol=_TOLERANCE) else by_tree
+        return (
+            None
+            if math.isclose(score, by_tree, rel_tol=0.0, abs_tol=_TOLERANCE)
+            else by_tree
+        )
 
     def computed_bounds(self) -> ScoreBounds | None:
         """Return the bounds of the score, ``None`` where it does not follow from one rubric tree."""
-        if self.sound_tree is None or self.final_score is None or self.other_score_by_tree is not None:
+        if (
+            self.sound_tree is None
+            or self.final_score is None
+            or self.other_score_by_tree is not None
+        ):
             return None
         return score_bounds(self.sound_tree, self.final_score)
 
@@ -299,7 +332,11 @@ class ResultFile(BaseModel):
         if bounds is None:
             return None
         # The score as the script wrote it: 1 stays 1.
-        score = {} if bounds.weak_leaves else dict.fromkeys(("low", "high"), self._document["final_score"])
+        score = (
+            {}
+            if bounds.weak_leaves
+            else dict.fromkeys(("low", "high"), self._document["final_score"])
+        )
         return bounds.model_dump() | score
 
     # Notes for readers of the score
@@ -309,8 +346,13 @@ class ResultFile(BaseModel):
         if self.script_faults is not None:
             return list(self.script_faults)
         # Results of earlier versions name neither script nor line.
-        undecided = (f"leaf '{name}' is never judged, and counts 0" for name in self.undecided_leaves)
-        ignored = (f"unknown keyword '{name}' is ignored" for name in self.ignored_arguments)
+        undecided = (
+            f"leaf '{name}' is never judged, and counts 0"
+            for name in self.undecided_leaves
+        )
+        ignored = (
+            f"unknown keyword '{name}' is ignored" for name in self.ignored_arguments
+        )
         return [*undecided, *ignored]
 
     def refused_pages(self) -> tuple[str, ...]:
@@ -331,28 +373,53 @@ class ResultFile(BaseModel):
 
     def declined_counts(self) -> tuple[int, int]:
         """Return the numbers of votes and of extractions that the judge declined."""
-        groups = (votes for leaf in self.leaves() if leaf.evidence for votes in vote_groups(leaf.evidence))
+        groups = (
+            votes
+            for leaf in self.leaves()
+            if leaf.evidence
+            for votes in vote_groups(leaf.evidence)
+        )
         votes = sum(bool(vote.declined) for group in groups for vote in group)
         return votes, sum(bool(record.declined) for record in self.extractions)
 
     def quote_counts(self) -> dict[QuoteMatch, int]:
         """Return how many quoted passages were found, approximately found, and not found."""
-        groups = (votes for leaf in self.leaves() if leaf.evidence for votes in vote_groups(leaf.evidence))
-        found = Counter(vote.quote.match for votes in groups for vote in votes if vote.quote is not None)
+        groups = (
+            votes
+            for leaf in self.leaves()
+            if leaf.evidence
+            for votes in vote_groups(leaf.evidence)
+        )
+        found = Counter(
+            vote.quote.match
+            for votes in groups
+            for vote in votes
+            if vote.quote is not None
+        )
         return {match: found[match] for match in QUOTE_MATCHES}
 
-    def other_pages(self, pages: Mapping[str, str | None]) -> dict[str, tuple[str | None, ...]]:
+    def other_pages(
+        self, pages: Mapping[str, str | None]
+    ) -> dict[str, tuple[str | None, ...]]:
         """Return the digests of judged pages that differ from those in the task's cache, by address.
 
         Args:
             pages: digests of the pages that the script looked up in the cache.
         """
         found: dict[str, set[str | None]] = {}
-        for check in (check for leaf in self.leaves() for check in page_checks(leaf) if check.votes):
+        for check in (
+            check
+            for leaf in self.leaves()
+            for check in page_checks(leaf)
+            if check.votes
+        ):
             sha256 = None if check.page is None else check.page.sha256
             if check.url not in pages or pages[check.url] != sha256:
                 found.setdefault(check.url, set()).add(sha256)
-        return {url: tuple(sorted(digests, key=str)) for url, digests in sorted(found.items())}
+        return {
+            url: tuple(sorted(digests, key=str))
+            for url, digests in sorted(found.items())
+        }
 
     # The checksum
 
@@ -396,7 +463,10 @@ def _with_quotes(recorded: Mapping[str, Any], result: ResultFile) -> dict[str, A
 
 def with_checksum(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result's document with the checksum of its content."""
-    return {**document, "run": {**document["run"], "content_sha256": _digest(_as_read(document))}}
+    return {
+        **document,
+        "run": {**document["run"], "content_sha256": _digest(_as_read(document))},
+    }
 
 
 def _as_read(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -408,7 +478,11 @@ def _as_read(document: Mapping[str, Any]) -> dict[str, Any]:
 def _digest(document: Mapping[str, Any]) -> str:
     content = dict(document)
     if isinstance(content.get("run"), dict):
-        content["run"] = {name: value for name, value in content["run"].items() if name != "content_sha256"}
+        content["run"] = {
+            name: value
+            for name, value in content["run"].items()
+            if name != "content_sha256"
+        }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

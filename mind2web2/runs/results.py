@@ -17,8 +17,18 @@ from typing import TypeVar
 
 from mind2web2.errors import PublishedElsewhereError, ResultWriteError, StorageError
 from mind2web2.runs.result_file import ResultFile
-from mind2web2.storage.publication import bring_here, is_in_object_store, publish, remove_published
-from mind2web2.utils.files import read_regular_file, remove_leftovers, write_new, write_whole
+from mind2web2.storage.publication import (
+    bring_here,
+    is_in_object_store,
+    publish,
+    remove_published,
+)
+from mind2web2.utils.files import (
+    read_regular_file,
+    remove_leftovers,
+    write_new,
+    write_whole,
+)
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.process_lock import ProcessLock
 
@@ -43,12 +53,16 @@ class LoadedResult:
     content: ResultFile
 
 
-def answer_dir(eval_results_root: Path, agent_name: str, task_id: str, answer_name: str) -> Path:
+def answer_dir(
+    eval_results_root: Path, agent_name: str, task_id: str, answer_name: str
+) -> Path:
     """Return the folder of one answer's evaluations (file-layouts.md)."""
     return eval_results_root / agent_name / task_id / answer_name.removesuffix(".md")
 
 
-def answer_results_dir(eval_results_root: Path, agent_name: str, task_id: str, answer_name: str) -> Path:
+def answer_results_dir(
+    eval_results_root: Path, agent_name: str, task_id: str, answer_name: str
+) -> Path:
     """Return the folder of one answer's result files."""
     return answer_dir(eval_results_root, agent_name, task_id, answer_name) / "results"
 
@@ -66,7 +80,9 @@ def latest_result(folder: Path) -> LoadedResult | None:
 def loaded_results(folder: Path) -> Iterator[LoadedResult]:
     """Yield all readable results of a folder, the newest first."""
     # The stamp leads the name.
-    for path in sorted(folder.glob("*.md.json"), key=lambda path: path.name, reverse=True):
+    for path in sorted(
+        folder.glob("*.md.json"), key=lambda path: path.name, reverse=True
+    ):
         if (found := _loaded(path)) is not None:
             yield found
 
@@ -95,10 +111,14 @@ def _warn_once(_place: Path, path: Path, _changed_ns: int, error: str) -> None:
     log.warning("damaged result, counts as none path=%s error=%s", path, error)
 
 
-def latest_results(eval_results_root: Path, agent_name: str) -> Iterator[tuple[str, str, LoadedResult]]:
+def latest_results(
+    eval_results_root: Path, agent_name: str
+) -> Iterator[tuple[str, str, LoadedResult]]:
     """Yield task id, answer name and newest result of each of an agent's answers, in natural order."""
     folders = (eval_results_root / agent_name).glob("*/*/results")
-    for folder in sorted(folders, key=lambda folder: tuple(map(natural_key, folder.parts[-3:]))):
+    for folder in sorted(
+        folders, key=lambda folder: tuple(map(natural_key, folder.parts[-3:]))
+    ):
         found = latest_result(folder)
         if found is not None:
             yield folder.parent.parent.name, f"{folder.parent.name}.md", found
@@ -144,7 +164,9 @@ def _names_in(folder: Path) -> set[str]:
     return {path.name for path in folder.glob("*.md.json")}
 
 
-def _published_since(folder: Path, known: set[str], content: ResultFile, own: str = "") -> Path | None:
+def _published_since(
+    folder: Path, known: set[str], content: ResultFile, own: str = ""
+) -> Path | None:
     """Return the newest result but the own one, if another machine has published it and it is equal."""
     if not is_in_object_store(folder):
         return None
@@ -153,7 +175,11 @@ def _published_since(folder: Path, known: set[str], content: ResultFile, own: st
     if newest is None or newest in known:
         return None
     found = _loaded(folder / newest)
-    return None if found is None or not found.content.is_same_but_run(content) else found.path
+    return (
+        None
+        if found is None or not found.content.is_same_but_run(content)
+        else found.path
+    )
 
 
 def replace_result(path: Path, content: ResultFile) -> None:
@@ -162,7 +188,10 @@ def replace_result(path: Path, content: ResultFile) -> None:
 
 
 def _result_bytes(content: ResultFile) -> bytes:
-    text = json.dumps(content.document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    text = (
+        json.dumps(content.document, ensure_ascii=False, indent=2, allow_nan=False)
+        + "\n"
+    )
     # A judge's half surrogate becomes its JSON escape.
     return text.encode("utf-8", "backslashreplace")
 
@@ -213,7 +242,9 @@ def published(place: Path, write: Callable[[], T]) -> T:
         with suppress(PublishedElsewhereError):
             publish(place)
             return written
-    raise StorageError(f"other machines change {place} too often: run the same command again")
+    raise StorageError(
+        f"other machines change {place} too often: run the same command again"
+    )
 
 
 def newest_result_name(folder: Path) -> str | None:
@@ -228,8 +259,14 @@ def _not_writable(folder: Path, error: OSError) -> ResultWriteError:
 def _free_path(folder: Path, answer_name: str) -> Path:
     # The newest stamp counts, also after a second evaluation within a second, a corrected clock, and the
     # end of summer time.
-    earlier = [moment for path in folder.glob("*.md.json") if (moment := _moment_of(path)) is not None]
-    moment = max([datetime.now(), *(moment + timedelta(seconds=1) for moment in earlier)])
+    earlier = [
+        moment
+        for path in folder.glob("*.md.json")
+        if (moment := _moment_of(path)) is not None
+    ]
+    moment = max(
+        [datetime.now(), *(moment + timedelta(seconds=1) for moment in earlier)]
+    )
     return folder / f"{moment.strftime(_STAMP_FORMAT)}_{answer_name}.json"
 
 

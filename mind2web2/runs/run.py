@@ -14,7 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from mind2web2.errors import CacheReadError, Mind2Web2Error, ResultWriteError, StorageError, UsageError
+from mind2web2.errors import (
+    CacheReadError,
+    Mind2Web2Error,
+    ResultWriteError,
+    StorageError,
+    UsageError,
+)
 from mind2web2.judge.usage import RunUsage, rounded_usd
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import listed_urls
@@ -98,10 +104,18 @@ class ProgressFile:
             "cost_usd": rounded_usd(total.asked),
             "retries": dict(usage.retries.reasons),
             "rate_limit": usage.slowdown.in_words(),
-            "errors": dict(Counter(str(outcome.reason) for outcome in outcomes if outcome.score is None)),
+            "errors": dict(
+                Counter(
+                    str(outcome.reason) for outcome in outcomes if outcome.score is None
+                )
+            ),
             "problems": list(progress.problems),
             "newest": [
-                {"task": outcome.task_id, "answer": outcome.answer_name, "score": outcome.score}
+                {
+                    "task": outcome.task_id,
+                    "answer": outcome.answer_name,
+                    "score": outcome.score,
+                }
                 for outcome in outcomes[-_NEWEST_OUTCOMES:]
             ],
         }
@@ -144,10 +158,13 @@ async def evaluate_work(
 
     async def one_task(task: TaskWork) -> list[AnswerOutcome]:
         async with places:
-            evaluations = await _evaluate_answers(task, folders, run, concurrency, progress)
+            evaluations = await _evaluate_answers(
+                task, folders, run, concurrency, progress
+            )
         # Answers of other processes come last: waiting for them delays no other task.
         outcomes = await all_or_first_error(
-            _final_outcome(done, run, concurrency, places, progress) for done in evaluations
+            _final_outcome(done, run, concurrency, places, progress)
+            for done in evaluations
         )
         if dump_cache:
             await asyncio.to_thread(_tidy_cache, folders.task_cache(task.task_id))
@@ -214,7 +231,9 @@ async def _final_outcome(
         return done
     job = done
     name = f"{job.task_id}/{job.answer.stem}"
-    log.info("waiting for another process task=%s answer=%s", job.task_id, job.answer.name)
+    log.info(
+        "waiting for another process task=%s answer=%s", job.task_id, job.answer.name
+    )
     while True:
         progress.waiting[name] = None
         try:
@@ -227,30 +246,49 @@ async def _final_outcome(
             return outcome
 
 
-def _without_result(task: TaskWork, folders: RunFolders, reason: str) -> list[AnswerOutcome]:
+def _without_result(
+    task: TaskWork, folders: RunFolders, reason: str
+) -> list[AnswerOutcome]:
     outcomes = []
     for answer in task.answers:
         earlier = newest_result_name(_results_dir(task, answer.name, folders))
-        outcomes.append(AnswerOutcome(task.task_id, answer.name, None, reason, earlier_result=earlier))
+        outcomes.append(
+            AnswerOutcome(
+                task.task_id, answer.name, None, reason, earlier_result=earlier
+            )
+        )
     return outcomes
 
 
-def _write_summary(task: TaskWork, folders: RunFolders, outcomes: Sequence[AnswerOutcome]) -> None:
+def _write_summary(
+    task: TaskWork, folders: RunFolders, outcomes: Sequence[AnswerOutcome]
+) -> None:
     unscored = {
         outcome.answer_name: outcome.reason
         for outcome in outcomes
         if outcome.reason is not None
         # Otherwise another process has written a result since.
-        and outcome.earlier_result == newest_result_name(_results_dir(task, outcome.answer_name, folders))
+        and outcome.earlier_result
+        == newest_result_name(_results_dir(task, outcome.answer_name, folders))
     }
     unscored |= task.stopped_runs
     names = {answer.name for answer in task.answers}
     root, agent_name = folders.eval_results_root, folders.agent_name
-    write_task_summary(root, agent_name, task.task_id, unscored, names, task.failed_runs, task.elsewhere)
+    write_task_summary(
+        root,
+        agent_name,
+        task.task_id,
+        unscored,
+        names,
+        task.failed_runs,
+        task.elsewhere,
+    )
 
 
 def _results_dir(task: TaskWork, answer_name: str, folders: RunFolders) -> Path:
-    return answer_results_dir(folders.eval_results_root, folders.agent_name, task.task_id, answer_name)
+    return answer_results_dir(
+        folders.eval_results_root, folders.agent_name, task.task_id, answer_name
+    )
 
 
 def answer_jobs(task: TaskWork, folders: RunFolders) -> list[AnswerJob]:
@@ -272,7 +310,9 @@ def answer_jobs(task: TaskWork, folders: RunFolders) -> list[AnswerJob]:
             script_path=script_path,
             script_version=task.script_version or script_path.parent.name,
             task_cache=cache,
-            folder=answer_dir(folders.eval_results_root, folders.agent_name, task.task_id, answer.name),
+            folder=answer_dir(
+                folders.eval_results_root, folders.agent_name, task.task_id, answer.name
+            ),
         )
         for answer in task.answers
     ]
@@ -292,7 +332,10 @@ def uncached_pages(folders: RunFolders, task_id: str) -> int:
     folder = folders.task_cache(task_id)
     try:
         cache = CacheFileSys(folder)
-        return sum(cache.has(url) is None for url in listed_urls(folder.with_name(f"{task_id}.json")))
+        return sum(
+            cache.has(url) is None
+            for url in listed_urls(folder.with_name(f"{task_id}.json"))
+        )
     except CacheReadError as error:
         log.debug("citations not known task=%s reason=%s", task_id, error)
         return 0

@@ -52,7 +52,9 @@ def score_bounds(root: WrittenNode, score: float) -> ScoreBounds:
     failed = blocked(root, leaves, blocking)
     low = aggregate(root, dict.fromkeys(failed, _FAILED))[id(root)].score
     high = aggregate(root, dict.fromkeys(weak | unknown, _PASSED))[id(root)].score
-    return ScoreBounds(low=low, high=high, weak_leaves=len(weak), unknown_leaves=len(unknown))
+    return ScoreBounds(
+        low=low, high=high, weak_leaves=len(weak), unknown_leaves=len(unknown)
+    )
 
 
 def _is_weak(leaf: WrittenNode) -> bool:
@@ -73,12 +75,16 @@ def unblocked(leaves: Sequence[WrittenNode], weak: set[int]) -> set[int]:
             passes[id(at)] = True
             at = by_id.get(_blocking_leaf_id(at) or "")
         ends = at is None or id(at) in weak or passes.get(id(at), not at.verdict.blocks)
-        passes.update((id(each), ends) for each in (*chain, *([at] if at is not None else [])))
+        passes.update(
+            (id(each), ends) for each in (*chain, *([at] if at is not None else []))
+        )
     return {id(leaf) for leaf in leaves if _is_skipped(leaf) and passes[id(leaf)]}
 
 
 def _is_skipped(leaf: WrittenNode) -> bool:
-    is_by_prerequisite = leaf.evidence is not None and leaf.evidence.decided_by == "prerequisite"
+    is_by_prerequisite = (
+        leaf.evidence is not None and leaf.evidence.decided_by == "prerequisite"
+    )
     return leaf.verdict.status == "skipped" and is_by_prerequisite
 
 
@@ -87,10 +93,15 @@ def _blocking_leaf_id(leaf: WrittenNode) -> str | None:
     return None if reason is None else blocking_leaf_id(reason)
 
 
-def blocked(root: WrittenNode, leaves: Sequence[WrittenNode], failing_leaves: Iterable[int]) -> set[int]:
+def blocked(
+    root: WrittenNode, leaves: Sequence[WrittenNode], failing_leaves: Iterable[int]
+) -> set[int]:
     """Return the leaves that fail, by ``id(leaf)``, with those that are then skipped by name."""
     failed = set(failing_leaves)
-    named = {id(leaf): () if leaf.evidence is None else leaf.evidence.prerequisites for leaf in leaves}
+    named = {
+        id(leaf): () if leaf.evidence is None else leaf.evidence.prerequisites
+        for leaf in leaves
+    }
     if not any(named.values()):
         # Other prerequisites are the gates and sequences that aggregation applies itself.
         return failed
@@ -105,7 +116,11 @@ def blocked(root: WrittenNode, leaves: Sequence[WrittenNode], failing_leaves: It
             id(leaf)
             for leaf in leaves
             if id(leaf) in skipped
-            or any(id(node) in failing for name in named[id(leaf)] for node in by_id.get(name, ()))
+            or any(
+                id(node) in failing
+                for name in named[id(leaf)]
+                for node in by_id.get(name, ())
+            )
         }
         is_changed = not found <= failed
         failed |= found
@@ -124,10 +139,14 @@ def _behind(root: WrittenNode, failing: set[int]) -> set[int]:
     """Return the nodes beside a failing critical node or after a failing one in a sequence, and all below."""
     found: set[int] = set()
     for node in root.walk():
-        places = [place for place, child in enumerate(node.children) if id(child) in failing]
+        places = [
+            place for place, child in enumerate(node.children) if id(child) in failing
+        ]
         gates = [place for place in places if node.children[place].critical]
         for place, child in enumerate(node.children):
-            is_late = node.strategy == "sequential" and bool(places) and places[0] < place
+            is_late = (
+                node.strategy == "sequential" and bool(places) and places[0] < place
+            )
             if id(node) in found or is_late or (gates and gates != [place]):
                 found.add(id(child))
     return found

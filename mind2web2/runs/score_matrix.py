@@ -42,7 +42,9 @@ class ScoredAnswer:
 
     def __post_init__(self) -> None:
         if self.score is not None and not is_score(self.score):
-            raise ValueError(f"score {self.score} of {self.task_id}/{self.answer_name} is not within 0 and 1")
+            raise ValueError(
+                f"score {self.score} of {self.task_id}/{self.answer_name} is not within 0 and 1"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +86,20 @@ class ScoreGrid:
         return [answer for answer in self.table.values() if answer.score is not None]
 
 
-def score_grid(answers: Iterable[ScoredAnswer], task_ids: Iterable[str] | None = None) -> ScoreGrid:
+def score_grid(
+    answers: Iterable[ScoredAnswer], task_ids: Iterable[str] | None = None
+) -> ScoreGrid:
     """Lay out an agent's scores by tasks and runs, as ``agent_metrics`` averages them.
 
     Raises:
         ValueError: two answers have the same task and name.
     """
     table = _table(answers)
-    return _grid_of_scored(table) if task_ids is None else _grid_of_tasks(table, _ordered(task_ids))
+    return (
+        _grid_of_scored(table)
+        if task_ids is None
+        else _grid_of_tasks(table, _ordered(task_ids))
+    )
 
 
 def _table(answers: Iterable[ScoredAnswer]) -> _Table:
@@ -99,22 +107,38 @@ def _table(answers: Iterable[ScoredAnswer]) -> _Table:
     for answer in answers:
         place = (answer.task_id, answer.answer_name)
         if place in found:
-            raise ValueError(f"answer {answer.task_id}/{answer.answer_name} is given twice")
+            raise ValueError(
+                f"answer {answer.task_id}/{answer.answer_name} is given twice"
+            )
         found[place] = answer
-    in_order = sorted(found, key=lambda place: (natural_key(place[0]), natural_key(place[1])))
+    in_order = sorted(
+        found, key=lambda place: (natural_key(place[0]), natural_key(place[1]))
+    )
     return {place: found[place] for place in in_order}
 
 
 def _grid_of_scored(table: _Table) -> ScoreGrid:
-    scores = {place: answer.score for place, answer in table.items() if answer.score is not None}
-    missing = _missing(table, _ordered(task for task, _ in table), _ordered(run for _, run in table))
+    scores = {
+        place: answer.score
+        for place, answer in table.items()
+        if answer.score is not None
+    }
+    missing = _missing(
+        table, _ordered(task for task, _ in table), _ordered(run for _, run in table)
+    )
     tasks = _ordered(task for task, _ in scores)
     sizes = Counter(run for _, run in scores)
     runs = _ordered(sizes)
-    warnings = _missing_warnings(missing, "not counted in the averages", len({task for task, _ in table}))
+    warnings = _missing_warnings(
+        missing, "not counted in the averages", len({task for task, _ in table})
+    )
     if any(size < len(tasks) for size in sizes.values()):
-        listed = ", ".join(f"{run} {sizes[run]}" for run in runs if sizes[run] < len(tasks))
-        warnings.append(f"runs without a score for each of the {len(tasks)} tasks: {listed}")
+        listed = ", ".join(
+            f"{run} {sizes[run]}" for run in runs if sizes[run] < len(tasks)
+        )
+        warnings.append(
+            f"runs without a score for each of the {len(tasks)} tasks: {listed}"
+        )
     warnings += _unequal_chances(table, tasks, runs)
     return ScoreGrid(table, scores, tasks, runs, missing, False, tuple(warnings))
 
@@ -124,26 +148,42 @@ def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
     outside = _ordered(task for task, _ in table if task not in wanted)
     table = {place: answer for place, answer in table.items() if place[0] in wanted}
     runs = _ordered(run for _, run in table)
-    own = {place: answer.score for place, answer in table.items() if answer.score is not None}
+    own = {
+        place: answer.score
+        for place, answer in table.items()
+        if answer.score is not None
+    }
     scores = {(task, run): own.get((task, run), 0.0) for task in tasks for run in runs}
     missing = _missing(table, tasks, runs)
     warnings = _missing_warnings(missing, "counted as 0", len(tasks))
     if outside:
-        warnings.append(f"tasks that were not asked for, left out: {name_list(outside)}")
+        warnings.append(
+            f"tasks that were not asked for, left out: {name_list(outside)}"
+        )
     warnings += _unequal_chances(table, tasks, runs)
     return ScoreGrid(table, scores, tasks, runs, missing, True, tuple(warnings))
 
 
-def _unequal_chances(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> list[str]:
+def _unequal_chances(
+    table: _Table, tasks: Sequence[str], runs: Sequence[str]
+) -> list[str]:
     """Return a warning that names the tasks with fewer scores than runs."""
-    scored = Counter(task for (task, _), answer in table.items() if answer.score is not None)
+    scored = Counter(
+        task for (task, _), answer in table.items() if answer.score is not None
+    )
     fewer = [f"{task} {scored[task]}" for task in tasks if scored[task] < len(runs)]
     return (
-        [f"pass@{len(runs)} rests on fewer than {len(runs)} answers at: {name_list(fewer)}"] if fewer else []
+        [
+            f"pass@{len(runs)} rests on fewer than {len(runs)} answers at: {name_list(fewer)}"
+        ]
+        if fewer
+        else []
     )
 
 
-def _missing(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> tuple[MissingAnswer, ...]:
+def _missing(
+    table: _Table, tasks: Sequence[str], runs: Sequence[str]
+) -> tuple[MissingAnswer, ...]:
     answered = {task for task, _ in table}
     found: list[MissingAnswer] = []
     for task in tasks:
@@ -159,13 +199,17 @@ def _missing(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> tuple[
     return tuple(found)
 
 
-def _missing_warnings(missing: Iterable[MissingAnswer], treatment: str, tasks: int) -> list[str]:
+def _missing_warnings(
+    missing: Iterable[MissingAnswer], treatment: str, tasks: int
+) -> list[str]:
     absent: dict[str, list[str]] = {}
     unanswered: list[str] = []
     unscored = 0
     for answer in missing:
         if answer.reason == NO_ANSWER:
-            absent.setdefault(str(answer.answer_name).removesuffix(".md"), []).append(answer.task_id)
+            absent.setdefault(str(answer.answer_name).removesuffix(".md"), []).append(
+                answer.task_id
+            )
         elif answer.reason == NO_RUNS:
             unanswered.append(answer.task_id)
         else:
@@ -182,9 +226,13 @@ def _missing_warnings(missing: Iterable[MissingAnswer], treatment: str, tasks: i
             )
     names = [f"{task} {run}" for run, lacking in absent.items() for task in lacking]
     if names:
-        warnings.append(f"missing answers: {len(names)} ({name_list(names)}), {treatment}")
+        warnings.append(
+            f"missing answers: {len(names)} ({name_list(names)}), {treatment}"
+        )
     if unanswered:
-        warnings.append(f"tasks without any answer: {len(unanswered)} ({name_list(unanswered)}), {treatment}")
+        warnings.append(
+            f"tasks without any answer: {len(unanswered)} ({name_list(unanswered)}), {treatment}"
+        )
     return warnings
 
 
@@ -197,7 +245,11 @@ def _ordered(names: Iterable[str]) -> list[str]:
 
 def judge_models(answers: Iterable[ScoredAnswer]) -> dict[str, int]:
     """Return how many answers each model has judged."""
-    return dict(sorted(Counter(answer.judge_model or UNKNOWN_JUDGE for answer in answers).items()))
+    return dict(
+        sorted(
+            Counter(answer.judge_model or UNKNOWN_JUDGE for answer in answers).items()
+        )
+    )
 
 
 def judges_of(answers: Iterable[ScoredAnswer]) -> set[str]:
@@ -205,7 +257,9 @@ def judges_of(answers: Iterable[ScoredAnswer]) -> set[str]:
     return {answer.facts.judge or UNKNOWN_JUDGE for answer in answers}
 
 
-def mixture_warnings(answers: Sequence[ScoredAnswer], done: str = "averaged") -> Iterator[str]:
+def mixture_warnings(
+    answers: Sequence[ScoredAnswer], done: str = "averaged"
+) -> Iterator[str]:
     """Yield one line for each way in which scored answers were judged differently."""
     models = judge_models(answers)
     judges = judges_of(answers)
@@ -256,7 +310,9 @@ def _judge_in_words(answer: ScoredAnswer) -> str:
 
 def _counted(counts: Mapping[str, int]) -> str:
     """Return names with their counts in natural order, the most frequent alone where there are many."""
-    frequent = sorted(counts, key=lambda name: (-counts[name], natural_key(name)))[:_MAX_KINDS_SHOWN]
+    frequent = sorted(counts, key=lambda name: (-counts[name], natural_key(name)))[
+        :_MAX_KINDS_SHOWN
+    ]
     listed = ", ".join(
         f"{name} ({counts[name]} answer{'s' * (counts[name] != 1)})"
         for name in sorted(frequent, key=natural_key)

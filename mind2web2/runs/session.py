@@ -138,10 +138,18 @@ async def open_run(
         named = judge_settings(settings)
         if settings.is_replay and judgments is not None:
             named = replayed_judge(settings, store, replayed_file(settings, judgments))
-        batches = _batch_jobs(settings, judgments, named.model, store) if settings.batch else None
+        batches = (
+            _batch_jobs(settings, judgments, named.model, store)
+            if settings.batch
+            else None
+        )
         price = own.price or settings.prices.get(settings.model)
         with gc_paused():
-            client = None if own.provider is not None else judge_client(settings, batches, own)
+            client = (
+                None
+                if own.provider is not None
+                else judge_client(settings, batches, own)
+            )
             judge = CachingJudge(
                 named,
                 own.provider or client,
@@ -151,7 +159,9 @@ async def open_run(
                 price=price,
             )
         checks = (last_check(root, judge.identity) for root in check_roots)
-        check = own.judge_check or next((found for found in checks if found is not None), None)
+        check = own.judge_check or next(
+            (found for found in checks if found is not None), None
+        )
         session = Session(
             settings,
             run_parts(settings, judge, own, batches, check),
@@ -176,15 +186,21 @@ async def _close(session: Session) -> None:
 
 
 @contextmanager
-def _opened_store(settings: RunSettings, judgments: Path | None, own: OwnParts) -> Iterator[JudgmentStore]:
+def _opened_store(
+    settings: RunSettings, judgments: Path | None, own: OwnParts
+) -> Iterator[JudgmentStore]:
     if own.store is not None:
         yield own.store
         return
-    with _store(settings, judgments, () if settings.keep_apart else own.other_stores) as store:
+    with _store(
+        settings, judgments, () if settings.keep_apart else own.other_stores
+    ) as store:
         yield store
 
 
-def _store(settings: RunSettings, judgments: Path | None, others: Sequence[Path]) -> JudgmentStore:
+def _store(
+    settings: RunSettings, judgments: Path | None, others: Sequence[Path]
+) -> JudgmentStore:
     if judgments is None:
         return JudgmentStore(None, most=_MOST_OF_NO_FILE)
     if settings.is_replay:
@@ -234,7 +250,9 @@ def judge_client(
     )
 
 
-def _batch_jobs(settings: RunSettings, judgments: Path | None, model: str, store: JudgmentStore) -> BatchJobs:
+def _batch_jobs(
+    settings: RunSettings, judgments: Path | None, model: str, store: JudgmentStore
+) -> BatchJobs:
     assert judgments is not None, "batches keep their state beside a file"
     endpoints = batch_endpoints(settings.llm_provider, *settings.judge_base_url)
 
@@ -243,9 +261,20 @@ def _batch_jobs(settings: RunSettings, judgments: Path | None, model: str, store
 
     usual = BatchPace()
     first_poll_s = settings.batch_poll or usual.first_poll_s
-    pace = replace(usual, first_poll_s=first_poll_s, longest_poll_s=max(usual.longest_poll_s, first_poll_s))
+    pace = replace(
+        usual,
+        first_poll_s=first_poll_s,
+        longest_poll_s=max(usual.longest_poll_s, first_poll_s),
+    )
     folder = BatchFolder(judgments.parent / BATCHES)
-    return BatchJobs(endpoints, folder, model, pace, overwrite=settings.overwrite, is_stored=is_stored)
+    return BatchJobs(
+        endpoints,
+        folder,
+        model,
+        pace,
+        overwrite=settings.overwrite,
+        is_stored=is_stored,
+    )
 
 
 def budget_of(settings: RunSettings, price: OwnPrice | None = None) -> Budget | None:
@@ -253,7 +282,13 @@ def budget_of(settings: RunSettings, price: OwnPrice | None = None) -> Budget | 
     if settings.max_cost is None or settings.is_replay:
         return None
     if settings.batch:
-        return Budget(settings.max_cost, settings.model, BATCH_PRICE_SHARE, BATCH_CAUTION, price=price)
+        return Budget(
+            settings.max_cost,
+            settings.model,
+            BATCH_PRICE_SHARE,
+            BATCH_CAUTION,
+            price=price,
+        )
     return Budget(settings.max_cost, settings.model, price=price)
 
 
@@ -298,26 +333,37 @@ def replaying_judge(named: JudgeSettings, store: JudgmentStore) -> CachingJudge:
 
 
 def _limits(settings: RunSettings) -> DualSemaphore:
-    requests = nullcontext() if settings.batch else asyncio.Semaphore(settings.max_llm_requests)
+    requests = (
+        nullcontext()
+        if settings.batch
+        else asyncio.Semaphore(settings.max_llm_requests)
+    )
     return DualSemaphore(asyncio.Semaphore(settings.max_webpage_retrieval), requests)
 
 
-def _captures(settings: RunSettings, judge: CachingJudge, own: OwnParts) -> SharedCaptures | None:
+def _captures(
+    settings: RunSettings, judge: CachingJudge, own: OwnParts
+) -> SharedCaptures | None:
     # On a cluster, the nodes capture, by their own.
     if not settings.captures_pages or (settings.engine == RAY and own.captures is None):
         return None
     open_browser = run_browser(
-        capture_settings(settings), settings.max_webpage_retrieval, judge.check_reachable
+        capture_settings(settings),
+        settings.max_webpage_retrieval,
+        judge.check_reachable,
     )
     return (own.captures or SharedCaptures)(open_browser)
 
 
 def _isolation(settings: RunSettings) -> Isolation:
     limits = ScriptLimits(
-        memory_bytes=settings.script_memory or DEFAULT_MEMORY_BYTES, block_s=longest_block_s(settings)
+        memory_bytes=settings.script_memory or DEFAULT_MEMORY_BYTES,
+        block_s=longest_block_s(settings),
     )
     # The command line's are set; of a result that is verified, some may not be.
-    variables = {name: os.environ[name] for name in settings.script_env if name in os.environ}
+    variables = {
+        name: os.environ[name] for name in settings.script_env if name in os.environ
+    }
     return Isolation(limits, network_of(settings), variables=variables)
 
 
@@ -330,7 +376,11 @@ def longest_block_s(settings: RunSettings) -> float:
 def _barred(settings: RunSettings) -> BarredList | None:
     if settings.no_barred:
         return None
-    return default_barred() if settings.barred is None else BarredList.read(settings.barred)
+    return (
+        default_barred()
+        if settings.barred is None
+        else BarredList.read(settings.barred)
+    )
 
 
 def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
@@ -343,7 +393,9 @@ def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
     least = max(_LEAST_ANSWERS, tasks or 0, answers or 0)
     # A replay waits for no judge, and a budget must not be spread over answers that it leaves unfinished.
     is_fixed = settings.is_replay or settings.max_cost is not None
-    return Concurrency(*bounds, Admission(limits.llm, least, least if is_fixed else _most_answers()))
+    return Concurrency(
+        *bounds, Admission(limits.llm, least, least if is_fixed else _most_answers())
+    )
 
 
 def _most_answers() -> int:

@@ -16,7 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, OWN_PARAMETERS, PoolSource, check_address
+from mind2web2.llm_client.settings import (
+    DEFAULT_JUDGE_MODEL,
+    OWN_PARAMETERS,
+    PoolSource,
+    check_address,
+)
 from mind2web2.runs.shards import Shard
 from mind2web2.utils import values
 from mind2web2.utils.moments import parsed_moment
@@ -36,7 +41,14 @@ JUDGE_NAMES = ("llm_provider", "judge_model", "judge_base_url", "judge_pool")
 SERVER_NAMES = ("judge_base_url", "judge_pool")
 # Everything that says how the judge is asked.
 JUDGE_SETTINGS = (
-    *("llm_provider", "judge_model", "judge_base_url", "judge_pool", "judge_alias", "judge_extra_body"),
+    *(
+        "llm_provider",
+        "judge_model",
+        "judge_base_url",
+        "judge_pool",
+        "judge_alias",
+        "judge_extra_body",
+    ),
     *("judge_reasoning_effort", "judge_temperature", "max_images", "judge_outage_wait"),
 )
 FOLDER_NAMES = ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
@@ -121,13 +133,17 @@ _KEY = "setting"
 
 def _setting(default: _Value, declared: Setting) -> _Value:
     """Declare a setting as the default of its field."""
-    made: _Value = field(default=default, repr=not declared.is_secret, metadata={_KEY: declared})
+    made: _Value = field(
+        default=default, repr=not declared.is_secret, metadata={_KEY: declared}
+    )
     return made
 
 
 def _flag(help: str, *, group: str = "", in_file: InFile | None = None) -> bool:
     """Declare a setting that is off unless its option is given."""
-    return _setting(False, Setting(flags={"": Flag(True, help)}, group=group, in_file=in_file))
+    return _setting(
+        False, Setting(flags={"": Flag(True, help)}, group=group, in_file=in_file)
+    )
 
 
 # Values that need more than a function of ``utils/values``
@@ -140,7 +156,9 @@ def as_of(text: str) -> datetime | Literal["answer"]:
     try:
         return parsed_moment(text)
     except ValueError:
-        raise ValueError(f"{text!r} is neither a date such as 2025-03-14 nor 'answer'") from None
+        raise ValueError(
+            f"{text!r} is neither a date such as 2025-03-14 nor 'answer'"
+        ) from None
 
 
 def extra_body(text: str) -> str:
@@ -152,7 +170,11 @@ def extra_body(text: str) -> str:
     if not isinstance(parameters, dict):
         raise ValueError(f"{text!r} is no JSON object such as {_EXTRA_BODY_EXAMPLE}")
     if own := sorted(OWN_PARAMETERS & parameters.keys()):
-        option = f": use {_PARAMETER_OPTIONS[own[0]]}" if own[0] in _PARAMETER_OPTIONS else ""
+        option = (
+            f": use {_PARAMETER_OPTIONS[own[0]]}"
+            if own[0] in _PARAMETER_OPTIONS
+            else ""
+        )
         raise ValueError(f"{own[0]} is not free to choose{option}")
     return json.dumps(parameters, sort_keys=True, separators=(",", ":"))
 
@@ -162,7 +184,9 @@ def _refused_constant(name: str) -> float:
 
 
 def _extra_body_in_file(found: str | dict[str, object]) -> str:
-    return extra_body(found if isinstance(found, str) else json.dumps(found, default=str))
+    return extra_body(
+        found if isinstance(found, str) else json.dumps(found, default=str)
+    )
 
 
 def _servers_in_file(found: str | list[object]) -> tuple[str, ...]:
@@ -370,7 +394,9 @@ class RunSettings:
             metavar="NAME=NAME",
             group=_JUDGE,
             is_repeated=True,
-            in_file=InFile('["qwen3-vl=Qwen/Qwen3-VL-32B"]', (str, list), _aliases_in_file),
+            in_file=InFile(
+                '["qwen3-vl=Qwen/Qwen3-VL-32B"]', (str, list), _aliases_in_file
+            ),
             see="#several-servers",
         ),
     )
@@ -416,7 +442,8 @@ class RunSettings:
             default_text="as many as its server accepts",
             flags={
                 "--no_screenshots": Flag(
-                    0, "show the judge no images, only the text of pages and PDFs: for models without vision"
+                    0,
+                    "show the judge no images, only the text of pages and PDFs: for models without vision",
                 )
             },
             in_file=InFile("1", (int,), values.count),
@@ -623,7 +650,8 @@ class RunSettings:
     )
 
     no_capture: bool = _flag(
-        "capture nothing: such a page counts as unavailable, and claims on it fail", group=_PAGES
+        "capture nothing: such a page counts as unavailable, and claims on it fail",
+        group=_PAGES,
     )
     headed: bool = _flag("capture in a browser with a window", group=_PAGES)
     cdp_url: str | None = _setting(
@@ -697,14 +725,22 @@ class RunSettings:
         ),
     )
     no_barred: bool = _flag("flag no answer")
-    overwrite: bool = _flag("reuse neither results nor stored judgments: ask everything again")
-    keep_apart: bool = _flag("reuse no judgments of other agents, not even on equal questions")
-    dump_cache: bool = _flag("when a task is done, rewrite its cache index to list exactly the pages on disk")
+    overwrite: bool = _flag(
+        "reuse neither results nor stored judgments: ask everything again"
+    )
+    keep_apart: bool = _flag(
+        "reuse no judgments of other agents, not even on equal questions"
+    )
+    dump_cache: bool = _flag(
+        "when a task is done, rewrite its cache index to list exactly the pages on disk"
+    )
     strict: bool = _flag(
         "no result for an answer whose script adds a leaf that it never judges, or gives add_* or initialize "
         "a keyword that they do not know (default: a warning, as published scripts do both)"
     )
-    quiet: bool = _flag("print no line for each answer, and no table of the judge's use")
+    quiet: bool = _flag(
+        "print no line for each answer, and no table of the judge's use"
+    )
     self_debug: bool = _flag(
         "print the log of each answer with the extracted values, for writing eval scripts"
     )
@@ -722,7 +758,9 @@ class RunSettings:
     @property
     def is_shared(self) -> bool:
         """Return whether the judgments are in a database that several machines share."""
-        return self.judgments is not None and self.judgments.startswith(values.DATABASE_URLS)
+        return self.judgments is not None and self.judgments.startswith(
+            values.DATABASE_URLS
+        )
 
     @property
     def looks_ahead(self) -> bool:
@@ -760,7 +798,9 @@ class RunSettings:
         if not self.names_a_pool:
             return urls[0] if urls else None
         if self.judge_pool is not None and urls:
-            raise UsageError("--judge_pool lists the servers: leave --judge_base_url out")
+            raise UsageError(
+                "--judge_pool lists the servers: leave --judge_base_url out"
+            )
         if self.llm_provider != "openai":
             raise UsageError(
                 "a judge pool has servers of the provider openai: leave --llm_provider "
@@ -769,13 +809,19 @@ class RunSettings:
         aliases = tuple(_both_names(alias) for alias in self.judge_alias)
         source = PoolSource(self.judge_pool, urls, self.judge_model, aliases)
         if source.model is None:
-            raise UsageError("which model does the judge pool serve? Name it with --judge_model")
+            raise UsageError(
+                "which model does the judge pool serve? Name it with --judge_model"
+            )
         return source
 
     def with_pool_model(self) -> RunSettings:
         """Return the settings with the model that the judge pool serves, where its file names it."""
         server = None if self.is_replay else self.judge_server()
-        return replace(self, judge_model=server.model) if isinstance(server, PoolSource) else self
+        return (
+            replace(self, judge_model=server.model)
+            if isinstance(server, PoolSource)
+            else self
+        )
 
     def check(self) -> None:
         """Make sure that each setting has its effect.
@@ -800,7 +846,13 @@ class RunSettings:
 
 def _declared(name: str, default: object, declared: Setting) -> Setting:
     flags = {flag or f"--{name}": meaning for flag, meaning in declared.flags.items()}
-    return replace(declared, name=name, default=default, option=declared.option or f"--{name}", flags=flags)
+    return replace(
+        declared,
+        name=name,
+        default=default,
+        option=declared.option or f"--{name}",
+        flags=flags,
+    )
 
 
 SETTINGS: Mapping[str, Setting] = {
@@ -811,7 +863,9 @@ SETTINGS: Mapping[str, Setting] = {
 
 # Who judges, at which pace and cost, and how scripts run.
 JUDGING_SETTINGS = tuple(
-    name for name, setting in SETTINGS.items() if setting.group in (_JUDGE, _LIMITS, _COSTS, _SCRIPTS)
+    name
+    for name, setting in SETTINGS.items()
+    if setting.group in (_JUDGE, _LIMITS, _COSTS, _SCRIPTS)
 )
 
 
@@ -834,7 +888,11 @@ def _given(settings: RunSettings, *names: str) -> str:
 
 
 def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
-    if settings.judgments is not None and not settings.is_replay and not settings.is_shared:
+    if (
+        settings.judgments is not None
+        and not settings.is_replay
+        and not settings.is_shared
+    ):
         yield "--judgments FILE goes with --llm_provider replay; a judge shares postgresql://HOST/DATABASE"
     if settings.is_shared and settings.is_replay:
         yield "a replay reads a file: run `mind2web2 judgments import AGENT URL`, and leave --judgments out"

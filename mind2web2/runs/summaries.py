@@ -24,7 +24,11 @@ from mind2web2.runs.results import (
 from mind2web2.runs.score_matrix import NO_RESULT, ScoredAnswer
 from mind2web2.runs.shard_states import shard_caution
 from mind2web2.storage.mirror import mirror
-from mind2web2.storage.publication import bring_here, is_in_object_store, remove_published
+from mind2web2.storage.publication import (
+    bring_here,
+    is_in_object_store,
+    remove_published,
+)
 from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.garbage_collection import gc_paused
 from mind2web2.utils.names import is_file_name, natural_key
@@ -88,10 +92,14 @@ def stored_metrics(
     task_ids: Iterable[str] | None = None,
 ) -> dict[str, Any]:
     """Do as ``agent_metrics`` does, with a warning where the folder lacks shards of the evaluation."""
-    return agent_metrics(agent_name, answers, task_ids, shard_caution(output_dir / agent_name))
+    return agent_metrics(
+        agent_name, answers, task_ids, shard_caution(output_dir / agent_name)
+    )
 
 
-def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
+def merge_all_results(
+    output_dir: str | Path,
+) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """Write ``all_results.json`` from the task summaries of all agents and return its content.
 
     A task that has results but no readable summary is summed up from its result files.
@@ -102,7 +110,9 @@ def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[dict[s
     root = Path(output_dir)
 
     def write() -> dict[str, dict[str, list[dict[str, Any]]]]:
-        agents = [name for name in _folders(root) if mirror(root).is_current(root / name)]
+        agents = [
+            name for name in _folders(root) if mirror(root).is_current(root / name)
+        ]
         for name in agents:  # other machines may have summed up more tasks since
             bring_here(root / name)
         with writing_in(root):
@@ -113,12 +123,16 @@ def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[dict[s
     return published(root / ALL_RESULTS_NAME, write)
 
 
-def _merged_results(root: Path, agents: Collection[str]) -> dict[str, dict[str, list[dict[str, Any]]]]:
+def _merged_results(
+    root: Path, agents: Collection[str]
+) -> dict[str, dict[str, list[dict[str, Any]]]]:
     merged: dict[str, dict[str, list[dict[str, Any]]]] = {}
     if is_in_object_store(root):
         # Agents that this process has not pulled stay as they are published.
         for task_id, by_agent in _published_results(root / ALL_RESULTS_NAME).items():
-            if others := {name: by_agent[name] for name in by_agent if name not in agents}:
+            if others := {
+                name: by_agent[name] for name in by_agent if name not in agents
+            }:
                 merged[task_id] = others
     for agent_name in agents:
         for task_id in _folders(root / agent_name):
@@ -132,7 +146,9 @@ def _merged_results(root: Path, agents: Collection[str]) -> dict[str, dict[str, 
 
 def _published_results(path: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
     try:
-        content: dict[str, dict[str, list[dict[str, Any]]]] = json.loads(read_regular_file(path))
+        content: dict[str, dict[str, list[dict[str, Any]]]] = json.loads(
+            read_regular_file(path)
+        )
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
@@ -177,7 +193,10 @@ def write_task_summary(
                 names,
                 {**(failed or {}), **failed_in(others)},
             )
-            _write_json(folder / SUMMARY_NAME, [entry for entry in entries if entry["score"] is not None])
+            _write_json(
+                folder / SUMMARY_NAME,
+                [entry for entry in entries if entry["score"] is not None],
+            )
             without_score = [entry for entry in entries if entry["score"] is None]
             if without_score:
                 _write_json(folder / UNSCORED_NAME, without_score)
@@ -190,7 +209,11 @@ def write_task_summary(
 
 def unscored_in(answers: Iterable[ScoredAnswer]) -> dict[str, str]:
     """Return why answers have no score, by answer name."""
-    return {answer.answer_name: answer.reason or NO_RESULT for answer in answers if answer.score is None}
+    return {
+        answer.answer_name: answer.reason or NO_RESULT
+        for answer in answers
+        if answer.score is None
+    }
 
 
 def failed_in(answers: Iterable[ScoredAnswer]) -> dict[str, str]:
@@ -211,20 +234,36 @@ def _task_entries(
     found = _judged_answers(folder)
     names = found.keys() if answer_names is None else set(answer_names)
     current = sorted(names | unscored.keys() | failed.keys(), key=natural_key)
-    answers = [found.get(name, ScoredAnswer(folder.name, name, reason=NO_RESULT)) for name in current]
+    answers = [
+        found.get(name, ScoredAnswer(folder.name, name, reason=NO_RESULT))
+        for name in current
+    ]
     answers = [_marked(answer, unscored.get(answer.answer_name)) for answer in answers]
     answers = [
-        ScoredAnswer(folder.name, answer.answer_name, score=0.0, reason=failed[answer.answer_name])
+        ScoredAnswer(
+            folder.name,
+            answer.answer_name,
+            score=0.0,
+            reason=failed[answer.answer_name],
+        )
         if answer.answer_name in failed
         else answer
         for answer in answers
     ]
     reason = "the agent no longer has this answer; an earlier result is not counted"
     removed = [
-        {"answer_name": name, "score": None, "status": REMOVED, "success": False, "reason": reason}
+        {
+            "answer_name": name,
+            "score": None,
+            "status": REMOVED,
+            "success": False,
+            "reason": reason,
+        }
         for name in sorted(found.keys() - current, key=natural_key)
     ]
-    entries = [_with_earlier_result(entry, folder) for entry in task_summary(answers) + removed]
+    entries = [
+        _with_earlier_result(entry, folder) for entry in task_summary(answers) + removed
+    ]
     return answers, entries
 
 
@@ -238,7 +277,11 @@ def task_summary(answers: Iterable[ScoredAnswer]) -> list[dict[str, Any]]:
         entry: dict[str, Any] = {
             "answer_name": answer.answer_name,
             "score": answer.score,
-            "status": UNSCORED if answer.score is None else "success" if answer.score > 0 else "failed",
+            "status": UNSCORED
+            if answer.score is None
+            else "success"
+            if answer.score > 0
+            else "failed",
             "success": answer.score == 1.0,
         }
         if answer.score is None or answer.reason is not None:
@@ -252,7 +295,11 @@ def agent_answers(output_dir: Path, agent_name: str) -> list[ScoredAnswer]:
     tasks = _folders(output_dir / agent_name)
     # A benchmark's results are a million objects, none of them in a cycle.
     with gc_paused():
-        return [answer for task_id in tasks for answer in task_answers(output_dir, agent_name, task_id)]
+        return [
+            answer
+            for task_id in tasks
+            for answer in task_answers(output_dir, agent_name, task_id)
+        ]
 
 
 def task_answers(output_dir: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
@@ -263,12 +310,17 @@ def task_answers(output_dir: Path, agent_name: str, task_id: str) -> list[Scored
     """
     folder = output_dir / agent_name / task_id
     answers = _judged_answers(folder)
-    for entry in (*_entries_of(folder / SUMMARY_NAME), *_entries_of(folder / UNSCORED_NAME)):
+    for entry in (
+        *_entries_of(folder / SUMMARY_NAME),
+        *_entries_of(folder / UNSCORED_NAME),
+    ):
         _apply_entry(answers, entry, folder)
     return [answers[name] for name in sorted(answers, key=natural_key)]
 
 
-def _apply_entry(answers: dict[str, ScoredAnswer], entry: dict[str, Any], folder: Path) -> None:
+def _apply_entry(
+    answers: dict[str, ScoredAnswer], entry: dict[str, Any], folder: Path
+) -> None:
     name = f"{entry['answer_name'].removesuffix('.md')}.md"
     newest = newest_result_name(_results_dir(folder, name))
     known = answers.get(name, ScoredAnswer(folder.name, name))
@@ -293,17 +345,24 @@ def _judged_answers(folder: Path) -> dict[str, ScoredAnswer]:
     return {
         f"{stem}.md": _judged_answer(folder, stem)
         for stem in _folders(folder)
-        if (folder / stem / "results").is_dir() or (folder / stem / f"{stem}.md").is_file()
+        if (folder / stem / "results").is_dir()
+        or (folder / stem / f"{stem}.md").is_file()
     }
 
 
 def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
-    answer = ScoredAnswer(folder.name, f"{stem}.md", word_count=_word_count(folder / stem / f"{stem}.md"))
+    answer = ScoredAnswer(
+        folder.name, f"{stem}.md", word_count=_word_count(folder / stem / f"{stem}.md")
+    )
     results_dir = _results_dir(folder, stem)
     result = latest_result(results_dir)
     if result is None:
         damaged = newest_result_name(results_dir)
-        why = f"its newest result {damaged} is damaged: evaluate it again" if damaged else NO_RESULT
+        why = (
+            f"its newest result {damaged} is damaged: evaluate it again"
+            if damaged
+            else NO_RESULT
+        )
         return replace(answer, reason=why)
     content = result.content
     if content.is_edited:
@@ -313,7 +372,8 @@ def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
     if content.final_score is None:
         log.warning("no score from 0 to 1 in result %s", result.path)
         return replace(
-            answer, reason=f"no score from 0 to 1 in its result {result.path.name}: evaluate it again"
+            answer,
+            reason=f"no score from 0 to 1 in its result {result.path.name}: evaluate it again",
         )
     return replace(
         answer,
@@ -331,12 +391,16 @@ def _warn_once(_place: Path, path: Path, _content_sha256: str) -> None:
 
 
 def _results_dir(folder: Path, answer_name: str) -> Path:
-    return answer_results_dir(folder.parent.parent, folder.parent.name, folder.name, answer_name)
+    return answer_results_dir(
+        folder.parent.parent, folder.parent.name, folder.name, answer_name
+    )
 
 
 def _word_count(path: Path) -> int | None:
     try:
-        return len(read_regular_file(path).decode("utf-8-sig", errors="replace").split())
+        return len(
+            read_regular_file(path).decode("utf-8-sig", errors="replace").split()
+        )
     except OSError:
         return None
 
@@ -351,7 +415,9 @@ def _with_earlier_result(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
     # Names the result that does not count, so that a later one does: clocks and stamps can be alike.
     earlier = newest_result_name(_results_dir(folder, entry["answer_name"]))
     is_scored = entry["score"] is not None and "reason" not in entry
-    return entry if earlier is None or is_scored else entry | {"earlier_result": earlier}
+    return (
+        entry if earlier is None or is_scored else entry | {"earlier_result": earlier}
+    )
 
 
 def _entries_of(summary_path: Path) -> list[dict[str, Any]]:
@@ -362,7 +428,11 @@ def _entries_of(summary_path: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError, RecursionError) as error:
         log.warning("ignored damaged summary %s: %s", summary_path, error)
         return []
-    entries = [entry for entry in content if _is_entry(entry)] if isinstance(content, list) else []
+    entries = (
+        [entry for entry in content if _is_entry(entry)]
+        if isinstance(content, list)
+        else []
+    )
     if not isinstance(content, list) or len(entries) < len(content):
         log.warning("ignored malformed entries in %s", summary_path)
     return entries
@@ -377,7 +447,11 @@ def _is_entry(entry: object) -> bool:
 def _folders(folder: Path) -> list[str]:
     if not folder.is_dir():
         return []
-    names = [entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
+    names = [
+        entry.name
+        for entry in folder.iterdir()
+        if entry.is_dir() and not entry.name.startswith(".")
+    ]
     return sorted(names, key=natural_key)
 
 

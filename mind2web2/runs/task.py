@@ -33,7 +33,11 @@ class _TaskFolders(RunFolders):
         # Nothing is stored yet: the folder's name shows its level.
         if root.name == task_id or CacheFileSys(root).get_all_urls():
             return root
-        return root / task_id if root.name == self.agent_name else super().task_cache(task_id)
+        return (
+            root / task_id
+            if root.name == self.agent_name
+            else super().task_cache(task_id)
+        )
 
 
 def _innermost(root: Path, agent_name: str, task_id: str) -> Path | None:
@@ -42,14 +46,20 @@ def _innermost(root: Path, agent_name: str, task_id: str) -> Path | None:
     return next((folder for folder in candidates if folder.is_dir()), None)
 
 
-def _task_work(root: Path, agent_name: str, task_id: str, script_path: Path) -> TaskWork:
+def _task_work(
+    root: Path, agent_name: str, task_id: str, script_path: Path
+) -> TaskWork:
     folder = _innermost(root, agent_name, task_id) or root
     answers, problems = answer_files(folder)
     if not answers:
-        raise UsageError(f"no answers to task {task_id} under {folder}: expected answer_<k>.md")
+        raise UsageError(
+            f"no answers to task {task_id} under {folder}: expected answer_<k>.md"
+        )
     answers, empty = without_empty(answers)
     version = script_path.parent.name
-    return TaskWork(task_id, answers, script_path, version, problems=problems, failed_runs=empty)
+    return TaskWork(
+        task_id, answers, script_path, version, problems=problems, failed_runs=empty
+    )
 
 
 async def evaluate_task(
@@ -90,7 +100,12 @@ async def evaluate_task(
     """
     script = Path(script_path)
     folders = _TaskFolders(agent_name, Path(cache_dir), Path(output_dir))
-    work = _task_work(Path(answer_dir), check_name("agent", agent_name), check_name("task", task_id), script)
+    work = _task_work(
+        Path(answer_dir),
+        check_name("agent", agent_name),
+        check_name("task", task_id),
+        script,
+    )
     settings = RunSettings(
         llm_provider="client",
         overwrite=overwrite,
@@ -105,7 +120,10 @@ async def evaluate_task(
             llm_semaphore or asyncio.Semaphore(settings.max_llm_requests),
         ),
     )
-    async with open_run(settings, folders.agent_results / FILE_NAME, own=own) as run, run.at_work():
+    async with (
+        open_run(settings, folders.agent_results / FILE_NAME, own=own) as run,
+        run.at_work(),
+    ):
         outcomes = await evaluate_work(
             [work],
             folders,
@@ -118,5 +136,14 @@ async def evaluate_task(
         log.warning("counts as 0 task=%s answer=%s reason=%s", task_id, name, reason)
     for outcome in outcomes:
         if outcome.result is None:
-            log.warning("no result task=%s answer=%s reason=%s", task_id, outcome.answer_name, outcome.reason)
-    return [dict(outcome.result.document) for outcome in outcomes if outcome.result is not None]
+            log.warning(
+                "no result task=%s answer=%s reason=%s",
+                task_id,
+                outcome.answer_name,
+                outcome.reason,
+            )
+    return [
+        dict(outcome.result.document)
+        for outcome in outcomes
+        if outcome.result is not None
+    ]

@@ -41,7 +41,10 @@ def write_usage(folder: Path, judge: CachingJudge, shard: str | None = None) -> 
         **judge.usage.total().as_json(),
         "sent_again": dict(judge.usage.retries.reasons),
     }
-    tasks = {task_id: judge.usage.tasks[task_id].as_json() for task_id in sorted(judge.usage.tasks)}
+    tasks = {
+        task_id: judge.usage.tasks[task_id].as_json()
+        for task_id in sorted(judge.usage.tasks)
+    }
     with writing_in(folder):
         runs = [*_usage(folder)["runs"], run][-_RUNS_KEPT:]
         _write_usage(folder, {"newest_run": {**run, "tasks": tasks}, "runs": runs})
@@ -59,7 +62,9 @@ def merge_usage(source: Path, into: Path) -> None:
     with writing_in(into):
         ours = _usage(into)
         new = [run for run in theirs["runs"] if run not in ours["runs"]]
-        newest = max((ours.get("newest_run", {}), theirs.get("newest_run", {})), key=_created)
+        newest = max(
+            (ours.get("newest_run", {}), theirs.get("newest_run", {})), key=_created
+        )
         runs = sorted([*ours["runs"], *new], key=_created)
         _write_usage(into, {"newest_run": newest, "runs": runs})
 
@@ -69,7 +74,9 @@ def _created(run: Any) -> str:
 
 
 def _write_usage(folder: Path, content: Mapping[str, Any]) -> None:
-    write_file(folder / USAGE_NAME, json.dumps(content, ensure_ascii=True, indent=2) + "\n")
+    write_file(
+        folder / USAGE_NAME, json.dumps(content, ensure_ascii=True, indent=2) + "\n"
+    )
 
 
 def _usage(folder: Path) -> dict[str, Any]:

@@ -29,10 +29,21 @@ from mind2web2.runs.freshness import PresentReader
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.provenance import EDITED, NO_PROVENANCE, Present, Provenance
 from mind2web2.runs.result_file import ResultFile
-from mind2web2.runs.results import LoadedResult, answer_dir, latest_result, newest_result_name
+from mind2web2.runs.results import (
+    LoadedResult,
+    answer_dir,
+    latest_result,
+    newest_result_name,
+)
 from mind2web2.runs.session import OwnParts, replaying_judge, run_parts
 from mind2web2.runs.settings import REPLAY, RunSettings
-from mind2web2.runs.summaries import ALL_RESULTS_NAME, SUMMARY_NAME, agent_answers, task_answers, task_summary
+from mind2web2.runs.summaries import (
+    ALL_RESULTS_NAME,
+    SUMMARY_NAME,
+    agent_answers,
+    task_answers,
+    task_summary,
+)
 from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.storage.publication import bring_here
 from mind2web2.utils.aio import all_or_first_error
@@ -53,7 +64,15 @@ _AT_ONCE = 9
 _ANSWER_TIMEOUT_S = 3600.0
 # These keys differ in every replay, or are compared apart.
 _NOT_COMPARED = frozenset(
-    {"provenance", "run", "doubts", "time_seconds", "judge_usage", "barred", "script_faults"}
+    {
+        "provenance",
+        "run",
+        "doubts",
+        "time_seconds",
+        "judge_usage",
+        "barred",
+        "script_faults",
+    }
 )
 
 log = logging.getLogger(__name__)
@@ -119,18 +138,26 @@ class Check:
     @property
     def recomputed_score(self) -> float | None:
         """Return the score of the replay, else that of the result's own tree."""
-        return self.score_by_tree if self.replayed_score is None else self.replayed_score
+        return (
+            self.score_by_tree if self.replayed_score is None else self.replayed_score
+        )
 
     @property
     def needs_replay(self) -> bool:
         """Tell whether a replay can add something: the result is not known to be wrong or stale."""
-        settled = [found for found in self.findings if found.kind != "missing" or found.cure == "answer"]
+        settled = [
+            found
+            for found in self.findings
+            if found.kind != "missing" or found.cure == "answer"
+        ]
         return all(found.cure == "script" for found in settled)
 
     @property
     def gravest(self) -> Finding | None:
         """Return the finding whose remedy settles the others as well, ``None`` where all is correct."""
-        return min(self.findings, key=lambda finding: KINDS.index(finding.kind), default=None)
+        return min(
+            self.findings, key=lambda finding: KINDS.index(finding.kind), default=None
+        )
 
     def add(self, kind: Kind, text: str, cure: Cure) -> None:
         """Add a finding."""
@@ -184,19 +211,26 @@ def verified(
     return checks
 
 
-def _answer_names(paths: PathConfig, agent_name: str, task_id: str) -> list[tuple[str, str | None]]:
+def _answer_names(
+    paths: PathConfig, agent_name: str, task_id: str
+) -> list[tuple[str, str | None]]:
     """Return the names of the answers to a task, and why those without a score have none."""
     reasons = {
         answer.answer_name: answer.reason
         for answer in task_answers(paths.eval_results_root, agent_name, task_id)
     }
     folders = (paths.eval_results_root / agent_name / task_id).glob("*/results")
-    there = {answer.name for answer in answer_files(paths.answers_root / agent_name / task_id)[0]}
+    there = {
+        answer.name
+        for answer in answer_files(paths.answers_root / agent_name / task_id)[0]
+    }
     names = there | reasons.keys() | {f"{folder.parent.name}.md" for folder in folders}
     return [(name, reasons.get(name)) for name in sorted(names, key=natural_key)]
 
 
-def _compare(check: Check, result: ResultFile, copy: Path, present: Present, reason: str | None) -> None:
+def _compare(
+    check: Check, result: ResultFile, copy: Path, present: Present, reason: str | None
+) -> None:
     """Add the findings that need no replay."""
     changes = present.changes_since(result.provenance, is_edited=result.is_edited)
     if EDITED in changes:
@@ -208,7 +242,10 @@ def _compare(check: Check, result: ResultFile, copy: Path, present: Present, rea
         "answer_name": (result.answer_name, check.answer_name),
     }
     for key, (own, expected) in names.items():
-        if own is not None and _stem(own) not in (_stem(str(expected)), "unknown_answer"):
+        if own is not None and _stem(own) not in (
+            _stem(str(expected)),
+            "unknown_answer",
+        ):
             text = f"its {key} is {_stem(own)!r}: it is the result of something else"
             check.add("wrong", text, "overwrite")
     by_tree = result.other_score_by_tree
@@ -217,7 +254,9 @@ def _compare(check: Check, result: ResultFile, copy: Path, present: Present, rea
         check.add("wrong", text, "evaluate" if EDITED in changes else "script")
     for change in changes:
         if change == NO_PROVENANCE:
-            check.add("wrong" if result.has_provenance else "missing", change, "evaluate")
+            check.add(
+                "wrong" if result.has_provenance else "missing", change, "evaluate"
+            )
         elif change.startswith("answer") and present.answer_sha256 is None:
             check.add("missing", change, "answer")
         elif change != EDITED:
@@ -230,15 +269,23 @@ def _stem(answer_name: str) -> str:
     return answer_name.removesuffix(".md")
 
 
-def _compare_copy(check: Check, copy: Path, made_from: Provenance, present: Present) -> None:
+def _compare_copy(
+    check: Check, copy: Path, made_from: Provenance, present: Present
+) -> None:
     try:
         text = read_regular_file(copy).decode().replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError):
-        check.add("missing", f"{copy.name}, the copy of the judged answer, is missing", "evaluate")
+        check.add(
+            "missing",
+            f"{copy.name}, the copy of the judged answer, is missing",
+            "evaluate",
+        )
         return
     # An evaluation that was stopped may have copied the present answer.
     if text_sha256(text) not in (made_from.answer_sha256, present.answer_sha256):
-        check.add("wrong", f"the copy {copy.name} differs from the judged answer", "overwrite")
+        check.add(
+            "wrong", f"the copy {copy.name} differs from the judged answer", "overwrite"
+        )
 
 
 def _judgments_of(check: Check, made_from: Provenance, own: Path) -> Path | None:
@@ -247,10 +294,20 @@ def _judgments_of(check: Check, made_from: Provenance, own: Path) -> Path | None
     path = own if source is None else Path(source.path)
     if not path.is_file():
         of_replay = "" if source is None else " of the replay"
-        check.add("missing", f"the file with its judgments{of_replay} is missing: {path}", "judgments")
+        check.add(
+            "missing",
+            f"the file with its judgments{of_replay} is missing: {path}",
+            "judgments",
+        )
         return None
-    if source is not None and source.sha256 is not None and source_of(path).sha256 != source.sha256:
-        check.add("stale", f"judgments: {path} has changed since it was replayed", "evaluate")
+    if (
+        source is not None
+        and source.sha256 is not None
+        and source_of(path).sha256 != source.sha256
+    ):
+        check.add(
+            "stale", f"judgments: {path} has changed since it was replayed", "evaluate"
+        )
         return None
     return path
 
@@ -266,30 +323,44 @@ async def _compare_replays(
 
         @cache
         def pages_of(task_id: str) -> CacheFileSys:
-            return _linked_pages(paths.cache_root / agent_name / task_id, root / task_id)
+            return _linked_pages(
+                paths.cache_root / agent_name / task_id, root / task_id
+            )
 
         async def compare(check: Check, store: JudgmentStore) -> None:
             async with places:
                 result, made_from = check.result, check.made_from
-                assert result is not None and made_from is not None, "only such results are replayed"
+                assert result is not None and made_from is not None, (
+                    "only such results are replayed"
+                )
                 parts = _parts(made_from, store, library, limits)
                 try:
-                    setting = _setting(paths, agent_name, check, pages_of(str(check.task_id)))
+                    setting = _setting(
+                        paths, agent_name, check, pages_of(str(check.task_id))
+                    )
                     text = read_answer(setting.answer.path)
                     time = ScriptTime.recorded(made_from)
                     replayed = await evaluated(setting, parts, text, _unread_log, time)
                 except (Mind2Web2Error, OSError) as error:
                     reason = " ".join(str(error).split())
-                    check.add("missing", f"it cannot be replayed: {reason}", "judgments")
+                    check.add(
+                        "missing", f"it cannot be replayed: {reason}", "judgments"
+                    )
                     return
                 except Exception as error:
                     log.exception("replay failed answer=%s", check.place)
                     reason = f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
-                    check.add("missing", f"it cannot be replayed: {reason}", "judgments")
+                    check.add(
+                        "missing", f"it cannot be replayed: {reason}", "judgments"
+                    )
                     return
             check.replayed_score = replayed.final_score
             if differences := list(_differences(result, replayed)):
-                more = f" and {len(differences) - _MAX_NAMED} more" if len(differences) > _MAX_NAMED else ""
+                more = (
+                    f" and {len(differences) - _MAX_NAMED} more"
+                    if len(differences) > _MAX_NAMED
+                    else ""
+                )
                 text = f"its judgments give another result: {'; '.join(differences[:_MAX_NAMED])}{more}"
                 if reasons := made_from.inputs.not_compared:
                     check.add("stale", f"{text} ({'; '.join(reasons)})", "evaluate")
@@ -312,7 +383,10 @@ def _linked_pages(pages: Path, folder: Path) -> CacheFileSys:
 
 
 def _parts(
-    made_from: Provenance, store: JudgmentStore, library: PageLibrary, limits: DualSemaphore
+    made_from: Provenance,
+    store: JudgmentStore,
+    library: PageLibrary,
+    limits: DualSemaphore,
 ) -> RunParts:
     """Return the parts of a run that replays a result."""
     judge = made_from.judge
@@ -334,21 +408,32 @@ def _parts(
         isolate=IS_POSSIBLE,
         no_barred=True,
     )
-    return run_parts(settings, replaying_judge(named, store), OwnParts(limits=limits), library=library)
+    return run_parts(
+        settings,
+        replaying_judge(named, store),
+        OwnParts(limits=limits),
+        library=library,
+    )
 
 
-def _setting(paths: PathConfig, agent_name: str, check: Check, pages: CacheFileSys) -> AnswerSetting:
+def _setting(
+    paths: PathConfig, agent_name: str, check: Check, pages: CacheFileSys
+) -> AnswerSetting:
     task_id = str(check.task_id)
     script = paths.find_script(task_id)
     assert script is not None, "a result without its script is stale, and not replayed"
     files = answer_files(paths.answers_root / agent_name / task_id)[0]
     [answer] = [answer for answer in files if answer.name == check.answer_name]
-    return AnswerSetting(agent_name, task_id, answer, script.path, script.version, pages)
+    return AnswerSetting(
+        agent_name, task_id, answer, script.path, script.version, pages
+    )
 
 
 def _differences(stored: ResultFile, replayed: ResultFile) -> Iterator[str]:
     """Yield the differences of a result and its replay; details only where the verdicts are the same."""
-    was, now = ({leaf.id: leaf for leaf in result.leaves()} for result in (stored, replayed))
+    was, now = (
+        {leaf.id: leaf for leaf in result.leaves()} for result in (stored, replayed)
+    )
     for name in sorted(was.keys() ^ now.keys()):
         yield f"leaf {name!r} is {'not there' if name in was else 'missing'}"
     shared = [name for name in now if name in was]
@@ -357,11 +442,17 @@ def _differences(stored: ResultFile, replayed: ResultFile) -> Iterator[str]:
         yield f"leaf {name!r} is {_verdict(now[name])} instead of {_verdict(was[name])}"
     if verdicts:
         return
-    details = [name for name in shared if _compared_leaf(was[name]) != _compared_leaf(now[name])]
+    details = [
+        name
+        for name in shared
+        if _compared_leaf(was[name]) != _compared_leaf(now[name])
+    ]
     yield from (f"the evidence of leaf {name!r} differs" for name in details)
     known = {"eval_breakdown"} if details else set()
     for key in sorted(replayed.document.keys() - _NOT_COMPARED - known):
-        one, other = (_compared_text(result.document.get(key)) for result in (stored, replayed))
+        one, other = (
+            _compared_text(result.document.get(key)) for result in (stored, replayed)
+        )
         if one != other:
             yield f"its {key} differs"
 
@@ -381,7 +472,11 @@ def _without_failure_reasons(value: object) -> object:
     if not isinstance(value, dict):
         return value
     left_out = {"reason"} if value.get("outcome") == "unavailable" else set()
-    return {name: _without_failure_reasons(item) for name, item in value.items() if name not in left_out}
+    return {
+        name: _without_failure_reasons(item)
+        for name, item in value.items()
+        if name not in left_out
+    }
 
 
 def _verdict(leaf: WrittenNode) -> str:
@@ -397,27 +492,55 @@ def summaries_checked(paths: PathConfig, agent_name: str, task_id: str | None) -
     if task_id is not None:
         entries = task_summary(task_answers(root, agent_name, task_id))
         if entries or path.exists():
-            scores = {entry["answer_name"]: entry["score"] for entry in entries if entry["score"] is not None}
-            stored = {entry.get("answer_name"): entry.get("score") for entry in mappings(_read(path))}
-            _compare_summary(check, path, stored, scores, folder.glob("*/results/*.md.json"))
+            scores = {
+                entry["answer_name"]: entry["score"]
+                for entry in entries
+                if entry["score"] is not None
+            }
+            stored = {
+                entry.get("answer_name"): entry.get("score")
+                for entry in mappings(_read(path))
+            }
+            _compare_summary(
+                check, path, stored, scores, folder.glob("*/results/*.md.json")
+            )
         return check
     content = mapping(_read(path))
-    tasks = mapping(content.get("tasks")) if content.get("missing_counted_as_zero") else None
-    derived = json.loads(json.dumps(agent_metrics(agent_name, agent_answers(root, agent_name), tasks)))
+    tasks = (
+        mapping(content.get("tasks"))
+        if content.get("missing_counted_as_zero")
+        else None
+    )
+    derived = json.loads(
+        json.dumps(agent_metrics(agent_name, agent_answers(root, agent_name), tasks))
+    )
     del derived["warnings"]
-    _compare_summary(check, path, content, derived, folder.glob("*/*/results/*.md.json"))
+    _compare_summary(
+        check, path, content, derived, folder.glob("*/*/results/*.md.json")
+    )
     merged = root / ALL_RESULTS_NAME
     bring_here(merged)
     summaries = sorted(folder.glob(f"*/{SUMMARY_NAME}"))
     # A task without any scored answer has an empty summary, and no entry.
-    by_task = {summary.parent.name: own for summary in summaries if (own := mappings(_read(summary)))}
-    stored = {task: mapping(agents).get(agent_name) for task, agents in mapping(_read(merged)).items()}
+    by_task = {
+        summary.parent.name: own
+        for summary in summaries
+        if (own := mappings(_read(summary)))
+    }
+    stored = {
+        task: mapping(agents).get(agent_name)
+        for task, agents in mapping(_read(merged)).items()
+    }
     _compare_summary(check, merged, stored, by_task, summaries)
     return check
 
 
 def _compare_summary(
-    check: Check, path: Path, stored: Mapping[Any, Any], derived: Mapping[str, Any], sources: Iterable[Path]
+    check: Check,
+    path: Path,
+    stored: Mapping[Any, Any],
+    derived: Mapping[str, Any],
+    sources: Iterable[Path],
 ) -> None:
     if not path.exists():
         check.add("missing", f"there is no {path.name}", "summaries")
@@ -449,7 +572,9 @@ def _read(path: Path) -> Any:
 def _is_same(stored: object, derived: object) -> bool:
     """Compare numbers up to rounding, which may differ from one Python to the next."""
     if isinstance(derived, dict) and isinstance(stored, dict):
-        return derived.keys() <= stored.keys() and all(_is_same(stored[key], derived[key]) for key in derived)
+        return derived.keys() <= stored.keys() and all(
+            _is_same(stored[key], derived[key]) for key in derived
+        )
     if isinstance(derived, list) and isinstance(stored, list):
         return len(derived) == len(stored) and all(map(_is_same, stored, derived))
     if isinstance(derived, float) and isinstance(stored, int | float):

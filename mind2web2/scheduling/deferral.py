@@ -17,7 +17,11 @@ from mind2web2.rubric.verdicts import Evidence, Status
 from mind2web2.scheduling.listeners import listeners_of
 from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.scheduling.own_work import OwnWork
-from mind2web2.scheduling.prerequisites import NotedPrerequisites, PendingVerdict, noted_prerequisites
+from mind2web2.scheduling.prerequisites import (
+    NotedPrerequisites,
+    PendingVerdict,
+    noted_prerequisites,
+)
 from mind2web2.scheduling.stopping import MOST_VERIFICATIONS, STOPPED, stop_script
 from mind2web2.scheduling.waiting import CannotWaitError, wait_now
 from mind2web2.utils.loop_turns import loop_turn
@@ -88,18 +92,25 @@ class Deferral:
         self._tasks: set[asyncio.Task[None]] = set()
         self._verdicts: dict[int, PendingVerdict] = {}  # by the id of the leaf
         self._one_finished = asyncio.Event()
-        self._known_listeners = {**(listeners_of(log) or {}), **(listeners_of(logger) or {})}
+        self._known_listeners = {
+            **(listeners_of(log) or {}),
+            **(listeners_of(logger) or {}),
+        }
         self._loggers: list[logging.Logger] = []
 
     # Requests of the script
 
-    async def run(self, method: Callable[..., Awaitable[Any]], /, *arguments: Any, **keywords: Any) -> None:
+    async def run(
+        self, method: Callable[..., Awaitable[Any]], /, *arguments: Any, **keywords: Any
+    ) -> None:
         """Call a method whose result is not used: deferred where possible."""
         request = self._request(method, arguments, keywords)
         if request is None or not request.fits():
             await method(*arguments, **keywords)
             return
-        while len(self._tasks) + len(request.leaves) > self._most_pending and self._tasks:
+        while (
+            len(self._tasks) + len(request.leaves) > self._most_pending and self._tasks
+        ):
             self._one_finished.clear()
             await self._one_finished.wait()
         if self.failure is not None:
@@ -114,13 +125,20 @@ class Deferral:
             await loop_turn()
 
     def _request(
-        self, method: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...], keywords: dict[str, Any]
+        self,
+        method: Callable[..., Awaitable[Any]],
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any],
     ) -> Request | None:
         if not self.may_defer or not isinstance(method, MethodType):
             return None
         noting = _noting.get(method.__func__)
         try:
-            return None if noting is None else noting(method.__self__, *arguments, **keywords)
+            return (
+                None
+                if noting is None
+                else noting(method.__self__, *arguments, **keywords)
+            )
         except (TypeError, ValueError):
             # The method itself reports its invalid arguments.
             return None
@@ -130,7 +148,9 @@ class Deferral:
         """Tell whether the script's own task runs, and nothing else of the script's is at work."""
         return not self.is_sequential and self.work.is_done and self._is_program()
 
-    def _start(self, leaf: VerificationNode | None, coroutine: Coroutine[Any, Any, bool]) -> None:
+    def _start(
+        self, leaf: VerificationNode | None, coroutine: Coroutine[Any, Any, bool]
+    ) -> None:
         verdict = PendingVerdict(leaf)
         if leaf is not None:
             leaf.mark_pending(self)
@@ -139,11 +159,15 @@ class Deferral:
         context.run(_is_ours.set, True)
         # Not within its context: the task is none of the script's.
         with toolkit_at_work():
-            task = asyncio.create_task(self._judged(coroutine, verdict), context=context)
+            task = asyncio.create_task(
+                self._judged(coroutine, verdict), context=context
+            )
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._finish(done, verdict, coroutine))
 
-    async def _judged(self, coroutine: Coroutine[Any, Any, bool], verdict: PendingVerdict) -> None:
+    async def _judged(
+        self, coroutine: Coroutine[Any, Any, bool], verdict: PendingVerdict
+    ) -> None:
         try:
             await coroutine
         except Exception as error:
@@ -152,7 +176,10 @@ class Deferral:
             verdict.finished.set()
 
     def _finish(
-        self, task: asyncio.Task[None], verdict: PendingVerdict, coroutine: Coroutine[Any, Any, bool]
+        self,
+        task: asyncio.Task[None],
+        verdict: PendingVerdict,
+        coroutine: Coroutine[Any, Any, bool],
     ) -> None:
         self._tasks.discard(task)
         coroutine.close()  # a task that is cancelled before its first step never starts it
@@ -162,7 +189,9 @@ class Deferral:
         verdict.finished.set()
         self._one_finished.set()
         if any(map(self.is_heard, self._loggers)):
-            self.failure = self.failure or _unguarded("a log handler of the script's own")
+            self.failure = self.failure or _unguarded(
+                "a log handler of the script's own"
+            )
 
     # Prerequisites and verdicts
 
@@ -179,7 +208,9 @@ class Deferral:
             if verdict is not None:
                 await verdict.finished.wait()
 
-    def decide(self, node: VerificationNode, score: float, status: Status, evidence: Evidence) -> None:
+    def decide(
+        self, node: VerificationNode, score: float, status: Status, evidence: Evidence
+    ) -> None:
         """Write a verdict that may be pending."""
         verdict = self._verdicts.pop(id(node), None)
         node.take_verdict(score, status, evidence)
@@ -363,13 +394,21 @@ async def decided(nodes: Iterable[VerificationNode | None]) -> None:
         await deferral.decided(nodes)
 
 
-def prerequisites_now(node: VerificationNode | None, extra: Sequence[VerificationNode]) -> NotedPrerequisites:
+def prerequisites_now(
+    node: VerificationNode | None, extra: Sequence[VerificationNode]
+) -> NotedPrerequisites:
     """Return the leaves that block a verification, or may."""
     deferral = _current.get()
-    return noted_prerequisites(node, extra, {}) if deferral is None else deferral.prerequisites(node, extra)
+    return (
+        noted_prerequisites(node, extra, {})
+        if deferral is None
+        else deferral.prerequisites(node, extra)
+    )
 
 
-def decide(node: VerificationNode, score: float, status: Status, evidence: Evidence) -> None:
+def decide(
+    node: VerificationNode, score: float, status: Status, evidence: Evidence
+) -> None:
     """Write a verdict into a node."""
     deferral = _current.get()
     if deferral is None:

@@ -38,7 +38,9 @@ def guard_listeners(guard: Callable[[], None]) -> None:
     logging.setLogRecordFactory = _guarded(logging.setLogRecordFactory, guard)
 
 
-def _guarded(function: Callable[..., Any], guard: Callable[[], None]) -> Callable[..., Any]:
+def _guarded(
+    function: Callable[..., Any], guard: Callable[[], None]
+) -> Callable[..., Any]:
     @wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
         guard()

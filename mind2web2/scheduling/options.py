@@ -31,7 +31,9 @@ class ExecutionOptions:
 
 
 _DEFAULT_OPTIONS = ExecutionOptions()
-_options: ContextVar[ExecutionOptions] = ContextVar("mind2web2_execution_options", default=_DEFAULT_OPTIONS)
+_options: ContextVar[ExecutionOptions] = ContextVar(
+    "mind2web2_execution_options", default=_DEFAULT_OPTIONS
+)
 
 
 def current_options() -> ExecutionOptions:

@@ -33,7 +33,9 @@ class OwnWork:
     def is_done(self) -> bool:
         """Tell whether nothing is left."""
         if self._handles:
-            self._handles = {handle for handle in self._handles if not handle.cancelled()}
+            self._handles = {
+                handle for handle in self._handles if not handle.cancelled()
+            }
         return not self._futures and not self._handles
 
     def add_future(self, future: asyncio.Future[Any]) -> None:
@@ -41,7 +43,9 @@ class OwnWork:
         self._futures.add(future)
         future.add_done_callback(self._futures.discard)
 
-    def add_handle(self, schedule: Callable[[Callback], asyncio.Handle], callback: Callback) -> Any:
+    def add_handle(
+        self, schedule: Callable[[Callback], asyncio.Handle], callback: Callback
+    ) -> Any:
         """Schedule a callback and count it until it has run or is cancelled."""
         scheduled: list[asyncio.Handle] = []
 
@@ -75,7 +79,9 @@ def _report_tasks(loop: asyncio.AbstractEventLoop, starting: Starting) -> None:
     make_task = loop.get_task_factory() or _plain_task
 
     def reported(
-        loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **keywords: Any
+        loop: asyncio.AbstractEventLoop,
+        coroutine: Coroutine[Any, Any, Any],
+        **keywords: Any,
     ) -> asyncio.Future[Any]:
         try:
             work = starting()
@@ -91,20 +97,28 @@ def _report_tasks(loop: asyncio.AbstractEventLoop, starting: Starting) -> None:
 
 
 def _plain_task(
-    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **keywords: Any
+    loop: asyncio.AbstractEventLoop,
+    coroutine: Coroutine[Any, Any, Any],
+    **keywords: Any,
 ) -> asyncio.Future[Any]:
     return asyncio.Task(coroutine, loop=loop, **keywords)
 
 
-def _report_callbacks(loop: asyncio.AbstractEventLoop, name: str, starting: Starting) -> None:
+def _report_callbacks(
+    loop: asyncio.AbstractEventLoop, name: str, starting: Starting
+) -> None:
     call = getattr(loop, name)
 
-    def reported(callback: Callback, *arguments: Any, context: Context | None = None) -> asyncio.Handle:
+    def reported(
+        callback: Callback, *arguments: Any, context: Context | None = None
+    ) -> asyncio.Handle:
         schedule = partial(_scheduled, call, arguments, context)
         if _is_step(callback):
             return schedule(callback)
         work = starting()
-        handle: asyncio.Handle = schedule(callback) if work is None else work.add_handle(schedule, callback)
+        handle: asyncio.Handle = (
+            schedule(callback) if work is None else work.add_handle(schedule, callback)
+        )
         return handle
 
     setattr(loop, name, reported)  # C code of asyncio looks it up on the loop, too
@@ -134,7 +148,9 @@ def _report_timers(loop: asyncio.AbstractEventLoop, starting: Starting) -> None:
     ) -> asyncio.TimerHandle:
         began_s = loop.time()
         # The end of asyncio.sleep: a task waits for it, which is counted itself.
-        work = None if getattr(callback, "__name__", "") == _END_OF_SLEEP else starting()
+        work = (
+            None if getattr(callback, "__name__", "") == _END_OF_SLEEP else starting()
+        )
         # A time limit does not run while the script waits for earlier verdicts.
         when += loop.time() - began_s
         schedule = partial(_scheduled, partial(call_at, when), arguments, context)
@@ -149,7 +165,9 @@ def _report_timers(loop: asyncio.AbstractEventLoop, starting: Starting) -> None:
 def _report_threads(loop: asyncio.AbstractEventLoop, starting: Starting) -> None:
     run_in_executor = loop.run_in_executor
 
-    def reported(executor: Any, function: Callback, *arguments: Any) -> asyncio.Future[Any]:
+    def reported(
+        executor: Any, function: Callback, *arguments: Any
+    ) -> asyncio.Future[Any]:
         work = starting()
         future = run_in_executor(executor, function, *arguments)
         if work is not None:

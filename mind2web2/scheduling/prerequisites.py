@@ -60,7 +60,9 @@ class NotedPrerequisites:
 
 
 def noted_prerequisites(
-    node: VerificationNode | None, extra: Sequence[VerificationNode], verdicts: Mapping[int, PendingVerdict]
+    node: VerificationNode | None,
+    extra: Sequence[VerificationNode],
+    verdicts: Mapping[int, PendingVerdict],
 ) -> NotedPrerequisites:
     """Return the leaves that block a verification, or may block it.
 
@@ -71,6 +73,8 @@ def noted_prerequisites(
     for leaf in possible_blocks(node, extra):
         verdict = verdicts.get(id(leaf))
         if verdict is None:
-            return NotedPrerequisites(skip_reason(leaf.id, leaf.verdict.status), tuple(pending))
+            return NotedPrerequisites(
+                skip_reason(leaf.id, leaf.verdict.status), tuple(pending)
+            )
         pending.append(verdict)
     return NotedPrerequisites(None, tuple(pending))

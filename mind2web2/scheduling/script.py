@@ -7,7 +7,12 @@ import functools
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from mind2web2.scheduling.deferral import Deferral, current_deferral, deferral_of_script, work_of_script
+from mind2web2.scheduling.deferral import (
+    Deferral,
+    current_deferral,
+    deferral_of_script,
+    work_of_script,
+)
 from mind2web2.scheduling.options import current_options
 from mind2web2.scheduling.own_work import report_work
 from mind2web2.scheduling.stopping import EvaluateAnswer
@@ -51,7 +56,9 @@ async def _awaited(evaluation: Awaitable[Any]) -> Any:
     return await evaluation
 
 
-def deferred(method: Callable[..., Awaitable[Any]], /, *arguments: Any, **keywords: Any) -> Awaitable[None]:
+def deferred(
+    method: Callable[..., Awaitable[Any]], /, *arguments: Any, **keywords: Any
+) -> Awaitable[None]:
     """Call a method whose result is not used: deferred where possible, else awaited.
 
     A plain function: scripts may look for coroutine functions among their names.

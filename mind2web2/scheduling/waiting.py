@@ -49,7 +49,9 @@ class _Host(greenlet):
         return self.switch(value, error)
 
 
-def _step(coroutine: Coroutine[Any, Any, Any], value: Any, error: BaseException | None) -> Any:
+def _step(
+    coroutine: Coroutine[Any, Any, Any], value: Any, error: BaseException | None
+) -> Any:
     return coroutine.send(value) if error is None else coroutine.throw(error)
 
 

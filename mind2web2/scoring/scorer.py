@@ -37,13 +37,23 @@ from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.base_client import PROVIDERS
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.prices import OwnPrice
-from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, OWN_PARAMETERS, PoolSource
+from mind2web2.llm_client.settings import (
+    DEFAULT_JUDGE_MODEL,
+    OWN_PARAMETERS,
+    PoolSource,
+)
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.rubric.verdicts import VoteRule
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, evaluated
-from mind2web2.runs.answers import EMPTY_ANSWER, MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
+from mind2web2.runs.answers import (
+    EMPTY_ANSWER,
+    MAX_ANSWER_BYTES,
+    AnswerFile,
+    AnswerSetting,
+    uniform_text,
+)
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.session import OwnParts, Session, open_run
 from mind2web2.runs.settings import VOTE_RULES, RunSettings
@@ -215,12 +225,21 @@ class Scorer:
         if judge.votes not in VOTE_RULES:
             raise UsageError(f"votes is {judge.votes!r}: give {', '.join(VOTE_RULES)}")
         if isolate and not IS_POSSIBLE:
-            raise UsageError("isolate needs a system that can fork processes: leave it out")
+            raise UsageError(
+                "isolate needs a system that can fork processes: leave it out"
+            )
         if missing_pages not in get_args(MissingPages):
-            raise UsageError(f"missing_pages is {missing_pages!r}: give {', '.join(get_args(MissingPages))}")
+            raise UsageError(
+                f"missing_pages is {missing_pages!r}: give {', '.join(get_args(MissingPages))}"
+            )
         if min(max_answers, max_llm_requests) < 1 or answer_timeout <= 0:
-            raise UsageError("max_answers and max_llm_requests must be at least 1, answer_timeout above 0")
-        if isinstance(judge.base_url, PoolSource) and judge.base_url.model not in (None, judge.model):
+            raise UsageError(
+                "max_answers and max_llm_requests must be at least 1, answer_timeout above 0"
+            )
+        if isinstance(judge.base_url, PoolSource) and judge.base_url.model not in (
+            None,
+            judge.model,
+        ):
             raise UsageError(
                 f"the judge pool serves {judge.base_url.model}, but the judge's model is {judge.model}"
             )
@@ -229,7 +248,9 @@ class Scorer:
                 raise UsageError(f"{name}: there is no folder {folder}")
         self._judge = judge
         self._pages = None if pages is None else Path(pages)
-        self._scripts = PathConfig(".").apply_overrides(eval_scripts_root=scripts, eval_version=eval_version)
+        self._scripts = PathConfig(".").apply_overrides(
+            eval_scripts_root=scripts, eval_version=eval_version
+        )
         self._judgments = None if judgments is None else Path(judgments)
         self._missing_pages = missing_pages
         self._max_answers = max_answers
@@ -323,7 +344,9 @@ class Scorer:
 
     def _open_parts(self) -> _Parts:
         if self._parts is None:
-            raise UsageError("the scorer is not open: enter it by 'async with' or 'with'")
+            raise UsageError(
+                "the scorer is not open: enter it by 'async with' or 'with'"
+            )
         return self._parts
 
     def __enter__(self) -> Self:
@@ -340,7 +363,10 @@ class Scorer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -349,7 +375,10 @@ class Scorer:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.aclose()
 
@@ -369,7 +398,9 @@ class Scorer:
         try:
             ending.result(_CLOSE_GRACE_S)
         except TimeoutError:
-            log.error("scorer's thread is left behind: an eval script blocks it; isolate=True prevents that")
+            log.error(
+                "scorer's thread is left behind: an eval script blocks it; isolate=True prevents that"
+            )
             self._is_left_behind = True
             for future in list(self._futures):
                 future.cancel()
@@ -378,7 +409,9 @@ class Scorer:
 
     def _begin(self, task: str, answer: str) -> Future[Score | NoScore]:
         with self._lock:
-            future = self._loop_thread.run(self._scored(self._open_parts(), task, answer))
+            future = self._loop_thread.run(
+                self._scored(self._open_parts(), task, answer)
+            )
             self._futures.add(future)
         future.add_done_callback(self._futures.discard)
         return future
@@ -403,7 +436,9 @@ class Scorer:
             self.counts.no_scores[outcome.kind] += 1
         return outcome
 
-    async def _scored_in_turn(self, parts: _Parts, task: str, answer: str) -> Score | NoScore:
+    async def _scored_in_turn(
+        self, parts: _Parts, task: str, answer: str
+    ) -> Score | NoScore:
         text = _checked(answer)
         try:
             setting = await asyncio.to_thread(self._setting, parts, task, text)
@@ -429,18 +464,28 @@ class Scorer:
     def _setting(self, parts: _Parts, task: str, text: str) -> AnswerSetting:
         root = self._scripts.eval_scripts_root
         own = script_in(root, check_name("task", task))
-        script = ScriptFile(own, root.name) if own is not None else self._scripts.find_script(task)
+        script = (
+            ScriptFile(own, root.name)
+            if own is not None
+            else self._scripts.find_script(task)
+        )
         if script is None:
             raise UsageError(self._scripts.missing_script(task))
         # Unique to the text: records of answers must not overwrite each other.
         name = f"{text_sha256(text)[:16]}.md"
         answer = AnswerFile(name, Path(name))
-        return AnswerSetting(_AGENT_NAME, task, answer, script.path, script.version, parts.cache(task))
+        return AnswerSetting(
+            _AGENT_NAME, task, answer, script.path, script.version, parts.cache(task)
+        )
 
-    async def _evaluated(self, parts: _Parts, setting: AnswerSetting, text: str) -> Score | NoScore:
+    async def _evaluated(
+        self, parts: _Parts, setting: AnswerSetting, text: str
+    ) -> Score | NoScore:
         try:
             with downloads_from(parts.session.network):
-                result = await evaluated(setting, parts.session.parts, text, _SCRIPTS_LOG)
+                result = await evaluated(
+                    setting, parts.session.parts, text, _SCRIPTS_LOG
+                )
         except (Mind2Web2Error, OSError) as error:
             if isinstance(error, JudgeAccessError | JudgeUnusableError):
                 parts.try_judge_again()
@@ -448,7 +493,9 @@ class Scorer:
             return NoScore(_kind(error), " ".join(str(error).split()))
         except Exception as error:
             log.exception("evaluation failed task=%s", setting.task_id)
-            return NoScore("machine", f"internal error: {type(error).__name__}: {error}")
+            return NoScore(
+                "machine", f"internal error: {type(error).__name__}: {error}"
+            )
         if result.doubts and self._missing_pages != "unavailable":
             return NoScore("page", f"in doubt: {'; '.join(result.doubts)}")
         assert result.final_score is not None, "a script's result has a score"
@@ -462,13 +509,21 @@ class Scorer:
                 server=_server(given),
                 api_key=given.api_key,
                 price=None if given.price is None else _own_price(given.price),
-                captures=_stored_pages_only if self._missing_pages == "no_score" else None,
+                captures=_stored_pages_only
+                if self._missing_pages == "no_score"
+                else None,
             )
-            session = await exits.enter_async_context(open_run(self._settings, self._judgments, own=own))
+            session = await exits.enter_async_context(
+                open_run(self._settings, self._judgments, own=own)
+            )
             self._usage = session.judge.usage
             pages = self._pages
             if pages is None:
-                pages = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="mind2web2-")))
+                pages = Path(
+                    exits.enter_context(
+                        tempfile.TemporaryDirectory(prefix="mind2web2-")
+                    )
+                )
             await exits.enter_async_context(session.at_work())
             turns = asyncio.Semaphore(self._max_answers)
             return _Parts(session, pages, turns, exits.pop_all())
@@ -508,7 +563,9 @@ class _Parts:
             self.session.judge.try_again()
 
         if not self.trying_again:
-            self.trying_again.append(asyncio.get_running_loop().call_later(_TRY_AGAIN_AFTER_S, now))
+            self.trying_again.append(
+                asyncio.get_running_loop().call_later(_TRY_AGAIN_AFTER_S, now)
+            )
 
 
 class _StoredPagesOnly(SharedCaptures):
@@ -550,20 +607,28 @@ def _no_browser() -> NoReturn:
 
 def _own_price(price: Sequence[float]) -> OwnPrice:
     if len(price) not in (2, 3) or not all(0 <= usd < math.inf for usd in price):
-        raise UsageError(f"price is {price!r}: give (input, output) in dollars per million tokens")
+        raise UsageError(
+            f"price is {price!r}: give (input, output) in dollars per million tokens"
+        )
     return OwnPrice(*price)
 
 
 def _server(judge: Judge) -> str | PoolSource | None:
     if judge.provider not in PROVIDERS:
-        raise UsageError(f"no such provider: {judge.provider!r}: give {', '.join(PROVIDERS)}")
+        raise UsageError(
+            f"no such provider: {judge.provider!r}: give {', '.join(PROVIDERS)}"
+        )
     server = judge.base_url
-    return replace(server, model=judge.model) if isinstance(server, PoolSource) else server
+    return (
+        replace(server, model=judge.model) if isinstance(server, PoolSource) else server
+    )
 
 
 def _json_of(extra_body: Mapping[str, Any] | None) -> str | None:
     if own := sorted(OWN_PARAMETERS & (extra_body or {}).keys()):
-        raise UsageError(f"extra_body has {own[0]}, which the scorer sets itself: leave it out")
+        raise UsageError(
+            f"extra_body has {own[0]}, which the scorer sets itself: leave it out"
+        )
     try:
         return json.dumps(dict(extra_body), allow_nan=False) if extra_body else None
     except (TypeError, ValueError) as error:
@@ -581,9 +646,13 @@ def _checked(answer: object) -> str:
     try:
         size_bytes = len(answer.encode())
     except UnicodeEncodeError as error:
-        raise AnswerError("the answer has half of a surrogate pair, which is no character") from error
+        raise AnswerError(
+            "the answer has half of a surrogate pair, which is no character"
+        ) from error
     if size_bytes > MAX_ANSWER_BYTES:
-        raise AnswerError(f"the answer has {size_bytes:,} bytes: it may have {MAX_ANSWER_BYTES:,} at most")
+        raise AnswerError(
+            f"the answer has {size_bytes:,} bytes: it may have {MAX_ANSWER_BYTES:,} at most"
+        )
     return uniform_text(answer)
 
 
@@ -595,6 +664,8 @@ def _kind(error: Exception) -> NoScoreKind:
         return "judge"
     if isinstance(error, EvalScriptError):
         return "script"
-    if isinstance(error, PageMissingError | CaptureError | CacheReadError | CacheWriteError):
+    if isinstance(
+        error, PageMissingError | CaptureError | CacheReadError | CacheWriteError
+    ):
         return "page"
     return "machine"

@@ -67,15 +67,26 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
                 return {"error": error.detail}
 
         outcomes = await _unless_gone(request, asyncio.gather(*map(one, answers)))
-        return outcomes if isinstance(outcomes, Response) else _Reply({"outcomes": outcomes})
+        return (
+            outcomes
+            if isinstance(outcomes, Response)
+            else _Reply({"outcomes": outcomes})
+        )
 
     async def health(_: Request) -> Response:
-        return _Reply({"status": "ok" if scorer.is_open else "stopping"}, 200 if scorer.is_open else 503)
+        return _Reply(
+            {"status": "ok" if scorer.is_open else "stopping"},
+            200 if scorer.is_open else 503,
+        )
 
     async def metrics(_: Request) -> Response:
-        return PlainTextResponse(metrics_text(scorer), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(
+            metrics_text(scorer), media_type="text/plain; version=0.0.4"
+        )
 
-    def guarded(handle: Callable[[Request], Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
+    def guarded(
+        handle: Callable[[Request], Awaitable[Response]],
+    ) -> Callable[..., Awaitable[Response]]:
         async def handled(request: Request) -> Response:
             _check_sender(request, token)
             return await handle(request)
@@ -123,34 +134,65 @@ def _is_own_name(host: str) -> bool:
 def metrics_text(scorer: Scorer) -> str:
     """Return the scorer's counts in Prometheus' text form."""
     counts, usage = scorer.counts, scorer.usage.asked
-    kinds = {f'{{kind="{kind}"}}': counts.no_scores[kind] for kind in get_args(NoScoreKind)}
+    kinds = {
+        f'{{kind="{kind}"}}': counts.no_scores[kind] for kind in get_args(NoScoreKind)
+    }
     tokens = {
         '{kind="input"}': usage.input_tokens,
         '{kind="cached"}': usage.cached_tokens,
         '{kind="output"}': usage.output_tokens,
     }
-    calls = {'{state="running"}': counts.running, '{state="waiting"}': counts.calls - counts.running}
+    calls = {
+        '{state="running"}': counts.running,
+        '{state="waiting"}': counts.calls - counts.running,
+    }
     families: list[tuple[str, str, str, Mapping[str, float]]] = [
         ("scores_total", "counter", "Answers with a score.", {"": counts.scores}),
-        ("no_scores_total", "counter", "Answers without a score, by the part that failed.", kinds),
+        (
+            "no_scores_total",
+            "counter",
+            "Answers without a score, by the part that failed.",
+            kinds,
+        ),
         ("calls", "gauge", "Calls that are not answered yet.", calls),
-        ("judge_requests_total", "counter", "Requests to the judge.", {"": usage.requests}),
-        ("judge_tokens_total", "counter", "Tokens; cached ones are part of the input.", tokens),
+        (
+            "judge_requests_total",
+            "counter",
+            "Requests to the judge.",
+            {"": usage.requests},
+        ),
+        (
+            "judge_tokens_total",
+            "counter",
+            "Tokens; cached ones are part of the input.",
+            tokens,
+        ),
     ]
     if usage.cost_usd is not None:
         cost = {"": usage.cost_usd}
-        families.append(("judge_cost_usd_total", "counter", "Dollars for requests to the judge.", cost))
+        families.append(
+            (
+                "judge_cost_usd_total",
+                "counter",
+                "Dollars for requests to the judge.",
+                cost,
+            )
+        )
     return "".join(line + "\n" for family in families for line in _family(*family))
 
 
-def _family(name: str, kind: str, about: str, samples: Mapping[str, float]) -> Iterator[str]:
+def _family(
+    name: str, kind: str, about: str, samples: Mapping[str, float]
+) -> Iterator[str]:
     yield f"# HELP mind2web2_{name} {about}"
     yield f"# TYPE mind2web2_{name} {kind}"
     for labels, value in samples.items():
         yield f"mind2web2_{name}{labels} {value}"
 
 
-def serve(scorer: Scorer, listener: socket.socket, token: str | None, stop_timeout_s: float) -> None:
+def serve(
+    scorer: Scorer, listener: socket.socket, token: str | None, stop_timeout_s: float
+) -> None:
     """Serve until Ctrl-C or SIGTERM; a second one does not wait for the calls in flight.
 
     Args:
@@ -169,7 +211,9 @@ def serve(scorer: Scorer, listener: socket.socket, token: str | None, stop_timeo
 class _Server(uvicorn.Server):
     """Closes the scorer some time after the stop, so that each call gets a reply."""
 
-    def __init__(self, config: uvicorn.Config, scorer: Scorer, stop_timeout_s: float) -> None:
+    def __init__(
+        self, config: uvicorn.Config, scorer: Scorer, stop_timeout_s: float
+    ) -> None:
         super().__init__(config)
         self._scorer = scorer
         self._stop_timeout_s = stop_timeout_s
@@ -190,7 +234,8 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Generator[None, None, None]:
         """Stop at signals, without raising them again once the server has stopped."""
         before = {
-            number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)
+            number: signal.signal(number, self.handle_exit)
+            for number in (signal.SIGINT, signal.SIGTERM)
         }
         try:
             yield
@@ -219,7 +264,8 @@ async def _json_body(request: Request) -> Mapping[str, Any]:
         content += piece
         if len(content) > MAX_BODY_BYTES:
             raise HTTPException(
-                413, f"the body is over {MAX_BODY_BYTES // 1024**2} MB: send fewer answers at once"
+                413,
+                f"the body is over {MAX_BODY_BYTES // 1024**2} MB: send fewer answers at once",
             )
     try:
         body = json.loads(content)
@@ -254,7 +300,9 @@ async def _unless_gone(request: Request, work: Awaitable[Value]) -> Value | Resp
     leaving = asyncio.ensure_future(request.receive())
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        return working.result() if working.done() else Response(status_code=_CLIENT_GONE)
+        return (
+            working.result() if working.done() else Response(status_code=_CLIENT_GONE)
+        )
     finally:
         for task in (working, leaving):
             task.cancel()

@@ -29,7 +29,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from mind2web2.capture.models import DOWNLOAD_EVENT
 from mind2web2.errors import AnswerError
 from mind2web2.judge.store import ServiceAnswer
-from mind2web2.scheduling.deferral import current_deferral, defer_no_more, guard_side_effect
+from mind2web2.scheduling.deferral import (
+    current_deferral,
+    defer_no_more,
+    guard_side_effect,
+)
 from mind2web2.utils.api_misuse import caller_of, is_installed, syntax_tree
 from mind2web2.utils.moments import parsed_moment
 from mind2web2.utils.private_attributes import check_private_attributes
@@ -38,17 +42,34 @@ from mind2web2.utils.private_attributes import check_private_attributes
 AsOf = datetime | Literal["answer"]
 
 _LOCALTIME = Path("/etc/localtime")
-_UTC_NAMES = frozenset({"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu"})
+_UTC_NAMES = frozenset(
+    {"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu"}
+)
 # By which programs read the date: methods, whatever the object is called, and functions of ``time``.
 _READS_CLOCK = frozenset(
     {
-        *(".now", ".today", ".utcnow", "time.time", "time.time_ns", "time.localtime", "time.gmtime"),
+        *(
+            ".now",
+            ".today",
+            ".utcnow",
+            "time.time",
+            "time.time_ns",
+            "time.localtime",
+            "time.gmtime",
+        ),
         *("time.ctime", "time.asctime", "time.strftime"),
     }
 )
 _USES_LOCAL_TIME = frozenset(
     {
-        *(".fromtimestamp", ".astimezone", ".timestamp", ".mktime", ".localtime", ".ctime"),
+        *(
+            ".fromtimestamp",
+            ".astimezone",
+            ".timestamp",
+            ".mktime",
+            ".localtime",
+            ".ctime",
+        ),
         *("mktime", "localtime", "ctime"),
     }
 )
@@ -99,7 +120,9 @@ class ScriptClock:
         import time_machine
 
         check_private_attributes("time-machine")
-        as_of_ns = None if self._as_of is None else round(self._as_of.timestamp() * 1e6) * 1000
+        as_of_ns = (
+            None if self._as_of is None else round(self._as_of.timestamp() * 1e6) * 1000
+        )
         real_ns = time_machine.escape_hatch.time.time_ns
 
         def time_ns() -> int:
@@ -126,7 +149,9 @@ _LOGGING = frozenset({"logging"})
 def reading_at(moment: datetime, *, is_read: bool) -> ClockReading:
     """Return the reading of a clock in the local time zone."""
     return ClockReading(
-        moment=moment.astimezone().isoformat(timespec="microseconds"), zone=time_zone(), is_read=is_read
+        moment=moment.astimezone().isoformat(timespec="microseconds"),
+        zone=time_zone(),
+        is_read=is_read,
     )
 
 
@@ -219,28 +244,57 @@ _WRITING = os.O_WRONLY | os.O_RDWR
 # Audit events of changes that another attempt of the script, or a verification, may find.
 _LASTING = frozenset(
     {
-        *("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate"),
+        *(
+            "os.rename",
+            "os.remove",
+            "os.rmdir",
+            "os.mkdir",
+            "os.link",
+            "os.symlink",
+            "os.truncate",
+        ),
         *("os.chdir", "os.putenv", "os.unsetenv", "sqlite3.connect", "os.system"),
     }
 )
 # Events of what a script starts, and what then runs beside it.
-_BESIDE = frozenset({"_thread.start_new_thread", "subprocess.Popen", "os.posix_spawn", "os.fork"})
+_BESIDE = frozenset(
+    {"_thread.start_new_thread", "subprocess.Popen", "os.posix_spawn", "os.fork"}
+)
 _LISTING = frozenset({"os.listdir", "os.scandir"})
 # Events of reads whose content this process does not see.
 _UNSEEN = {
     **dict.fromkeys(
-        ("subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "os.exec", "os.system"),
+        (
+            "subprocess.Popen",
+            "os.posix_spawn",
+            "os.fork",
+            "os.forkpty",
+            "os.exec",
+            "os.system",
+        ),
         "the script starts programs, whose results are not compared",
     ),
     **dict.fromkeys(
-        ("socket.connect", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname"), OPENS_CONNECTIONS
+        (
+            "socket.connect",
+            "socket.sendto",
+            "socket.getaddrinfo",
+            "socket.gethostbyname",
+        ),
+        OPENS_CONNECTIONS,
     ),
     DOWNLOAD_EVENT: OPENS_CONNECTIONS,
 }
 # Functions of lxml that open files in C.
 _PARSES_FILES = frozenset({"parse", "iterparse"})
 _READS_VARIABLES = frozenset({"environ", "environb", "getenv", "getenvb", "expandvars"})
-_READS_ACCOUNT = _READS_VARIABLES | {"expanduser", "home", "setlocale", "getlocale", "getdefaultlocale"}
+_READS_ACCOUNT = _READS_VARIABLES | {
+    "expanduser",
+    "home",
+    "setlocale",
+    "getlocale",
+    "getdefaultlocale",
+}
 # The variables of a person's account that every script gets.
 _ACCOUNT = ("HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "LC_ALL")
 # Of a value that may be a secret: enough to see a change, too little to guess it from.
@@ -290,7 +344,9 @@ class InputsNow:
     variables: Mapping[str, str] | None = None
 
 
-def changed_inputs(inputs: ScriptInputs, script_folder: Path, now: InputsNow) -> Iterator[str]:
+def changed_inputs(
+    inputs: ScriptInputs, script_folder: Path, now: InputsNow
+) -> Iterator[str]:
     """Yield the changes since a script ran, one phrase each; reads the files."""
     recorded = (
         ("helper module", inputs.modules, _file_digest),
@@ -301,7 +357,13 @@ def changed_inputs(inputs: ScriptInputs, script_folder: Path, now: InputsNow) ->
         for name, was in digests.items():
             digest = digest_of(str(script_folder / name))
             if digest != was:
-                change = "is gone" if digest is None else "is new" if was is None else "changed"
+                change = (
+                    "is gone"
+                    if digest is None
+                    else "is new"
+                    if was is None
+                    else "changed"
+                )
                 yield f"{kind} {name} {change}"
     for name in inputs.modules:
         package = name.removesuffix(".py") + "/__init__.py"
@@ -311,10 +373,16 @@ def changed_inputs(inputs: ScriptInputs, script_folder: Path, now: InputsNow) ->
         yield f"the script reads more than {MAX_FILES} files, which are not compared"
     if now.variables is not None and now.variables != inputs.variables:
         names = {*now.variables, *inputs.variables}
-        changed = [name for name in names if now.variables.get(name) != inputs.variables.get(name)]
+        changed = [
+            name
+            for name in names
+            if now.variables.get(name) != inputs.variables.get(name)
+        ]
         yield f"variables of --script_env changed: {', '.join(sorted(changed))}"
     account = account_digests()
-    if changed := [name for name, was in inputs.account.items() if account.get(name) != was]:
+    if changed := [
+        name for name, was in inputs.account.items() if account.get(name) != was
+    ]:
         yield f"variables changed: {', '.join(sorted(changed))}"
     clock = inputs.clock
     if clock is None or now.clock is None:
@@ -359,7 +427,9 @@ class InputRecorder:
         """Note that a file is about to be opened."""
         if path in self._written or path in self._digests:
             return
-        is_read = flags & _WRITING != os.O_WRONLY and not flags & (os.O_TRUNC | os.O_EXCL)
+        is_read = flags & _WRITING != os.O_WRONLY and not flags & (
+            os.O_TRUNC | os.O_EXCL
+        )
         if flags & _WRITING and (not is_read or not os.path.lexists(path)):
             self._written.add(path)
         elif is_read and len(self._digests) >= MAX_FILES:
@@ -394,19 +464,33 @@ class InputRecorder:
         """Return the inputs so far."""
         modules = self._modules()
         own = {str(self.script_path), os.path.abspath(self.script_path)}  # noqa: PTH100 (links stay)
-        files = {path: sha256 for path, sha256 in self._digests.items() if path not in {*modules, *own}}
+        files = {
+            path: sha256
+            for path, sha256 in self._digests.items()
+            if path not in {*modules, *own}
+        }
         return ScriptInputs(
-            modules={self._name(path): sha256 for path, sha256 in sorted(modules.items())},
+            modules={
+                self._name(path): sha256 for path, sha256 in sorted(modules.items())
+            },
             files={self._name(path): sha256 for path, sha256 in sorted(files.items())},
-            folders={self._name(path): digest for path, digest in sorted(self._folders.items())},
+            folders={
+                self._name(path): digest
+                for path, digest in sorted(self._folders.items())
+            },
             is_complete=self._is_complete,
-            not_compared=tuple(sorted(self._not_compared.union(self._unseen_by_text()))),
+            not_compared=tuple(
+                sorted(self._not_compared.union(self._unseen_by_text()))
+            ),
             account=account_digests() if self._may_read_account() else {},
             clock=clock,
         )
 
     def _may_read_account(self) -> bool:
-        return any(name.rpartition(".")[2] in _READS_ACCOUNT for name in _names_in(self.sources()))
+        return any(
+            name.rpartition(".")[2] in _READS_ACCOUNT
+            for name in _names_in(self.sources())
+        )
 
     def _unseen_by_text(self) -> Iterator[str]:
         """Yield the reads that no hook sees, by the texts of the script and its helper modules."""
@@ -421,11 +505,21 @@ class InputRecorder:
 
     def _modules(self) -> dict[str, str | None]:
         """Return helper modules: those read now, and those that the process has read for another script."""
-        read = {path: sha256 for path, sha256 in self._digests.items() if path.endswith(".py")}
+        read = {
+            path: sha256
+            for path, sha256 in self._digests.items()
+            if path.endswith(".py")
+        }
         _known_modules.update(read)
-        found = {path: sha256 for path, sha256 in read.items() if path != str(self.script_path)}
+        found = {
+            path: sha256
+            for path, sha256 in read.items()
+            if path != str(self.script_path)
+        }
         texts = [_content(str(self.script_path)), *map(_content, found)]
-        while texts and (others := _known_modules.keys() - found.keys() - {str(self.script_path)}):
+        while texts and (
+            others := _known_modules.keys() - found.keys() - {str(self.script_path)}
+        ):
             imported = imported_names(texts.pop() or b"")
             for path in others:
                 if _module_name(path) in imported:
@@ -444,7 +538,9 @@ class InputRecorder:
 
 # Helper modules that this process has read; Python reads each of them once.
 _known_modules: dict[str, str | None] = {}
-_recorder: ContextVar[InputRecorder | None] = ContextVar("recorder of a script's inputs", default=None)
+_recorder: ContextVar[InputRecorder | None] = ContextVar(
+    "recorder of a script's inputs", default=None
+)
 _only_recorder: list[InputRecorder] = []
 _state = threading.local()
 _is_installed: list[bool] = []
@@ -504,7 +600,11 @@ def _recording_access(access: Callable[..., bool]) -> Callable[..., bool]:
     return recorded
 
 
-def _hook(event: str, arguments: tuple[Any, ...], is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+def _hook(
+    event: str,
+    arguments: tuple[Any, ...],
+    is_ending: Callable[[], bool] = sys.is_finalizing,
+) -> None:
     if is_ending():  # the names of this module may be gone
         return
     if event in ("open", "sqlite3.connect"):
@@ -526,8 +626,14 @@ def _is_by_script() -> bool:
 
 
 def _changes_file(path: object, _mode: object, flags: object) -> bool:
-    is_file = isinstance(path, str | bytes | os.PathLike) and not os.fsdecode(path).startswith("/dev/")
-    return is_file and isinstance(flags, int) and bool(flags & (_WRITING | os.O_CREAT | os.O_TRUNC))
+    is_file = isinstance(path, str | bytes | os.PathLike) and not os.fsdecode(
+        path
+    ).startswith("/dev/")
+    return (
+        is_file
+        and isinstance(flags, int)
+        and bool(flags & (_WRITING | os.O_CREAT | os.O_TRUNC))
+    )
 
 
 def _is_compiled_module(arguments: tuple[Any, ...]) -> bool:
@@ -566,7 +672,9 @@ def _note(opened: object, flags: object, *, is_folder: bool = False) -> None:
 def _note_listing(listed: object) -> None:
     frame = sys._getframe(2)
     # To find modules, Python lists each folder where they may be.
-    if frame.f_globals.get("__name__", "").startswith(("importlib", "_frozen_importlib")):
+    if frame.f_globals.get("__name__", "").startswith(
+        ("importlib", "_frozen_importlib")
+    ):
         return
     with _recorder_at_work() as recorder:
         path = _read_path("." if listed is None else listed)
@@ -609,7 +717,12 @@ def _file_digest(path: str) -> str | None:
             return _FOLDER
         if stat.S_ISREG(status.st_mode):
             if status.st_size > _LARGE_BYTES:
-                state = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+                state = (
+                    status.st_ino,
+                    status.st_size,
+                    status.st_mtime_ns,
+                    status.st_ctime_ns,
+                )
                 return _large_digest(path, state)
             return _streamed_digest(path)
     return None

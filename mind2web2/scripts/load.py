@@ -28,10 +28,14 @@ from mind2web2.scripts.rubric_script import script_of
 from mind2web2.utils.api_misuse import syntax_tree
 from mind2web2.utils.files import read_regular_file
 
-VERIFYING = frozenset({"verify", "batch_verify", "simple_verify", "verify_by_url", "verify_by_urls"})
+VERIFYING = frozenset(
+    {"verify", "batch_verify", "simple_verify", "verify_by_url", "verify_by_urls"}
+)
 
 # With one of these in a script, any name may be read.
-_NAME_READERS = frozenset({"locals", "vars", "globals", "eval", "exec", "dir", "inspect", "_getframe"})
+_NAME_READERS = frozenset(
+    {"locals", "vars", "globals", "eval", "exec", "dir", "inspect", "_getframe"}
+)
 # The name of ``scheduling.script.deferred`` in a script's module; ending in underscores, it is not mangled in
 # classes.
 _DEFERRED = "__mind2web2_deferred__"
@@ -46,7 +50,9 @@ def defer_verifications(tree: ast.Module) -> None:
         call = value.value if isinstance(value, ast.Await) else None
         if isinstance(call, ast.Call) and _is_verifying(call.func):
             call.args.insert(0, call.func)
-            call.func = ast.copy_location(ast.Name(id=_DEFERRED, ctx=ast.Load()), call.func)
+            call.func = ast.copy_location(
+                ast.Name(id=_DEFERRED, ctx=ast.Load()), call.func
+            )
 
 
 def _unused_value(node: ast.AST, never_read: Set[str]) -> ast.expr | None:
@@ -59,7 +65,9 @@ def _unused_value(node: ast.AST, never_read: Set[str]) -> ast.expr | None:
         targets = [node.target]
     else:
         return None
-    return node.value if all(_is_name(target, never_read) for target in targets) else None
+    return (
+        node.value if all(_is_name(target, never_read) for target in targets) else None
+    )
 
 
 def _is_verifying(function: ast.expr) -> bool:
@@ -88,7 +96,15 @@ def _is_name(node: ast.AST, names: Set[str]) -> bool:
     return isinstance(node, ast.Name) and node.id in names
 
 
-REQUIRED_PARAMETERS = ("client", "answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
+REQUIRED_PARAMETERS = (
+    "client",
+    "answer",
+    "agent_name",
+    "answer_name",
+    "cache",
+    "semaphore",
+    "logger",
+)
 
 MODULE_PREFIX = "mind2web2_eval_script_"
 _ENTRY = "evaluate_answer"
@@ -110,7 +126,9 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
     """
     script_path = Path(path)
     if not script_path.is_file():
-        raise FileNotFoundError(f"no eval script {path}: check the task id and the eval scripts folder")
+        raise FileNotFoundError(
+            f"no eval script {path}: check the task id and the eval scripts folder"
+        )
     aliases = tuple(sorted(own_script_aliases().items()))
     code = _deferring_code(script_path.read_bytes(), script_path, aliases)
     module = _new_module(script_path)
@@ -130,7 +148,9 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
 
 
 @lru_cache(maxsize=64)
-def _deferring_code(source: bytes, path: Path, _aliases: tuple[tuple[str, str], ...]) -> CodeType:
+def _deferring_code(
+    source: bytes, path: Path, _aliases: tuple[tuple[str, str], ...]
+) -> CodeType:
     """Return a script's code with verifications deferred; tracebacks show the script's path.
 
     Args:
@@ -163,7 +183,9 @@ def script_problem(path: Path) -> str | None:
         return str(error)
     except (ValueError, RecursionError) as error:
         return f"{path} cannot be parsed: {error}"
-    if _ENTRY not in set(_bound_names(tree)) and not any(_imports_all(node) for node in tree.body):
+    if _ENTRY not in set(_bound_names(tree)) and not any(
+        _imports_all(node) for node in tree.body
+    ):
         return f"{path} has no {_ENTRY}: add 'async def {_ENTRY}(...)'"
     return None
 
@@ -183,7 +205,9 @@ def _bound_names(tree: ast.Module) -> Iterator[str]:
 
 
 def _imports_all(node: ast.stmt) -> bool:
-    return isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
+    return isinstance(node, ast.ImportFrom) and any(
+        alias.name == "*" for alias in node.names
+    )
 
 
 def parsed_script(source: bytes, path: Path) -> ast.Module:
@@ -198,13 +222,17 @@ def parsed_script(source: bytes, path: Path) -> ast.Module:
     if b"\0" in source:
         # Python 3.11 raises a ValueError here that names no file.
         line = source[: source.index(b"\0")].count(b"\n") + 1
-        raise SyntaxError("source code contains a null byte", (str(path), line, 1, None))
+        raise SyntaxError(
+            "source code contains a null byte", (str(path), line, 1, None)
+        )
     return syntax_tree(source, str(path))
 
 
 def unload_eval_script(evaluate_answer: EvaluateAnswer) -> None:
     """Let go of a script's module once its evaluation is over; a long run loads thousands."""
-    if evaluate_answer.__module__.startswith(MODULE_PREFIX):  # a decorator may come from elsewhere
+    if evaluate_answer.__module__.startswith(
+        MODULE_PREFIX
+    ):  # a decorator may come from elsewhere
         sys.modules.pop(evaluate_answer.__module__, None)
 
 
@@ -214,7 +242,9 @@ def _new_module(path: Path) -> ModuleType:
     name = f"{MODULE_PREFIX}{next(_load_numbers)}_{identifier}"
     spec = spec_from_file_location(name, path, loader=SourceFileLoader(name, str(path)))
     if spec is None:
-        raise EvalScriptError(f"eval script {path} cannot be imported: its path gives no module")
+        raise EvalScriptError(
+            f"eval script {path} cannot be imported: its path gives no module"
+        )
     return module_from_spec(spec)
 
 
@@ -231,8 +261,12 @@ def _evaluate_answer_of(module: ModuleType, path: Path) -> EvaluateAnswer:
         )
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     parameters = inspect.signature(function).parameters
-    taken = {name for name, parameter in parameters.items() if parameter.kind in by_name}
+    taken = {
+        name for name, parameter in parameters.items() if parameter.kind in by_name
+    }
     missing = [name for name in REQUIRED_PARAMETERS if name not in taken]
     if missing:
-        raise TypeError(f"evaluate_answer of eval script {path} lacks parameters: add {', '.join(missing)}")
+        raise TypeError(
+            f"evaluate_answer of eval script {path} lacks parameters: add {', '.join(missing)}"
+        )
     return function

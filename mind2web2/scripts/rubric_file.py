@@ -52,7 +52,9 @@ def _as_list(value: object) -> object:
 _Names = Annotated[
     tuple[str, ...],
     BeforeValidator(_as_list),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+    ),
 ]
 
 
@@ -65,10 +67,16 @@ class FieldSpec(_Part):
 
     ask: str = Field(description="what to extract", examples=["the name of the museum"])
     type: FieldType | None = Field(
-        None, description="default: urls for a name that ends in urls, else text", examples=["text"]
+        None,
+        description="default: urls for a name that ends in urls, else text",
+        examples=["text"],
     )
     list: int | None = Field(
-        None, ge=1, le=200, description="a list: the number of its items that count", examples=[3]
+        None,
+        ge=1,
+        le=200,
+        description="a list: the number of its items that count",
+        examples=[3],
     )
     fields: dict[Annotated[str, Field(pattern=_NAME)], FieldSpec] = Field(
         default_factory=dict,
@@ -93,16 +101,25 @@ class FieldSpec(_Part):
     ) -> dict[str, Any]:
         """Return the schema of both forms."""
         own = handler.resolve_ref_schema(handler(schema))
-        return {"anyOf": [{"type": "string"}, own], "description": own.pop("description")}
+        return {
+            "anyOf": [{"type": "string"}, own],
+            "description": own.pop("description"),
+        }
 
 
 class Equals(_Part):
     """A comparison of an extracted field, without a judge."""
 
     field: str = Field(description="the field to compare", examples=["museum.founded"])
-    value: str | int | float | bool | None = Field(None, description="the right value", examples=[1911])
-    same_as: str | None = Field(None, description="another field", examples=["figures.founded"])
-    sum_of: _Names = Field((), description="fields whose sum it must be", examples=[["ferry", "tour"]])
+    value: str | int | float | bool | None = Field(
+        None, description="the right value", examples=[1911]
+    )
+    same_as: str | None = Field(
+        None, description="another field", examples=["figures.founded"]
+    )
+    sum_of: _Names = Field(
+        (), description="fields whose sum it must be", examples=[["ferry", "tour"]]
+    )
     compare: Comparison = Field(
         description="exact; text (letter case, spaces and punctuation do not count); number; date",
         examples=["text"],
@@ -115,18 +132,32 @@ class Equals(_Part):
 class RubricNode(_Part):
     """A node of the tree: with ``children`` an inner node, without them a leaf."""
 
-    id: str = Field(min_length=1, description="unique in the tree", examples=["museum_founded"])
-    desc: str = Field(min_length=1, description="one line for readers", examples=["The year is right"])
-    critical: bool = Field(False, description="a gate: if it fails, its parent counts 0", examples=[True])
+    id: str = Field(
+        min_length=1, description="unique in the tree", examples=["museum_founded"]
+    )
+    desc: str = Field(
+        min_length=1, description="one line for readers", examples=["The year is right"]
+    )
+    critical: bool = Field(
+        False, description="a gate: if it fails, its parent counts 0", examples=[True]
+    )
     tags: _Names = Field((), description="for metrics by tag", examples=[["existence"]])
     weight: float | None = Field(
-        None, description="for the weighted figure beside the score (imports)", examples=[5]
+        None,
+        description="for the weighted figure beside the score (imports)",
+        examples=[5],
     )
     for_each: str | None = Field(
-        None, description="repeat for each item of this list, as {item} with {number}", examples=["museums"]
+        None,
+        description="repeat for each item of this list, as {item} with {number}",
+        examples=["museums"],
     )
-    strategy: Strategy | None = Field(None, description="of an inner node", examples=["parallel"])
-    children: tuple[RubricNode, ...] = Field((), description="the nodes below", examples=[[]])
+    strategy: Strategy | None = Field(
+        None, description="of an inner node", examples=["parallel"]
+    )
+    children: tuple[RubricNode, ...] = Field(
+        (), description="the nodes below", examples=[[]]
+    )
     claim: str | None = Field(
         None,
         min_length=1,
@@ -139,18 +170,28 @@ class RubricNode(_Part):
         examples=["museum.urls"],
     )
     instruction: str | None = Field(
-        None, description="what the judge must know beside the claim", examples=["Accept a rounded number."]
+        None,
+        description="what the judge must know beside the claim",
+        examples=["Accept a rounded number."],
     )
-    after: _Names = Field((), description="ids of earlier nodes that must not fail", examples=[["ferry"]])
-    votes: int | None = Field(None, ge=1, le=15, description="votes at most, an odd number", examples=[3])
-    present: _Names = Field((), description="fields that must not be empty", examples=[["museum.name"]])
+    after: _Names = Field(
+        (), description="ids of earlier nodes that must not fail", examples=[["ferry"]]
+    )
+    votes: int | None = Field(
+        None, ge=1, le=15, description="votes at most, an odd number", examples=[3]
+    )
+    present: _Names = Field(
+        (), description="fields that must not be empty", examples=[["museum.name"]]
+    )
     equals: Equals | None = Field(
         None,
         description="a field against a value",
         examples=[{"field": "museum.founded", "value": 1911, "compare": "number"}],
     )
     distinct: str | None = Field(
-        None, description="a list's field, whose values must differ", examples=["museums.name"]
+        None,
+        description="a list's field, whose values must differ",
+        examples=["museums.name"],
     )
 
     @property
@@ -168,8 +209,12 @@ class RubricNode(_Part):
 class Root(_Part):
     """The root of the tree."""
 
-    strategy: Strategy = Field("parallel", description="of the root", examples=["parallel"])
-    children: tuple[RubricNode, ...] = Field(min_length=1, description="the nodes below", examples=[[]])
+    strategy: Strategy = Field(
+        "parallel", description="of the root", examples=["parallel"]
+    )
+    children: tuple[RubricNode, ...] = Field(
+        min_length=1, description="the nodes below", examples=[[]]
+    )
 
     def walk(self) -> Iterator[RubricNode]:
         """Yield all nodes, each before its children."""
@@ -180,10 +225,16 @@ class Root(_Part):
 class RubricFile(_Part):
     """A task's question, extraction and rubric tree."""
 
-    task: str = Field(pattern=r"^[\w.-]+$", description="the task's id", examples=["museum_saturday"])
-    question: str = Field(min_length=1, description="the question to the agent", examples=["Which ...?"])
+    task: str = Field(
+        pattern=r"^[\w.-]+$", description="the task's id", examples=["museum_saturday"]
+    )
+    question: str = Field(
+        min_length=1, description="the question to the agent", examples=["Which ...?"]
+    )
     drafted: Literal["unreviewed", "reviewed"] | None = Field(
-        None, description="written by a model; reviewed once a person has read it", examples=["reviewed"]
+        None,
+        description="written by a model; reviewed once a person has read it",
+        examples=["reviewed"],
     )
     extract: dict[Annotated[str, Field(pattern=_NAME)], FieldSpec] = Field(
         default_factory=dict,
@@ -205,12 +256,21 @@ class RubricFile(_Part):
         names, found = path.split("."), None
         if names[0] == ITEM:
             if inside is None:
-                raise ValueError(f"'{path}' stands outside of for_each: name the field from the top")
+                raise ValueError(
+                    f"'{path}' stands outside of for_each: name the field from the top"
+                )
             found, known = self.extract[inside], self.extract[inside].fields
             names = names[1:]
         for position, name in enumerate(names):
-            if position and found is not None and found.list is not None and not path.startswith(f"{ITEM}."):
-                raise ValueError(f"'{path}' goes through a list: use for_each, and {{item.{name}}} within it")
+            if (
+                position
+                and found is not None
+                and found.list is not None
+                and not path.startswith(f"{ITEM}.")
+            ):
+                raise ValueError(
+                    f"'{path}' goes through a list: use for_each, and {{item.{name}}} within it"
+                )
             if name not in known:
                 raise ValueError(f"no field '{path}'{_nearest(name, known)}")
             found = known[name]
@@ -311,7 +371,9 @@ def read_rubric(path: str | Path) -> ReadRubric:
     """
     file = Path(path)
     if not file.is_file():
-        raise FileNotFoundError(f"no rubric file {path}: check the task id and the eval scripts folder")
+        raise FileNotFoundError(
+            f"no rubric file {path}: check the task id and the eval scripts folder"
+        )
     return parsed_rubric(read_regular_file(file), file)
 
 
@@ -324,7 +386,8 @@ def parsed_rubric(content: bytes, path: Path) -> ReadRubric:
         raise RubricFileError(path, sorted(_problems(error, lines))) from None
     read = ReadRubric(path, rubric, lines)
     problems = [
-        Problem(read.line_of(*place), field_name(place), message) for place, message in _Checks(read).faults()
+        Problem(read.line_of(*place), field_name(place), message)
+        for place, message in _Checks(read).faults()
     ]
     if problems:
         raise RubricFileError(path, sorted(problems))
@@ -344,7 +407,11 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """Leaves dates as the text that the author wrote."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 (as the base class has it)
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        first: [
+            (tag, pattern)
+            for tag, pattern in resolvers
+            if tag != "tag:yaml.org,2002:timestamp"
+        ]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
@@ -354,26 +421,35 @@ _CURES = (
         "mapping values are not allowed",
         "put a text that contains ': ' in quotes, or begin it with | on a line",
     ),
-    ("expected <block end>", 'check the indentation, and put a text that begins with { or " in quotes'),
+    (
+        "expected <block end>",
+        'check the indentation, and put a text that begins with { or " in quotes',
+    ),
     ("found character '\\t'", "indent with spaces"),
     ("expected ',' or '}'", "put a text that begins with { in quotes"),
     ("while parsing a flow", "put a text that begins with { or [ in quotes"),
 )
 
 
-def parsed_yaml(content: bytes, path: Path) -> tuple[object, dict[tuple[str | int, ...], int]]:
+def parsed_yaml(
+    content: bytes, path: Path
+) -> tuple[object, dict[tuple[str | int, ...], int]]:
     """Return plain values, and the line of each by its keys and positions.
 
     Raises:
         RubricFileError: no proper YAML.
     """
     if len(content) > MOST_BYTES:
-        raise RubricFileError(path, [Problem(1, "", f"larger than {MOST_BYTES // 1024**2} MB")])
+        raise RubricFileError(
+            path, [Problem(1, "", f"larger than {MOST_BYTES // 1024**2} MB")]
+        )
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise RubricFileError(path, [Problem(line, "", "not UTF-8: save it as UTF-8")]) from error
+        raise RubricFileError(
+            path, [Problem(line, "", "not UTF-8: save it as UTF-8")]
+        ) from error
     try:
         loader = _Loader(text)
         top = loader.get_single_node()
@@ -386,24 +462,38 @@ def parsed_yaml(content: bytes, path: Path) -> tuple[object, dict[tuple[str | in
         raise RubricFileError(path, [_yaml_problem(error)]) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise RubricFileError(path, [Problem(1, "", f"no proper YAML: {reason}")]) from error
+        raise RubricFileError(
+            path, [Problem(1, "", f"no proper YAML: {reason}")]
+        ) from error
 
 
 def _yaml_problem(error: yaml.MarkedYAMLError) -> Problem:
     mark = error.problem_mark or error.context_mark
     reason = " ".join(part for part in (error.context, error.problem) if part)
-    cure = next((cure for sign, cure in _CURES if sign in reason), "check quotes and indentation")
-    return Problem(1 if mark is None else mark.line + 1, "", f"no proper YAML ({reason}): {cure}")
+    cure = next(
+        (cure for sign, cure in _CURES if sign in reason),
+        "check quotes and indentation",
+    )
+    return Problem(
+        1 if mark is None else mark.line + 1, "", f"no proper YAML ({reason}): {cure}"
+    )
 
 
 def _noted_lines(
-    node: yaml.Node, place: tuple[str | int, ...], lines: dict[tuple[str | int, ...], int], seen: set[int]
+    node: yaml.Node,
+    place: tuple[str | int, ...],
+    lines: dict[tuple[str | int, ...], int],
+    seen: set[int],
 ) -> Iterator[Problem]:
     lines.setdefault(place, node.start_mark.line + 1)
     if not isinstance(node, yaml.MappingNode | yaml.SequenceNode):
         return
     if id(node) in seen:
-        yield Problem(node.start_mark.line + 1, field_name(place), "anchors and aliases do not work here")
+        yield Problem(
+            node.start_mark.line + 1,
+            field_name(place),
+            "anchors and aliases do not work here",
+        )
         return
     seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):
@@ -415,7 +505,11 @@ def _noted_lines(
         line = key.start_mark.line + 1
         if (*place, name) in lines:
             first = lines[(*place, name)]
-            yield Problem(line, field_name((*place, name)), f"stands twice, first in line {first}: keep one")
+            yield Problem(
+                line,
+                field_name((*place, name)),
+                f"stands twice, first in line {first}: keep one",
+            )
         lines[(*place, name)] = line
         yield from _noted_lines(value, (*place, name), lines, seen)
 
@@ -428,7 +522,9 @@ def field_name(place: Sequence[str | int]) -> str:
     return text.removeprefix(".")
 
 
-def line_of(lines: Mapping[tuple[str | int, ...], int], place: Sequence[str | int]) -> int:
+def line_of(
+    lines: Mapping[tuple[str | int, ...], int], place: Sequence[str | int]
+) -> int:
     """Return the line of a place, or of what is around it."""
     for length in range(len(place), -1, -1):
         if line := lines.get(tuple(place[:length])):
@@ -439,16 +535,24 @@ def line_of(lines: Mapping[tuple[str | int, ...], int], place: Sequence[str | in
 # Faults of single fields
 
 
-def _problems(error: ValidationError, lines: Mapping[tuple[str | int, ...], int]) -> Iterator[Problem]:
+def _problems(
+    error: ValidationError, lines: Mapping[tuple[str | int, ...], int]
+) -> Iterator[Problem]:
     for fault in error.errors(include_url=False):
         place = tuple(part for part in fault["loc"] if part != "[key]")
         while place and place not in lines and fault["type"] != "missing":
             place = place[:-1]  # the branch of a union
         model, name = _model_at(place)
-        yield Problem(line_of(lines, place), field_name(place), _message(fault, model, name))
+        yield Problem(
+            line_of(lines, place), field_name(place), _message(fault, model, name)
+        )
 
 
-_KINDS: dict[str, type[BaseModel]] = {"root": Root, "children": RubricNode, "equals": Equals}
+_KINDS: dict[str, type[BaseModel]] = {
+    "root": Root,
+    "children": RubricNode,
+    "equals": Equals,
+}
 
 
 def _model_at(place: Sequence[str | int]) -> tuple[type[BaseModel], str]:
@@ -476,7 +580,9 @@ def _message(fault: Any, model: type[BaseModel], name: str) -> str:
     if kind == "missing":
         return f"'{name}' is missing{example}"
     said = fault["msg"].replace("Input should", "should")
-    shown = "" if isinstance(fault["input"], dict | list) else f", not {fault['input']!r}"
+    shown = (
+        "" if isinstance(fault["input"], dict | list) else f", not {fault['input']!r}"
+    )
     return f"{said}{shown}{example}"
 
 
@@ -484,7 +590,11 @@ def _example(model: type[BaseModel], name: str) -> str:
     if model is FieldSpec and not name:
         return " (what to extract, such as: the name of the museum)"
     field = model.model_fields.get(name)
-    if field is None or not field.examples or field.examples[0] in ([], {"children": []}):
+    if (
+        field is None
+        or not field.examples
+        or field.examples[0] in ([], {"children": []})
+    ):
         return "" if field is None else f" ({field.description})"
     return f" ({field.description}; such as {field.examples[0]!r})"
 
@@ -511,8 +621,16 @@ def placeholders(text: str) -> list[str]:
     for _, name, form, conversion in Formatter().parse(text):
         if name is None:
             continue
-        if form or conversion or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*", name):
-            raise ValueError(f"{{{name}}} names no field: write {{{{ and }}}} for braces of the text")
+        if (
+            form
+            or conversion
+            or not re.fullmatch(
+                r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*", name
+            )
+        ):
+            raise ValueError(
+                f"{{{name}}} names no field: write {{{{ and }}}} for braces of the text"
+            )
         names.append(name)
     return names
 
@@ -525,38 +643,63 @@ class _Checks:
         self._read = read
         self._ids: dict[str, tuple[str | int, ...]] = {}
         extract = read.rubric.extract
-        self._lists = [name for name, field in extract.items() if field.list is not None and field.fields]
+        self._lists = [
+            name
+            for name, field in extract.items()
+            if field.list is not None and field.fields
+        ]
 
     def faults(self) -> Iterator[_Fault]:
         """Yield the faults with their places."""
         for name, spec in self._rubric.extract.items():
             yield from self._field_faults(("extract", name), name, spec, depth=0)
-        yield from self._children_faults(self._rubric.root.children, ("root",), None, None)
+        yield from self._children_faults(
+            self._rubric.root.children, ("root",), None, None
+        )
 
     def _field_faults(
         self, place: tuple[str | int, ...], name: str, spec: FieldSpec, depth: int
     ) -> Iterator[_Fault]:
         if name in _RESERVED:
             yield place, f"'{name}' has a meaning of its own here: choose another name"
-        if name.startswith("model_") or name in dir(BaseModel) or name in _TYPE_NAMES or iskeyword(name):
-            yield place, f"'{name}' is a name of Python's or pydantic's: choose another one"
+        if (
+            name.startswith("model_")
+            or name in dir(BaseModel)
+            or name in _TYPE_NAMES
+            or iskeyword(name)
+        ):
+            yield (
+                place,
+                f"'{name}' is a name of Python's or pydantic's: choose another one",
+            )
         if spec.page is not None and spec.list is not None:
             yield (
                 (*place, "list"),
                 "a page gives no list: leave it out, and give the group its parts as fields",
             )
         if spec.page is not None and depth:
-            yield (*place, "page"), "only a field of the top level can have a page: move it there"
+            yield (
+                (*place, "page"),
+                "only a field of the top level can have a page: move it there",
+            )
         if spec.fields and spec.type is not None:
             yield (*place, "type"), "a group has no type: give types to its fields"
         if spec.list is not None and not spec.fields:
-            yield (*place, "list"), "a list needs fields: say what each item has (fields: {name: ...})"
+            yield (
+                (*place, "list"),
+                "a list needs fields: say what each item has (fields: {name: ...})",
+            )
         if spec.list is not None and depth:
             yield (*place, "list"), "a list stands at the top level: move it there"
         if spec.page is not None and not spec.fields:
-            yield (*place, "page"), "a page needs fields: say what to read from it (fields: {year: ...})"
+            yield (
+                (*place, "page"),
+                "a page needs fields: say what to read from it (fields: {year: ...})",
+            )
         for part, below in spec.fields.items():
-            yield from self._field_faults((*place, "fields", part), part, below, depth + 1)
+            yield from self._field_faults(
+                (*place, "fields", part), part, below, depth + 1
+            )
 
     def _children_faults(
         self,
@@ -584,21 +727,34 @@ class _Checks:
                 yield from self._inner_faults(node, place)
             yield from self._children_faults(node.children, place, node, around)
 
-    def _loop_faults(self, name: str, place: tuple[str | int, ...], inside: str | None) -> Iterator[_Fault]:
+    def _loop_faults(
+        self, name: str, place: tuple[str | int, ...], inside: str | None
+    ) -> Iterator[_Fault]:
         if inside is not None:
-            yield (*place, "for_each"), "stands within another for_each: write the inner nodes out"
+            yield (
+                (*place, "for_each"),
+                "stands within another for_each: write the inner nodes out",
+            )
         if name not in self._lists:
             there = (
-                f"there is {', '.join(self._lists)}" if self._lists else "give a field 'list: N' and 'fields'"
+                f"there is {', '.join(self._lists)}"
+                if self._lists
+                else "give a field 'list: N' and 'fields'"
             )
-            yield (*place, "for_each"), f"'{name}' is no list of the extraction: {there}"
+            yield (
+                (*place, "for_each"),
+                f"'{name}' is no list of the extraction: {there}",
+            )
 
     def _id_faults(
         self, node: RubricNode, place: tuple[str | int, ...], inside: str | None
     ) -> Iterator[_Fault]:
         for node_id in _expanded(node.id, self._rubric, inside):
             if node_id == "root":
-                yield (*place, "id"), "the tree's root has the id 'root': choose another one"
+                yield (
+                    (*place, "id"),
+                    "the tree's root has the id 'root': choose another one",
+                )
             elif node_id in self._ids:
                 first = self._read.line_of(*self._ids[node_id], "id")
                 yield (
@@ -637,7 +793,9 @@ class _Checks:
                 else:
                     yield from self._value_faults((*place, field), name, inside)
 
-    def _value_faults(self, place: tuple[str | int, ...], path: str, inside: str | None) -> Iterator[_Fault]:
+    def _value_faults(
+        self, place: tuple[str | int, ...], path: str, inside: str | None
+    ) -> Iterator[_Fault]:
         """Check that a path leads to one value that can stand in a sentence."""
         try:
             spec = self._rubric.field_at(path, inside)
@@ -650,21 +808,42 @@ class _Checks:
                 f"'{path}' is a group: name one of its fields, such as {path}.{next(iter(spec.fields))}",
             )
         elif field_type(last_name(path), spec) == "urls":
-            yield place, f"'{path}' holds addresses: a claim takes values (addresses belong to sources)"
+            yield (
+                place,
+                f"'{path}' holds addresses: a claim takes values (addresses belong to sources)",
+            )
 
-    def _inner_faults(self, node: RubricNode, place: tuple[str | int, ...]) -> Iterator[_Fault]:
-        for field in (*_LEAF_KINDS, "sources", "instruction", "after", "votes", "weight"):
+    def _inner_faults(
+        self, node: RubricNode, place: tuple[str | int, ...]
+    ) -> Iterator[_Fault]:
+        for field in (
+            *_LEAF_KINDS,
+            "sources",
+            "instruction",
+            "after",
+            "votes",
+            "weight",
+        ):
             if getattr(node, field) not in (None, ()):
-                yield (*place, field), "belongs to a leaf, and this node has children: move it to one of them"
+                yield (
+                    (*place, field),
+                    "belongs to a leaf, and this node has children: move it to one of them",
+                )
 
     def _leaf_faults(
         self, node: RubricNode, place: tuple[str | int, ...], inside: str | None
     ) -> Iterator[_Fault]:
         kinds = [kind for kind in _LEAF_KINDS if getattr(node, kind) not in (None, ())]
         if not kinds:
-            yield place, f"'{node.id}' says nothing: give it children, or one of {', '.join(_LEAF_KINDS)}"
+            yield (
+                place,
+                f"'{node.id}' says nothing: give it children, or one of {', '.join(_LEAF_KINDS)}",
+            )
         if "claim" in kinds and len(kinds) > 1:
-            yield place, f"a claim stands alone: move {' and '.join(kinds[1:])} to a leaf of its own"
+            yield (
+                place,
+                f"a claim stands alone: move {' and '.join(kinds[1:])} to a leaf of its own",
+            )
         if node.strategy is not None:
             yield (*place, "strategy"), "belongs to a node with children: leave it out"
         if node.claim is not None:
@@ -684,7 +863,10 @@ class _Checks:
                 "the claim has no sources: name a field of addresses, or 'answer' for the answer alone",
             )
         if FROM_ANSWER in node.sources and len(node.sources) > 1:
-            yield (*place, "sources"), "'answer' stands alone: name it, or fields of addresses"
+            yield (
+                (*place, "sources"),
+                "'answer' stands alone: name it, or fields of addresses",
+            )
         for path in node.sources if FROM_ANSWER not in node.sources else ():
             try:
                 spec = self._rubric.field_at(path, inside)
@@ -692,13 +874,21 @@ class _Checks:
                 yield (*place, "sources"), str(error)
                 continue
             if spec.fields or field_type(last_name(path), spec) != "urls":
-                yield (*place, "sources"), f"'{path}' holds no addresses: name a field of type urls"
+                yield (
+                    (*place, "sources"),
+                    f"'{path}' holds no addresses: name a field of type urls",
+                )
         if node.votes is not None and node.votes % 2 == 0:
             yield (*place, "votes"), f"{node.votes} is even: take {node.votes + 1}"
         for name in node.after:
             wanted = name if inside is None else name.replace("{number}", "1")
-            if wanted not in self._ids or wanted in _expanded(node.id, self._rubric, inside):
-                yield (*place, "after"), f"no earlier node '{name}'{_nearest(name, self._ids)}"
+            if wanted not in self._ids or wanted in _expanded(
+                node.id, self._rubric, inside
+            ):
+                yield (
+                    (*place, "after"),
+                    f"no earlier node '{name}'{_nearest(name, self._ids)}",
+                )
 
     def _check_faults(
         self, node: RubricNode, place: tuple[str | int, ...], inside: str | None
@@ -710,7 +900,9 @@ class _Checks:
                 if not (path == ITEM and inside is not None):
                     yield (*place, "present"), str(error)
         if node.distinct is not None:
-            yield from self._distinct_faults(node.distinct, (*place, "distinct"), inside)
+            yield from self._distinct_faults(
+                node.distinct, (*place, "distinct"), inside
+            )
         if node.equals is not None:
             yield from self._equals_faults(node.equals, (*place, "equals"), inside)
 
@@ -722,14 +914,21 @@ class _Checks:
         if names[0] == ITEM:
             yield from self._value_faults(place, path, inside)
         elif listed is None or listed.list is None:
-            yield place, f"'{path}' is no field of a list: write LIST.FIELD, or item.FIELD within a for_each"
+            yield (
+                place,
+                f"'{path}' is no field of a list: write LIST.FIELD, or item.FIELD within a for_each",
+            )
         else:
             yield from self._value_faults(place, ".".join((ITEM, *names[1:])), names[0])
 
     def _equals_faults(
         self, equals: Equals, place: tuple[str | int, ...], inside: str | None
     ) -> Iterator[_Fault]:
-        given = [name for name in ("value", "same_as", "sum_of") if getattr(equals, name) not in (None, ())]
+        given = [
+            name
+            for name in ("value", "same_as", "sum_of")
+            if getattr(equals, name) not in (None, ())
+        ]
         if len(given) != 1:
             yield place, "needs exactly one of value, same_as and sum_of"
         if equals.within and equals.compare != "number":
@@ -737,7 +936,10 @@ class _Checks:
         if equals.sum_of and equals.compare != "number":
             yield (*place, "compare"), "a sum is a number: write compare: number"
         if equals.compare == "number" and isinstance(equals.value, str | bool):
-            yield (*place, "value"), f"{equals.value!r} is no number: write digits, without quotes"
+            yield (
+                (*place, "value"),
+                f"{equals.value!r} is no number: write digits, without quotes",
+            )
         others = [equals.same_as] if equals.same_as else []
         for path in (equals.field, *others, *equals.sum_of):
             yield from self._value_faults(place, path, inside)
@@ -745,4 +947,8 @@ class _Checks:
 
 def _expanded(node_id: str, rubric: RubricFile, inside: str | None) -> list[str]:
     count = (rubric.extract[inside].list or 1) if inside is not None else 1
-    return list(dict.fromkeys(node_id.replace("{number}", str(number)) for number in range(1, count + 1)))
+    return list(
+        dict.fromkeys(
+            node_id.replace("{number}", str(number)) for number in range(1, count + 1)
+        )
+    )

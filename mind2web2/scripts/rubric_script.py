@@ -28,9 +28,22 @@ _TYPES: Mapping[FieldType, str] = {
     "yes_no": "bool | None = None",
     "urls": "list[str] = Field(default_factory=list)",
 }
-_COMPARISONS = {"exact": "same_value", "text": "same_text", "number": "same_number", "date": "same_date"}
+_COMPARISONS = {
+    "exact": "same_value",
+    "text": "same_text",
+    "number": "same_number",
+    "date": "same_date",
+}
 _TOOLKIT = (
-    *("all_different", "all_given", "first_items", "is_new", "same_date", "same_number", "same_text"),
+    *(
+        "all_different",
+        "all_given",
+        "first_items",
+        "is_new",
+        "same_date",
+        "same_number",
+        "same_text",
+    ),
     *("same_value", "shown", "total"),
 )
 
@@ -83,7 +96,9 @@ def script_of(rubric: RubricFile) -> str:
     body = _Body(rubric).text()
     used = [name for name in _TOOLKIT if re.search(rf"\b{name}\(", body)]
     toolkit = f"from mind2web2.eval_toolkit import {', '.join(used)}\n" if used else ""
-    head = _HEAD.format(task=rubric.task, toolkit=toolkit, question=_long_text(rubric.question.strip()))
+    head = _HEAD.format(
+        task=rubric.task, toolkit=toolkit, question=_long_text(rubric.question.strip())
+    )
     return head + body
 
 
@@ -102,20 +117,37 @@ class _Body:
         self._rubric = rubric
         self._classes: dict[str, str] = {}
         self._names: set[str] = set(_TOOLKIT) | {
-            *("evaluator", "root", "client", "answer", "agent_name", "answer_name", "cache", "semaphore"),
+            *(
+                "evaluator",
+                "root",
+                "client",
+                "answer",
+                "agent_name",
+                "answer_name",
+                "cache",
+                "semaphore",
+            ),
             *("logger", "model", "logging", ITEM, "items", NUMBER, "values"),
         }
         self._readings: dict[str, str] = {}
 
     def text(self) -> str:
         """Return all behind the constants."""
-        asked = {name: spec for name, spec in self._rubric.extract.items() if spec.page is None}
+        asked = {
+            name: spec
+            for name, spec in self._rubric.extract.items()
+            if spec.page is None
+        }
         parts = []
         calls = []
         if asked:
             parts += self._template("Answer", asked, "What the answer says.")
             parts.append(f"\n\nEXTRACT_ANSWER = {_long_text(_prompt(asked))}\n")
-            calls.append(_extract_call("values", "EXTRACT_ANSWER", "Answer", ANSWER_EXTRACTION, None))
+            calls.append(
+                _extract_call(
+                    "values", "EXTRACT_ANSWER", "Answer", ANSWER_EXTRACTION, None
+                )
+            )
         for name, spec in self._rubric.extract.items():
             if spec.page is None:
                 continue
@@ -131,7 +163,9 @@ class _Body:
         parts.append("    return evaluator.get_summary()\n")
         return "".join(parts)
 
-    def _template(self, name: str, fields: Mapping[str, FieldSpec], promise: str) -> list[str]:
+    def _template(
+        self, name: str, fields: Mapping[str, FieldSpec], promise: str
+    ) -> list[str]:
         """Return the class of a group, after those of its groups."""
         before, own = [], []
         for field, spec in fields.items():
@@ -139,20 +173,30 @@ class _Body:
                 own.append(f"    {field}: {_TYPES[field_type(field, spec)]}\n")
                 continue
             class_name = self._class_name(field)
-            before += self._template(class_name, spec.fields, f"Of the answer: {' '.join(spec.ask.split())}.")
+            before += self._template(
+                class_name, spec.fields, f"Of the answer: {' '.join(spec.ask.split())}."
+            )
             if spec.list is None:
-                own.append(f"    {field}: {class_name} = Field(default_factory={class_name})\n")
+                own.append(
+                    f"    {field}: {class_name} = Field(default_factory={class_name})\n"
+                )
             else:
                 self._classes[field] = class_name
-                own.append(f"    {field}: list[{class_name}] = Field(default_factory=list)\n")
+                own.append(
+                    f"    {field}: list[{class_name}] = Field(default_factory=list)\n"
+                )
         promise = promise.replace("\\", "/").replace('"', "'")
         return [*before, f'\n\nclass {name}(BaseModel):\n    """{promise}"""\n\n', *own]
 
     def _class_name(self, field: str) -> str:
-        return self._name("".join(part[:1].upper() + part[1:] for part in field.split("_")) + "Part")
+        return self._name(
+            "".join(part[:1].upper() + part[1:] for part in field.split("_")) + "Part"
+        )
 
     def _name(self, wanted: str) -> str:
-        name = re.sub(r"[\W_]+", "_", wanted.replace("{number}", "")).strip("_") or "node"
+        name = (
+            re.sub(r"[\W_]+", "_", wanted.replace("{number}", "")).strip("_") or "node"
+        )
         name = name if name[0].isalpha() else f"node_{name}"
         free, number = name, 2
         while free in self._names or iskeyword(free):
@@ -161,19 +205,28 @@ class _Body:
         return free
 
     def _children(
-        self, nodes: tuple[RubricNode, ...], parent: str, inside: str | None, indent: str
+        self,
+        nodes: tuple[RubricNode, ...],
+        parent: str,
+        inside: str | None,
+        indent: str,
     ) -> Iterator[str]:
         for node in nodes:
             if node.for_each is None:
                 yield from self._node(node, parent, inside, indent)
                 continue
-            count, kind = self._rubric.extract[node.for_each].list, self._classes[node.for_each]
+            count, kind = (
+                self._rubric.extract[node.for_each].list,
+                self._classes[node.for_each],
+            )
             items = f"first_items(values.{node.for_each}, {count}, {kind})"
             yield f"{indent}items = {items}\n"
             yield f"{indent}for number, item in enumerate(items, start=1):\n"
             yield from self._node(node, parent, node.for_each, indent + "    ")
 
-    def _node(self, node: RubricNode, parent: str, inside: str | None, indent: str) -> Iterator[str]:
+    def _node(
+        self, node: RubricNode, parent: str, inside: str | None, indent: str
+    ) -> Iterator[str]:
         name = self._name(node.id)
         common = self._common(node, parent, inside)
         if node.children:
@@ -185,9 +238,13 @@ class _Body:
             yield from self._verification(node, name, inside, indent)
         else:
             conditions = " and ".join(self._conditions(node, inside))
-            yield _call(indent, "evaluator.add_custom_node", {"result": conditions, **common})
+            yield _call(
+                indent, "evaluator.add_custom_node", {"result": conditions, **common}
+            )
 
-    def _common(self, node: RubricNode, parent: str, inside: str | None) -> dict[str, str]:
+    def _common(
+        self, node: RubricNode, parent: str, inside: str | None
+    ) -> dict[str, str]:
         """Return the arguments that all nodes have."""
         arguments = {
             "id": self._text(node.id, inside),
@@ -201,23 +258,32 @@ class _Body:
             arguments["figure_weight"] = repr(node.weight)
         return arguments
 
-    def _verification(self, node: RubricNode, name: str, inside: str | None, indent: str) -> Iterator[str]:
+    def _verification(
+        self, node: RubricNode, name: str, inside: str | None, indent: str
+    ) -> Iterator[str]:
         claim = node.claim or ""
         values = {path: self._value(path) for path in _paths(claim)}
         arguments = {"claim": self._text(claim, inside), "node": name}
         if FROM_ANSWER not in node.sources:
             sources = {path: self._value(path) for path in node.sources}
             values |= sources
-            arguments["sources"] = f"({', '.join(f'*{value}' for value in sources.values())},)"
+            arguments["sources"] = (
+                f"({', '.join(f'*{value}' for value in sources.values())},)"
+            )
         if inside is not None:
             values.setdefault(ITEM, ITEM)
         if values:
-            given = ", ".join(f"{_literal(path)}: {value}" for path, value in values.items())
+            given = ", ".join(
+                f"{_literal(path)}: {value}" for path, value in values.items()
+            )
             arguments["required"] = f"{{{given}}}"
         if node.instruction is not None:
             arguments["additional_instruction"] = self._text(node.instruction, inside)
         if node.after:
-            found = (f"evaluator.find_node({self._text(each, inside)})" for each in node.after)
+            found = (
+                f"evaluator.find_node({self._text(each, inside)})"
+                for each in node.after
+            )
             arguments["extra_prerequisites"] = f"[{', '.join(found)}]"
         if node.votes is not None:
             arguments |= {"majority_vote": "True", "num_trials": repr(node.votes)}
@@ -242,7 +308,9 @@ class _Body:
 
     def _comparison(self, equals: Equals) -> str:
         if equals.sum_of:
-            wanted = f"total([{', '.join(self._value(path) for path in equals.sum_of)}])"
+            wanted = (
+                f"total([{', '.join(self._value(path) for path in equals.sum_of)}])"
+            )
         elif equals.same_as is not None:
             wanted = self._value(equals.same_as)
         else:
@@ -268,13 +336,17 @@ class _Body:
         for text, path, _, _ in parts:
             pieces.append(_escaped(text).replace("{", "{{").replace("}", "}}"))
             if path is not None:
-                pieces.append(f"{{{NUMBER if path == NUMBER else self._shown(path, inside)}}}")
+                pieces.append(
+                    f"{{{NUMBER if path == NUMBER else self._shown(path, inside)}}}"
+                )
         return f'f"{"".join(pieces)}"'
 
     def _shown(self, path: str, inside: str | None) -> str:
         spec = self._rubric.field_at(path, inside)
         value = self._value(path)
-        return value if field_type(last_name(path), spec) == "text" else f"shown({value})"
+        return (
+            value if field_type(last_name(path), spec) == "text" else f"shown({value})"
+        )
 
 
 def _literal(text: str) -> str:
@@ -284,16 +356,29 @@ def _literal(text: str) -> str:
 def _escaped(text: str) -> str:
     """Return a text as it stands between double quotes."""
     escapes = {"\\": "\\\\", '"': '\\"'}
-    return "".join(escapes.get(char, char if char.isprintable() else repr(char)[1:-1]) for char in text)
+    return "".join(
+        escapes.get(char, char if char.isprintable() else repr(char)[1:-1])
+        for char in text
+    )
 
 
 def _paths(text: str) -> list[str]:
-    paths = [path for _, path, _, _ in Formatter().parse(text) if path is not None and path != NUMBER]
+    paths = [
+        path
+        for _, path, _, _ in Formatter().parse(text)
+        if path is not None and path != NUMBER
+    ]
     return list(dict.fromkeys(paths))
 
 
-def _extract_call(variable: str, prompt: str, template: str, name: str, page: str | None) -> str:
-    arguments = {"prompt": prompt, "template_class": template, "extraction_name": _literal(name)}
+def _extract_call(
+    variable: str, prompt: str, template: str, name: str, page: str | None
+) -> str:
+    arguments = {
+        "prompt": prompt,
+        "template_class": template,
+        "extraction_name": _literal(name),
+    }
     if page is not None:
         arguments["source"] = _literal(page)
     return _call("    ", f"{variable} = await evaluator.extract", arguments)
@@ -305,7 +390,13 @@ def _call(indent: str, function: str, arguments: Mapping[str, str]) -> str:
     line = f"{indent}{function}({', '.join(given)})\n"
     if len(line) <= _LINE_LENGTH:
         return line
-    return "".join([f"{indent}{function}(\n", *(f"{indent}    {each},\n" for each in given), f"{indent})\n"])
+    return "".join(
+        [
+            f"{indent}{function}(\n",
+            *(f"{indent}    {each},\n" for each in given),
+            f"{indent})\n",
+        ]
+    )
 
 
 def _prompt(fields: Mapping[str, FieldSpec]) -> str:

@@ -59,7 +59,10 @@ class LoopGuard:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._ticking is None:
             return
@@ -88,7 +91,9 @@ log = logging.getLogger(__name__)
 _SCRIPT_MODULES = (MODULE_PREFIX, "mind2web2.")
 
 
-def log_unseen_errors(logger: logging.Logger, modules: tuple[str, ...] = _SCRIPT_MODULES) -> None:
+def log_unseen_errors(
+    logger: logging.Logger, modules: tuple[str, ...] = _SCRIPT_MODULES
+) -> None:
     """Log errors of tasks that a script never awaits in one line each, unless the loop has a handler.
 
     Args:
@@ -98,14 +103,23 @@ def log_unseen_errors(logger: logging.Logger, modules: tuple[str, ...] = _SCRIPT
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error, task = context.get("exception"), context.get("future")
         trace = None if error is None else error.__traceback__
-        names = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(trace)]
-        if error is None or task is None or not any(name.startswith(modules) for name in names):
+        names = [
+            str(frame.f_globals.get("__name__"))
+            for frame, _ in traceback.walk_tb(trace)
+        ]
+        if (
+            error is None
+            or task is None
+            or not any(name.startswith(modules) for name in names)
+        ):
             loop.default_exception_handler(context)
             return
         files = [frame.filename for frame in traceback.extract_tb(trace)]
         script = next((name for name in reversed(files) if not is_installed(name)), "")
         reason = _where_and_what(error, Path(script))
-        logger.warning("a task that the script started and did not await raised %s", reason)
+        logger.warning(
+            "a task that the script started and did not await raised %s", reason
+        )
 
     loop = asyncio.get_running_loop()
     if loop.get_exception_handler() is None:
@@ -135,7 +149,11 @@ class LogLimit(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Count a record; raise once there are too many."""
         args = record.args if isinstance(record.args, tuple) else ()
-        self._bytes += sum(len(part) for part in (*vars(record).values(), *args) if isinstance(part, str))
+        self._bytes += sum(
+            len(part)
+            for part in (*vars(record).values(), *args)
+            if isinstance(part, str)
+        )
         if self._bytes > MOST_LOG_BYTES:
             reason = f"it logged more than {MOST_LOG_BYTES // 1024**2} MB"
             self._blocks.append(reason)
@@ -162,7 +180,9 @@ def load_script(path: Path) -> EvaluateAnswer:
         ) from error
     except BaseException as error:
         # Nothing but the script runs here: a KeyboardInterrupt is its own as well.
-        raise EvalScriptError(f"script {path.name} cannot be used: {_where_and_what(error, path)}") from error
+        raise EvalScriptError(
+            f"script {path.name} cannot be used: {_where_and_what(error, path)}"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -199,7 +219,10 @@ async def script_result(
     try:
         ignore = partial(judge.note, "ignored_arguments")
         reports = ScriptReports(
-            call.script_path.name, judge.fail, ignore, partial(judge.note, "script_faults")
+            call.script_path.name,
+            judge.fail,
+            ignore,
+            partial(judge.note, "script_faults"),
         )
         with script_reports(reports):
             result = await _loaded_and_run(call, judge, cache, logger, timeout_s, clock)
@@ -239,7 +262,9 @@ async def _loaded_and_run(
                 f"script {call.script_path.name} was changed just now: run the same command again"
             )
         # Permits of the script's own: a verification does not wait for those that the script holds.
-        permits = DualSemaphore(asyncio.Semaphore(_SCRIPT_PERMITS), asyncio.Semaphore(_SCRIPT_PERMITS))
+        permits = DualSemaphore(
+            asyncio.Semaphore(_SCRIPT_PERMITS), asyncio.Semaphore(_SCRIPT_PERMITS)
+        )
         takes_model = "model" in inspect.signature(evaluate_answer).parameters
         evaluate = partial(
             evaluate_answer,
@@ -302,13 +327,17 @@ async def run_script(
         raise failure
     if failure is not None:
         logger.error("script failed", exc_info=failure)
-        raise EvalScriptError(f"script {path.name} raised {_where_and_what(failure, path)}") from failure
+        raise EvalScriptError(
+            f"script {path.name} raised {_where_and_what(failure, path)}"
+        ) from failure
     return checked_result(task.result(), path)
 
 
 def out_of_time(path: Path, timeout_s: float) -> EvalScriptError:
     """Return the error of a script that has not returned in time."""
-    return EvalScriptError(f"script {path.name} did not return within {timeout_s:g} s (--answer_timeout)")
+    return EvalScriptError(
+        f"script {path.name} did not return within {timeout_s:g} s (--answer_timeout)"
+    )
 
 
 async def ended_in_time(
@@ -317,7 +346,9 @@ async def ended_in_time(
     """Wait for a task and tell whether it ended in time."""
     started_s, left_s = clock(), timeout_s
     while left_s is None or left_s > 0:
-        await asyncio.wait({task}, timeout=None if left_s is None else max(left_s, _SHORTEST_WAIT_S))
+        await asyncio.wait(
+            {task}, timeout=None if left_s is None else max(left_s, _SHORTEST_WAIT_S)
+        )
         if task.done():
             break
         # A clock that was paused leaves time over.
@@ -329,23 +360,31 @@ async def _contained(evaluate: Callable[[], Awaitable[Any]], path: Path) -> Any:
     try:
         return await evaluate()
     except SystemExit as error:
-        raise EvalScriptError(f"script {path.name} called sys.exit({error.code!r})") from error
+        raise EvalScriptError(
+            f"script {path.name} called sys.exit({error.code!r})"
+        ) from error
     except KeyboardInterrupt as error:
         # A run has a handler of its own for Ctrl-C, which raises nothing: this one is the script's.
-        raise EvalScriptError(f"script {path.name} raised {_where_and_what(error, path)}") from error
+        raise EvalScriptError(
+            f"script {path.name} raised {_where_and_what(error, path)}"
+        ) from error
     except ScriptBlockedError as error:
         raise _blocked(path, error) from error
 
 
 def _blocked(path: Path, error: ScriptBlockedError) -> EvalScriptError:
-    return EvalScriptError(f"script {path.name} was stopped: {error} (an endless loop, or time.sleep?)")
+    return EvalScriptError(
+        f"script {path.name} was stopped: {error} (an endless loop, or time.sleep?)"
+    )
 
 
 async def _stop(task: asyncio.Future[Any], path: Path, logger: logging.Logger) -> None:
     task.cancel(STOPPED)
     await asyncio.wait({task}, timeout=_GRACE_S)
     if not task.done():
-        logger.error("script swallows its cancellation and is left behind script=%s", path.name)
+        logger.error(
+            "script swallows its cancellation and is left behind script=%s", path.name
+        )
 
 
 def checked_result(result: Any, path: Path) -> dict[str, Any]:
@@ -366,14 +405,22 @@ def checked_result(result: Any, path: Path) -> dict[str, Any]:
     try:
         json.dumps(result, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise EvalScriptError(f"script {path.name} returned what is not JSON: {error}") from error
+        raise EvalScriptError(
+            f"script {path.name} returned what is not JSON: {error}"
+        ) from error
     return result
 
 
 def _where_and_what(error: BaseException, path: Path) -> str:
     lines = [
-        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == str(path)
     ]
     where = f" (line {lines[-1]})" if lines else ""
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
+    return (
+        f"{type(error).__name__}: {text}{where}"
+        if text
+        else f"{type(error).__name__}{where}"
+    )

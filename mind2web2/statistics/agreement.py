@@ -58,7 +58,9 @@ class Figures:
 def figures_of(cells: Mapping[str, Cells]) -> Figures:
     """Return the figures of leaves by task."""
     rows = [own.counts for own in cells.values()]
-    kappa, ac1 = _resampled(rows, [(coefficient(cohen_kappa), None), (coefficient(gwet_ac1), None)])
+    kappa, ac1 = _resampled(
+        rows, [(coefficient(cohen_kappa), None), (coefficient(gwet_ac1), None)]
+    )
     return Figures(
         agreement=share_by_task([(row[0] + row[3], sum(row)) for row in rows]),
         kappa=kappa,
@@ -81,21 +83,31 @@ def share_by_task(rows: Sequence[tuple[float, float]]) -> Estimate:
     found = min(1.0, sum(hits for hits, _ in rows) / total)
     if tasks < MIN_TASKS:
         return Estimate(found)
-    varied = sum((hits - found * items) ** 2 for hits, items in rows) * tasks / (tasks - 1) / total**2
+    varied = (
+        sum((hits - found * items) ** 2 for hits, items in rows)
+        * tasks
+        / (tasks - 1)
+        / total**2
+    )
     alike = found * (1 - found) / varied if varied > _NOISE else float(tasks)
     # Few tasks know their own variance badly: Student's quantile in place of the normal one.
     alike *= (_NORMAL.inv_cdf(1 - _TAIL) / student_quantile(1 - _TAIL, tasks - 1)) ** 2
     return Estimate(found, *wilson(found, alike))
 
 
-def _resampled(rows: Sequence[Sequence[float]], asked: Sequence[tuple[Statistic, Limits]]) -> list[Estimate]:
+def _resampled(
+    rows: Sequence[Sequence[float]], asked: Sequence[tuple[Statistic, Limits]]
+) -> list[Estimate]:
     """Return statistics of sums over tasks with their intervals, all unknown without rows."""
     if not rows:
         return [UNKNOWN] * len(asked)
     sums = sums_of(rows)
     intervals = bootstrap_intervals(rows, asked, resamples=_RESAMPLES)
     return [
-        Estimate(statistic(sums), *(() if interval is None else (interval.low, interval.high)))
+        Estimate(
+            statistic(sums),
+            *(() if interval is None else (interval.low, interval.high)),
+        )
         for (statistic, _), interval in zip(asked, intervals, strict=True)
     ]
 
@@ -110,7 +122,11 @@ def coefficient(measure: Callable[[Sequence[Pair]], Estimate]) -> Statistic:
 
     def statistic(sums: Sequence[float]) -> float:
         # Two of each, as a single pair has no coefficient.
-        pairs = [Pair(*cell, weight=count) for cell, count in zip(CELLS, sums, strict=True) if count] * 2
+        pairs = [
+            Pair(*cell, weight=count)
+            for cell, count in zip(CELLS, sums, strict=True)
+            if count
+        ] * 2
         value = measure(pairs).value
         if value is None:
             # A rater has one verdict for all: no agreement beyond chance, unless there is no disagreement.

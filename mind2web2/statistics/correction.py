@@ -54,7 +54,9 @@ class CorrectedMean:
     def raw_at_large(self) -> Interval | None:
         """Return the interval of the judge's mean over all tasks of the kind, without the judge's errors."""
         rows = [(value, 1.0) for value in self.raw_by_task.values()]
-        (found,) = bootstrap_intervals(rows, [(lambda sums: sums[0] / sums[1], (0.0, 1.0))])
+        (found,) = bootstrap_intervals(
+            rows, [(lambda sums: sums[0] / sums[1], (0.0, 1.0))]
+        )
         return found
 
     @property
@@ -88,10 +90,14 @@ class CorrectedMean:
         if not self.is_enough or len(self.by_task) < MIN_TASKS:
             return None
         reach = (self.below, self.above)
-        return self._interval(*_with_choice_of_tasks([*self.by_task.values()], reach, self.standard_error))
+        return self._interval(
+            *_with_choice_of_tasks([*self.by_task.values()], reach, self.standard_error)
+        )
 
     def _interval(self, below: float, above: float) -> Interval:
-        return Interval(max(0.0, self.estimate - below), min(1.0, self.estimate + above))
+        return Interval(
+            max(0.0, self.estimate - below), min(1.0, self.estimate + above)
+        )
 
     def is_within(self, reach: float) -> bool:
         """Tell whether the interval of these tasks reaches no farther than ``reach`` to either side."""
@@ -106,7 +112,9 @@ class CorrectedMean:
         if reached <= reach or not self.labels or not share_left:
             return 0
         # The squared error is in proportion to 1 / labels - 1 / population.
-        wanted = (1 / self.labels - 1 / self.population) * (reach / reached) ** 2 + 1 / self.population
+        wanted = (1 / self.labels - 1 / self.population) * (
+            reach / reached
+        ) ** 2 + 1 / self.population
         return math.ceil(1 / wanted) - self.labels
 
 
@@ -115,7 +123,9 @@ def _with_choice_of_tasks(
 ) -> tuple[float, float]:
     """Return how far the interval of tasks at large reaches below and above, given that of these tasks."""
     tasks = len(by_task)
-    squared = student_quantile((1 + LEVEL) / 2, tasks - 1) ** 2 * variance(by_task) / tasks
+    squared = (
+        student_quantile((1 + LEVEL) / 2, tasks - 1) ** 2 * variance(by_task) / tasks
+    )
     # The spread of the tasks has the error of the labels already, but for errors that no label shows.
     seen = (Z * standard_error) ** 2
     below, above = (math.sqrt(squared + max(0.0, side**2 - seen)) for side in reach)
@@ -132,7 +142,9 @@ class CorrectedDifference:
     tasks_at_large: Interval | None
 
 
-def corrected_difference(first: CorrectedMean, second: CorrectedMean) -> CorrectedDifference:
+def corrected_difference(
+    first: CorrectedMean, second: CorrectedMean
+) -> CorrectedDifference:
     """Return the difference over the same tasks, with tasks at large paired.
 
     Raises:
@@ -143,8 +155,15 @@ def corrected_difference(first: CorrectedMean, second: CorrectedMean) -> Correct
     by_task = [second.by_task[task] - value for task, value in first.by_task.items()]
     value = fmean(by_task)
     is_enough = first.is_enough and second.is_enough
-    below, above = math.hypot(second.below, first.above), math.hypot(second.above, first.below)
-    these = Interval(max(-1.0, value - below), min(1.0, value + above)) if is_enough else None
+    below, above = (
+        math.hypot(second.below, first.above),
+        math.hypot(second.above, first.below),
+    )
+    these = (
+        Interval(max(-1.0, value - below), min(1.0, value + above))
+        if is_enough
+        else None
+    )
     large = None
     if is_enough and len(by_task) >= MIN_TASKS:
         error = math.hypot(first.standard_error, second.standard_error)

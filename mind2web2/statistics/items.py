@@ -35,7 +35,10 @@ class ItemCounts:
 def counts_of(verdicts: Sequence[Verdict]) -> ItemCounts:
     """Return how often each verdict occurs."""
     return ItemCounts(
-        *(verdicts.count(name) for name in ("passed", "failed", "skipped", "undecided", "absent"))
+        *(
+            verdicts.count(name)
+            for name in ("passed", "failed", "skipped", "undecided", "absent")
+        )
     )
 
 
@@ -73,7 +76,9 @@ def twins(table: Mapping[str, Sequence[Verdict]]) -> list[tuple[str, ...]]:
     return [tuple(names) for names in groups.values() if len(names) > 1]
 
 
-def rest_correlation(item: Sequence[bool | None], rest: Sequence[float]) -> float | None:
+def rest_correlation(
+    item: Sequence[bool | None], rest: Sequence[float]
+) -> float | None:
     """Return the correlation of a leaf's verdict with the share of the tree's other leaves that passed.
 
     Low or negative: the leaf measures something else than the rest. ``None`` where either does not vary.
@@ -82,7 +87,11 @@ def rest_correlation(item: Sequence[bool | None], rest: Sequence[float]) -> floa
         item: whether the leaf passed in each result, ``None`` where it was not decided.
         rest: the share of the other leaves that passed, in the same results.
     """
-    pairs = [(float(passed), share) for passed, share in zip(item, rest, strict=True) if passed is not None]
+    pairs = [
+        (float(passed), share)
+        for passed, share in zip(item, rest, strict=True)
+        if passed is not None
+    ]
     if len(pairs) < 3:
         return None
     middle = fmean(x for x, _ in pairs), fmean(y for _, y in pairs)
@@ -113,7 +122,9 @@ class TaskFigures:
     variance_share: float | None = None
 
 
-def task_figures(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, TaskFigures]:
+def task_figures(
+    scores: Mapping[str, Mapping[str, Sequence[float]]],
+) -> dict[str, TaskFigures]:
     """Return the figures of each task.
 
     Args:

@@ -60,7 +60,9 @@ class Estimate:
     high: float | None = None
 
     @classmethod
-    def around(cls, value: float, standard_error: float, limits: tuple[float, float]) -> Estimate:
+    def around(
+        cls, value: float, standard_error: float, limits: tuple[float, float]
+    ) -> Estimate:
         """Return the normal interval around an estimate, cut at the limits of its range."""
         low, high = value - _Z * standard_error, value + _Z * standard_error
         return cls(value, max(limits[0], low), min(limits[1], high))
@@ -87,7 +89,9 @@ def share(hits: Sequence[bool], weights: Sequence[float] | None = None) -> Estim
         return UNKNOWN
     weights = [1.0] * len(hits) if weights is None else weights
     total = sum(weights) ** 2 / sum(weight**2 for weight in weights)
-    found = sum(weight for hit, weight in zip(hits, weights, strict=True) if hit) / sum(weights)
+    found = sum(weight for hit, weight in zip(hits, weights, strict=True) if hit) / sum(
+        weights
+    )
     return Estimate(found, *wilson(found, total))
 
 
@@ -96,7 +100,12 @@ def share_difference(first: Estimate, second: Estimate) -> Estimate:
     if first.value is None or second.value is None:
         return UNKNOWN
     value = second.value - first.value
-    if first.low is None or first.high is None or second.low is None or second.high is None:
+    if (
+        first.low is None
+        or first.high is None
+        or second.low is None
+        or second.high is None
+    ):
         return Estimate(value)
     below = math.hypot(second.value - second.low, first.high - first.value)
     above = math.hypot(second.high - second.value, first.value - first.low)
@@ -114,7 +123,8 @@ def cohen_kappa(pairs: Sequence[Pair]) -> Estimate:
     weights = sum(pair.weight for pair in pairs)
     total = weights**2 / sum(pair.weight**2 for pair in pairs)
     cells = {
-        (i, j): sum(pair.weight for pair in pairs if (pair.one, pair.other) == (i, j)) / weights
+        (i, j): sum(pair.weight for pair in pairs if (pair.one, pair.other) == (i, j))
+        / weights
         for i in (True, False)
         for j in (True, False)
     }
@@ -122,14 +132,19 @@ def cohen_kappa(pairs: Sequence[Pair]) -> Estimate:
     columns = {j: cells[True, j] + cells[False, j] for j in (True, False)}
     observed = cells[True, True] + cells[False, False]
     expected = sum(rows[i] * columns[i] for i in rows)
-    if any(math.isclose(share_of, 1) for share_of in (*rows.values(), *columns.values())):
+    if any(
+        math.isclose(share_of, 1) for share_of in (*rows.values(), *columns.values())
+    ):
         return UNKNOWN
     kappa = (observed - expected) / (1 - expected)
     diagonal = sum(
-        cells[i, i] * ((1 - expected) - (rows[i] + columns[i]) * (1 - observed)) ** 2 for i in rows
+        cells[i, i] * ((1 - expected) - (rows[i] + columns[i]) * (1 - observed)) ** 2
+        for i in rows
     )
     off_diagonal = (1 - observed) ** 2 * sum(
-        share_of * (columns[i] + rows[j]) ** 2 for (i, j), share_of in cells.items() if i != j
+        share_of * (columns[i] + rows[j]) ** 2
+        for (i, j), share_of in cells.items()
+        if i != j
     )
     rest = (observed * expected - 2 * expected + observed) ** 2
     variance = (diagonal + off_diagonal - rest) / (total * (1 - expected) ** 4)
@@ -147,9 +162,14 @@ def gwet_ac1(pairs: Sequence[Pair]) -> Estimate:
     scale = fmean(pair.weight for pair in pairs)
     weights = [pair.weight / scale for pair in pairs]
     positive = [(pair.one + pair.other) / 2 for pair in pairs]
-    prevalence = fmean(weight * own for weight, own in zip(weights, positive, strict=True))
+    prevalence = fmean(
+        weight * own for weight, own in zip(weights, positive, strict=True)
+    )
     expected = 2 * prevalence * (1 - prevalence)
-    agreed = fmean(weight * (pair.one == pair.other) for weight, pair in zip(weights, pairs, strict=True))
+    agreed = fmean(
+        weight * (pair.one == pair.other)
+        for weight, pair in zip(weights, pairs, strict=True)
+    )
     ac1 = (agreed - expected) / (1 - expected)
     deviations = []
     for pair, own, weight in zip(pairs, positive, weights, strict=True):
@@ -177,7 +197,9 @@ class PairedTest:
     is_exact: bool
 
 
-def paired_test(differences: Sequence[float], limits: Limits = None, seed: int = SEED) -> PairedTest:
+def paired_test(
+    differences: Sequence[float], limits: Limits = None, seed: int = SEED
+) -> PairedTest:
     """Test whether the mean of independent differences is 0.
 
     Args:
@@ -193,7 +215,9 @@ def paired_test(differences: Sequence[float], limits: Limits = None, seed: int =
     subsets = _subset_sums(differences, seed)
     weight_of_ties = 1 if len(differences) >= MIN_TASKS else 2
     if is_binomial:
-        p_value = binomial_p_value(sum(value > 0 for value in moved), len(moved), weight_of_ties)
+        p_value = binomial_p_value(
+            sum(value > 0 for value in moved), len(moved), weight_of_ties
+        )
     elif is_enumerated:
         p_value = _sign_flip_p_value(mean, _subset_sums(moved, seed), weight_of_ties)
     else:
@@ -210,18 +234,25 @@ def binomial_p_value(positive: int, total: int, weight_of_ties: int = 1) -> floa
     return min(1.0, (2 * more_extreme + ties) / (1 << total))
 
 
-def _sign_flip_p_value(mean: float, subsets: Sequence[tuple[float, int]], weight_of_ties: int) -> float:
+def _sign_flip_p_value(
+    mean: float, subsets: Sequence[tuple[float, int]], weight_of_ties: int
+) -> float:
     # With a subset's signs flipped the sum is as extreme if the subset's own sum is 0, and more extreme if
     # that is on the other side of 0.
     sign = math.copysign(1, mean)
     more_extreme = sum(sign * total < -_NOISE for total, _ in subsets)
     as_extreme = sum(abs(total) <= _NOISE for total, _ in subsets)
     # Together with the observed pattern, so that it is never 0 (Phipson and Smyth 2010).
-    return min(1.0, (2 * more_extreme + weight_of_ties * (as_extreme + 1)) / (len(subsets) + 1))
+    return min(
+        1.0, (2 * more_extreme + weight_of_ties * (as_extreme + 1)) / (len(subsets) + 1)
+    )
 
 
 def _interval(
-    differences: Sequence[float], mean: float, limits: Limits, subsets: Sequence[tuple[float, int]]
+    differences: Sequence[float],
+    mean: float,
+    limits: Limits,
+    subsets: Sequence[tuple[float, int]],
 ) -> Interval | None:
     if max(differences) - min(differences) <= _NOISE:
         return _interval_of_equal(mean, len(differences), limits)
@@ -265,8 +296,13 @@ def _mid_quantile(ordered: Sequence[tuple[float, int]]) -> float:
 
 def _subset_sums(values: Sequence[float], seed: int) -> list[tuple[float, int]]:
     """Return sums and sizes of all non-empty subsets of a few values, or of random ones of many."""
-    tables = [_sums_of_byte(values[start : start + 8]) for start in range(0, len(values), 8)]
-    found = [(sum(map(getitem, tables, pattern)), size) for pattern, size in _subsets(len(values), seed)]
+    tables = [
+        _sums_of_byte(values[start : start + 8]) for start in range(0, len(values), 8)
+    ]
+    found = [
+        (sum(map(getitem, tables, pattern)), size)
+        for pattern, size in _subsets(len(values), seed)
+    ]
     if len(values) > MOST_ENUMERATED:
         # The complement of a random subset is one as well.
         everything = math.fsum(values)
@@ -330,13 +366,19 @@ def variation(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Varia
         pairs: for each of at least two tasks, the values of either side's runs.
     """
     observed = variance(fmean(second) - fmean(first) for first, second in pairs)
-    sides = [[side for side in position if len(side) > 1] for position in zip(*pairs, strict=True)]
+    sides = [
+        [side for side in position if len(side) > 1]
+        for position in zip(*pairs, strict=True)
+    ]
     runs = 1 / fmean(1 / len(side) for pair in pairs for side in pair)
     if not all(sides):
         return Variation(observed, None, runs)
     within = [fmean(variance(values) for values in side) for side in sides]
     # Sides may differ in runs as well as in noise.
-    shares = [fmean(1 / len(side) for side in position) for position in zip(*pairs, strict=True)]
+    shares = [
+        fmean(1 / len(side) for side in position)
+        for position in zip(*pairs, strict=True)
+    ]
     noise = sum(one * share for one, share in zip(within, shares, strict=True))
     both = sum(within)
     return Variation(max(0.0, observed - noise), both, both / noise if noise else runs)
@@ -369,4 +411,8 @@ def tasks_variance(difference: float, tasks: int) -> float:
 def detectable_difference(tasks: int, variance_of_task: float) -> float | None:
     """Return the smallest difference that so many tasks show with 80% power, ``None`` with too few."""
     effective = tasks - _Z**2 / 2
-    return (_Z + _Z_POWER) * math.sqrt(variance_of_task / effective) if effective > 0 else None
+    return (
+        (_Z + _Z_POWER) * math.sqrt(variance_of_task / effective)
+        if effective > 0
+        else None
+    )

@@ -42,14 +42,20 @@ def corrected_by_answers(answers: Sequence[JudgedTwice]) -> tuple[CorrectedMean,
 
 def _best_weight(answers: Sequence[JudgedTwice], without: str | None = None) -> float:
     """Return the weight by the sample, or by what it has of all other tasks."""
-    pairs = [(one.cheap, one.exact) for one in answers if one.exact is not None and one.task != without]
+    pairs = [
+        (one.cheap, one.exact)
+        for one in answers
+        if one.exact is not None and one.task != without
+    ]
     if len(pairs) < 3:
         return 1.0
     cheap_mean, exact_mean = (fmean(side) for side in zip(*pairs, strict=True))
     spread = sum((cheap - cheap_mean) ** 2 for cheap, _ in pairs)
     if not spread:
         return 0.0
-    together = sum((cheap - cheap_mean) * (exact - exact_mean) for cheap, exact in pairs)
+    together = sum(
+        (cheap - cheap_mean) * (exact - exact_mean) for cheap, exact in pairs
+    )
     return min(1.0, max(0.0, together / spread))
 
 
@@ -64,12 +70,16 @@ def _weighted(answers: Sequence[JudgedTwice], weight: float) -> CorrectedMean:
     mean = fmean(own.values())
     scale = len(cheap) / len(own)
     by_task = {
-        task: weight * fmean(values) + mean + (scale * (own[task] - mean) if task in own else 0.0)
+        task: weight * fmean(values)
+        + mean
+        + (scale * (own[task] - mean) if task in own else 0.0)
         for task, values in cheap.items()
     }
     labels = sum(map(len, rest.values()))
     if weight and labels < len(answers):
-        moved = _without_own_weight(answers, fmean(map(fmean, cheap.values()))) - fmean(by_task.values())
+        moved = _without_own_weight(answers, fmean(map(fmean, cheap.values()))) - fmean(
+            by_task.values()
+        )
         by_task = {task: value + moved for task, value in by_task.items()}
     squared, degrees = _error_of_rest(cheap, rest, is_fitted=0.0 < weight < 1.0)
     if weight:
@@ -98,7 +108,9 @@ def _without_own_weight(answers: Sequence[JudgedTwice], cheap_mean: float) -> fl
     weights = {task: _best_weight(answers, without=task) for task in own}
     for one in answers:
         if one.exact is not None:
-            by_task[one.task].append(one.exact - weights[one.task] * (one.cheap - cheap_mean))
+            by_task[one.task].append(
+                one.exact - weights[one.task] * (one.cheap - cheap_mean)
+            )
     return fmean(map(fmean, by_task.values()))
 
 
@@ -118,7 +130,9 @@ _ENOUGH_DEGREES = 30
 
 
 def _error_of_rest(
-    cheap: Mapping[str, Sequence[float]], rest: Mapping[str, Sequence[float]], is_fitted: bool
+    cheap: Mapping[str, Sequence[float]],
+    rest: Mapping[str, Sequence[float]],
+    is_fitted: bool,
 ) -> tuple[float, int]:
     """Return the squared standard error of the mean of what the cheap judge leaves open, and its degrees."""
     degrees = len(rest) - 1 - is_fitted
@@ -134,12 +148,17 @@ def _error_of_rest(
         return squared, degrees
     # Every task is in the sample, and only the choice among its answers is random. Few answers differ, so
     # that this estimate is often too small: half of its advantage is given away.
-    within = sum(variance(values) * (len(values) - 1) for values in repeated) / within_degrees
+    within = (
+        sum(variance(values) * (len(values) - 1) for values in repeated)
+        / within_degrees
+    )
     left = sum((1 / len(own) - 1 / len(cheap[task])) for task, own in rest.items())
     return (within * left / len(cheap) ** 2 + squared) / 2, within_degrees
 
 
-def sampling_order(answers: Sequence[tuple[str, str]], seed: int) -> list[tuple[str, str]]:
+def sampling_order(
+    answers: Sequence[tuple[str, str]], seed: int
+) -> list[tuple[str, str]]:
     """Return answers, by task and name, in the order in which a sample takes them.
 
     Each round has one random answer of each task that has one left, in random order of the tasks.

@@ -87,10 +87,15 @@ def corrected_by_leaves(
             by_task[task] += mean * count
         for leaf in leaves:
             by_task[leaf.task] += scale * (leaf.change - mean)
-        squared += _squared_error([leaf.change for leaf in leaves], totals[name]) / tasks**2
+        squared += (
+            _squared_error([leaf.change for leaf in leaves], totals[name]) / tasks**2
+        )
         low, high = _reach(leaves, totals[name])
         below, above = below + (low / tasks) ** 2, above + (high / tasks) ** 2
-    chances = _Chances(labelled, {name: (len(found), totals[name]) for name, found in of_stratum.items()})
+    chances = _Chances(
+        labelled,
+        {name: (len(found), totals[name]) for name, found in of_stratum.items()},
+    )
     for one in joint:
         by_task[one.task] += one.change / chances.of(one.leaves)
     together = _squared_error_together(labelled, joint, chances) / tasks**2
@@ -140,7 +145,9 @@ class _Chances:
     """
 
     def __init__(
-        self, labelled: Sequence[LabelledLeaf], drawn: Mapping[StratumName, tuple[int, int]]
+        self,
+        labelled: Sequence[LabelledLeaf],
+        drawn: Mapping[StratumName, tuple[int, int]],
     ) -> None:
         self._stratum_of = {leaf.name: leaf.stratum for leaf in labelled}
         self._drawn = drawn
@@ -183,7 +190,9 @@ def _squared_error_together(
             for other, other_change in sets.items():
                 # Single changes vary with their strata, which the caller knows.
                 if len(one_set) > 1 or len(other) > 1:
-                    scale = 1 / (chance[one_set] * chance[other]) - 1 / chances.of(one_set | other)
+                    scale = 1 / (chance[one_set] * chance[other]) - 1 / chances.of(
+                        one_set | other
+                    )
                     squared += change * other_change * scale
             if len(one_set) > 1:
                 alone += (1 - chance[one_set]) * (change / chance[one_set]) ** 2

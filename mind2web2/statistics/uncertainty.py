@@ -29,7 +29,8 @@ SEED = 0
 # n lie on one side of it 2 * 0.5 ** n of the time, and the whole range misses it: below six tasks over 5%.
 MIN_TASKS = 6
 METHOD = (
-    "BCa bootstrap over tasks, Student's quantiles; exact (Clopper-Pearson) where all tasks are at one limit"
+    "BCa bootstrap over tasks, Student's quantiles;"
+    " exact (Clopper-Pearson) where all tasks are at one limit"
 )
 
 _NORMAL = NormalDist()
@@ -82,7 +83,9 @@ def bootstrap_intervals(
         return [None] * len(asked)
     draws = random.Random(seed)
     drawn = [sums_of(draws.choices(rows, k=len(rows))) for _ in range(resamples)]
-    return [_interval(rows, statistic, limits, level, drawn) for statistic, limits in asked]
+    return [
+        _interval(rows, statistic, limits, level, drawn) for statistic, limits in asked
+    ]
 
 
 def sums_of(rows: Sequence[Row]) -> list[float]:
@@ -100,19 +103,30 @@ def student_quantile(probability: float, degrees_of_freedom: int) -> float:
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
-    return z + sum(term / math.pow(degrees_of_freedom, power) for power, term in enumerate(terms, start=1))
+    return z + sum(
+        term / math.pow(degrees_of_freedom, power)
+        for power, term in enumerate(terms, start=1)
+    )
 
 
 def wilson(rate: float, items: float, level: float = LEVEL) -> tuple[float, float]:
     """Return the score interval (Wilson 1927) of a share that so many items show."""
     z = _NORMAL.inv_cdf((1 + level) / 2)
     center = (rate + z**2 / (2 * items)) / (1 + z**2 / items)
-    spread = z / (1 + z**2 / items) * math.sqrt(rate * (1 - rate) / items + z**2 / (4 * items**2))
+    spread = (
+        z
+        / (1 + z**2 / items)
+        * math.sqrt(rate * (1 - rate) / items + z**2 / (4 * items**2))
+    )
     return max(0.0, center - spread), min(1.0, center + spread)
 
 
 def _interval(
-    rows: Sequence[Row], statistic: Statistic, limits: Limits, level: float, drawn: Sequence[Sequence[float]]
+    rows: Sequence[Row],
+    statistic: Statistic,
+    limits: Limits,
+    level: float,
+    drawn: Sequence[Sequence[float]],
 ) -> Interval | None:
     value = statistic(sums_of(rows))
     without_one = _without_one(rows, statistic)
@@ -121,10 +135,14 @@ def _interval(
         return limit_interval(value, len(rows), limits, level)
     found = sorted(map(statistic, drawn))
     last = len(found) - 1
-    below = (bisect_left(found, value - noise) + bisect_right(found, value + noise)) / (2 * len(found))
+    below = (bisect_left(found, value - noise) + bisect_right(found, value + noise)) / (
+        2 * len(found)
+    )
     bias = _NORMAL.inv_cdf(min(max(below, 0.5 / len(found)), 1 - 0.5 / len(found)))
     skewness = _acceleration(without_one)
-    reach = math.sqrt(len(rows) / (len(rows) - 1)) * student_quantile((1 + level) / 2, len(rows) - 1)
+    reach = math.sqrt(len(rows) / (len(rows) - 1)) * student_quantile(
+        (1 + level) / 2, len(rows) - 1
+    )
     low = math.floor(last * _share_below(-reach, bias, skewness))
     high = math.ceil(last * _share_below(reach, bias, skewness))
     return Interval(found[low], found[high])
@@ -133,7 +151,10 @@ def _interval(
 def _without_one(rows: Sequence[Row], statistic: Statistic) -> list[float]:
     """Return the statistic without each of the tasks in turn."""
     sums = sums_of(rows)
-    return [statistic([total - own for total, own in zip(sums, row, strict=True)]) for row in rows]
+    return [
+        statistic([total - own for total, own in zip(sums, row, strict=True)])
+        for row in rows
+    ]
 
 
 def _acceleration(without_one: Sequence[float]) -> float:
@@ -152,7 +173,9 @@ def _share_below(reach: float, bias: float, skewness: float) -> float:
     return _NORMAL.cdf(bias + moved / room) if room > 0 else float(reach > 0)
 
 
-def limit_interval(value: float, tasks: int, limits: Limits, level: float = LEVEL) -> Interval | None:
+def limit_interval(
+    value: float, tasks: int, limits: Limits, level: float = LEVEL
+) -> Interval | None:
     """Return the exact interval of a mean of tasks that are all at one limit, ``None`` where they are not."""
     if limits is None:
         return None
@@ -265,7 +288,9 @@ def _of_same_tasks(metrics: Mapping[str, TaskSums]) -> dict[str, Interval | None
     return dict(zip(metrics, bootstrap_intervals(rows, asked), strict=True))
 
 
-def _of_places(statistic: Statistic, places: Callable[[Sequence[float]], Sequence[float]]) -> Statistic:
+def _of_places(
+    statistic: Statistic, places: Callable[[Sequence[float]], Sequence[float]]
+) -> Statistic:
     return lambda sums: statistic(places(sums))
 
 
@@ -307,10 +332,15 @@ class NestedVariance:
             "between_runs": self.between_runs,
             "between_judgments": self.between_judgments,
         }
-        return {name: None if value is None else round(value, 6) for name, value in parts.items()}
+        return {
+            name: None if value is None else round(value, 6)
+            for name, value in parts.items()
+        }
 
 
-def nested_variance(scores: Sequence[Sequence[Sequence[float]]]) -> NestedVariance | None:
+def nested_variance(
+    scores: Sequence[Sequence[Sequence[float]]],
+) -> NestedVariance | None:
     """Return the components of scores by task, run and judgment; ``None`` with fewer than two tasks."""
     if len(scores) < 2:
         return None
@@ -319,14 +349,20 @@ def nested_variance(scores: Sequence[Sequence[Sequence[float]]]) -> NestedVarian
     answers = [[fmean(judged) for judged in runs] for runs in scores]
     # The part of each answer's variance that its judgments add.
     noise = [[(of_judgment or 0.0) / len(judged) for judged in runs] for runs in scores]
-    repeated = [own for own, values in zip(noise, answers, strict=True) if len(values) > 1]
+    repeated = [
+        own for own, values in zip(noise, answers, strict=True) if len(values) > 1
+    ]
     of_answer = _within(answers)
     of_run = None
     if of_answer is not None:
         degrees = [len(own) - 1 for own in repeated]
-        explained = sum(fmean(own) * df for own, df in zip(repeated, degrees, strict=True)) / sum(degrees)
+        explained = sum(
+            fmean(own) * df for own, df in zip(repeated, degrees, strict=True)
+        ) / sum(degrees)
         of_run = max(0.0, of_answer - explained)
-    below = [sum((of_run or 0.0) + value for value in own) / len(own) ** 2 for own in noise]
+    below = [
+        sum((of_run or 0.0) + value for value in own) / len(own) ** 2 for own in noise
+    ]
     of_task = max(0.0, variance(map(fmean, answers)) - fmean(below))
     runs = 1 / fmean(1 / len(own) for own in answers)
     return NestedVariance(len(scores), of_task, of_run, of_judgment, runs)
@@ -338,4 +374,6 @@ def _within(groups: Sequence[Sequence[float]]) -> float | None:
     if not several:
         return None
     degrees = [len(group) - 1 for group in several]
-    return sum(variance(own) * df for own, df in zip(several, degrees, strict=True)) / sum(degrees)
+    return sum(
+        variance(own) * df for own, df in zip(several, degrees, strict=True)
+    ) / sum(degrees)

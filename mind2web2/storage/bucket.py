@@ -50,7 +50,9 @@ def checked_url(url: str) -> str:
         UsageError: it is of another form.
     """
     if _URL.fullmatch(url) is None:
-        raise UsageError(f"{url!r} is no root: give a folder, s3://BUCKET/PREFIX, gs:// or az://")
+        raise UsageError(
+            f"{url!r} is no root: give a folder, s3://BUCKET/PREFIX, gs:// or az://"
+        )
     return url.rstrip("/")
 
 
@@ -92,16 +94,25 @@ class Bucket:
                     "connect_timeout": _CONNECT_TIMEOUT,
                     "allow_http": with_http,
                 },
-                retry_config={"max_retries": _MOST_RETRIES, "retry_timeout": _RETRY_TIMEOUT},
+                retry_config={
+                    "max_retries": _MOST_RETRIES,
+                    "retry_timeout": _RETRY_TIMEOUT,
+                },
             )
         except (BaseError, ValueError) as error:
-            raise UsageError(f"cannot use {url}: {_reason(error)}; set {self._keys}") from error
+            raise UsageError(
+                f"cannot use {url}: {_reason(error)}; set {self._keys}"
+            ) from error
 
     def listing(self, folder: str) -> dict[str, str]:
         """Return the etags of the objects in a folder and below, or of the object of this name."""
 
         def listed() -> dict[str, str]:
-            found = [each for page in self._obstore.list(self._store, folder or None) for each in page]
+            found = [
+                each
+                for page in self._obstore.list(self._store, folder or None)
+                for each in page
+            ]
             if not found and folder:
                 with suppress(FileNotFoundError):
                     found = [self._obstore.head(self._store, folder)]
@@ -122,7 +133,9 @@ class Bucket:
                 found = self._obstore.get(self._store, name)
             except FileNotFoundError:
                 return None
-            return bytes(found.bytes()), Edition(found.meta["e_tag"] or "", found.meta["version"])
+            return bytes(found.bytes()), Edition(
+                found.meta["e_tag"] or "", found.meta["version"]
+            )
 
         return self._asked(content, name)
 
@@ -132,14 +145,18 @@ class Bucket:
 
     def create(self, name: str, content: bytes) -> Edition | None:
         """Write an object that does not exist yet; ``None`` if one of another content does."""
-        return self._written_unless(name, content, lambda: self._written(name, content, "create"))
+        return self._written_unless(
+            name, content, lambda: self._written(name, content, "create")
+        )
 
     def replace(self, name: str, content: bytes, seen: Edition) -> Edition | None:
         """Replace this edition of an object; ``None`` if there is another edition or none."""
         condition: UpdateVersion = {"e_tag": seen.etag}
         if seen.version is not None:
             condition["version"] = seen.version
-        return self._written_unless(name, content, lambda: self._written(name, content, condition))
+        return self._written_unless(
+            name, content, lambda: self._written(name, content, condition)
+        )
 
     def delete(self, name: str) -> None:
         """Delete an object, if there is one."""
@@ -153,13 +170,20 @@ class Bucket:
         self._asked(deleted, name)
 
     def _written(
-        self, name: str, content: bytes, mode: UpdateVersion | Literal["create", "overwrite"]
+        self,
+        name: str,
+        content: bytes,
+        mode: UpdateVersion | Literal["create", "overwrite"],
     ) -> Edition:
         # One request each: only so can it be conditional.
-        result = self._obstore.put(self._store, name, content, mode=mode, use_multipart=False)
+        result = self._obstore.put(
+            self._store, name, content, mode=mode, use_multipart=False
+        )
         return Edition(result["e_tag"] or "", result["version"])
 
-    def _written_unless(self, name: str, content: bytes, write: Callable[[], Edition]) -> Edition | None:
+    def _written_unless(
+        self, name: str, content: bytes, write: Callable[[], Edition]
+    ) -> Edition | None:
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
         try:
@@ -177,7 +201,10 @@ class Bucket:
             PreconditionError,
         )
 
-        pause_s, last_try = _FIRST_PAUSE_S, time.monotonic() + _RETRY_TIMEOUT.total_seconds()
+        pause_s, last_try = (
+            _FIRST_PAUSE_S,
+            time.monotonic() + _RETRY_TIMEOUT.total_seconds(),
+        )
         for attempt in range(1, _MOST_TRIES + 1):
             try:
                 return ask()
@@ -185,8 +212,14 @@ class Bucket:
                 raise
             except (BaseError, OSError) as error:
                 # Only errors of server and connection may pass.
-                may_pass = isinstance(error, GenericError | OSError) and not _is_permanent(str(error))
-                if not may_pass or attempt == _MOST_TRIES or time.monotonic() > last_try:
+                may_pass = isinstance(
+                    error, GenericError | OSError
+                ) and not _is_permanent(str(error))
+                if (
+                    not may_pass
+                    or attempt == _MOST_TRIES
+                    or time.monotonic() > last_try
+                ):
                     raise StorageError(self._failure(error, name)) from error
                 time.sleep(pause_s)
                 pause_s *= 2
@@ -212,7 +245,11 @@ def _quoted(etag: str) -> str:
 def server_of(url: str) -> str:
     """Return the server of a root, with Azure's account; empty for the scheme's own."""
     scheme = urlsplit(url).scheme
-    names = (*_SERVERS[scheme], "AZURE_STORAGE_ACCOUNT_NAME") if scheme == "az" else _SERVERS[scheme]
+    names = (
+        (*_SERVERS[scheme], "AZURE_STORAGE_ACCOUNT_NAME")
+        if scheme == "az"
+        else _SERVERS[scheme]
+    )
     return " ".join(filter(None, map(os.environ.get, names)))
 
 
@@ -221,13 +258,20 @@ def _check_server(url: str, with_http: bool) -> None:
     for name in _SERVERS[urlsplit(url).scheme]:
         address = os.environ.get(name)
         if address and re.match("https?://[^/]", address) is None:
-            raise UsageError(f"{name} takes an address such as https://s3.example, not {address!r}")
+            raise UsageError(
+                f"{name} takes an address such as https://s3.example, not {address!r}"
+            )
         if address and address.startswith("http:") and not with_http:
-            raise UsageError(f"{name} {address} is not encrypted: to use it, set AWS_ALLOW_HTTP=true")
+            raise UsageError(
+                f"{name} {address} is not encrypted: to use it, set AWS_ALLOW_HTTP=true"
+            )
 
 
 def _is_permanent(text: str) -> bool:
-    return any(sign in text for sign in (*_NO_BUCKET, "169.254.169.254", "BadScheme", "without LOCATION"))
+    return any(
+        sign in text
+        for sign in (*_NO_BUCKET, "169.254.169.254", "BadScheme", "without LOCATION")
+    )
 
 
 def _reason(error: Exception) -> str:

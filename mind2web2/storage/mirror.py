@@ -59,7 +59,9 @@ _mirrors: dict[Path, Mirror] = {}
 
 def mirror(path: Path) -> Mirror:
     """Return the mirror that keeps a path equal to its object store."""
-    return next((used for root, used in _mirrors.items() if path.is_relative_to(root)), _LOCAL)
+    return next(
+        (used for root, used in _mirrors.items() if path.is_relative_to(root)), _LOCAL
+    )
 
 
 def use_mirror(root: Path, used: Mirror) -> None:

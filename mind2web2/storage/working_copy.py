@@ -62,7 +62,9 @@ _CHECKS = ".judge_checks"
 _RESULT_FILE = re.compile(r"results/[^/]*\.md\.json$")
 _SUMMARY_NAMES = ("summary.json", "unscored.json", "all_results.json", "shards.json")
 # Judgments have stores of their own, and open batches belong to the machine that waits for them.
-_LOCAL_FILE = re.compile(r"(^|/)(judgments\.sqlite3[^/]*|batches/.*|\.[^/]*)$|\.damaged-[0-9]+$")
+_LOCAL_FILE = re.compile(
+    r"(^|/)(judgments\.sqlite3[^/]*|batches/.*|\.[^/]*)$|\.damaged-[0-9]+$"
+)
 _LOG_FILE = re.compile(r"(^|/)logs/|\.log$")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS copies (
@@ -113,7 +115,10 @@ class WorkingCopy(Mirror):
                 "XDG_CACHE_HOME to a disk of this machine"
             )
         self._database = sqlite3.connect(
-            folder / _DATABASE, timeout=60.0, isolation_level=None, check_same_thread=False
+            folder / _DATABASE,
+            timeout=60.0,
+            isolation_level=None,
+            check_same_thread=False,
         )
         self._database.execute("PRAGMA journal_mode=WAL")
         # A lost row only makes a file count as changed, and publishing the same content changes nothing.
@@ -138,7 +143,11 @@ class WorkingCopy(Mirror):
             stale, wanted = [], []
             for each, etag in found.items():
                 copy = before.get(each)
-                if copy is not None and copy.edition.etag == etag and self._path(each).exists():
+                if (
+                    copy is not None
+                    and copy.edition.etag == etag
+                    and self._path(each).exists()
+                ):
                     continue
                 if _is_page_file(each):
                     stale.append(each)
@@ -152,8 +161,12 @@ class WorkingCopy(Mirror):
             if all(self._listed_etag(each) == found[each] for each in files):
                 break
         else:
-            raise StorageError(f"{self._bucket.url}/{name} changes too often: run the same command again")
-        self._in_parallel(self._merge_index, (each for each in wanted if _is_index(each)))
+            raise StorageError(
+                f"{self._bucket.url}/{name} changes too often: run the same command again"
+            )
+        self._in_parallel(
+            self._merge_index, (each for each in wanted if _is_index(each))
+        )
         self._pulled.add(name)
 
     def fetch(self, *paths: Path) -> bool:
@@ -163,7 +176,11 @@ class WorkingCopy(Mirror):
         wanted = [name for name in missing if self._is_listed(name)]
         self._in_parallel(self._receive, wanted)
         marks = ",".join("?" * len(names))
-        self._execute(f"UPDATE copies SET used_at = ? WHERE name IN ({marks})", time.time(), *names)
+        self._execute(
+            f"UPDATE copies SET used_at = ? WHERE name IN ({marks})",
+            time.time(),
+            *names,
+        )
         if wanted:
             self._make_room(names)
         return bool(wanted)
@@ -179,15 +196,27 @@ class WorkingCopy(Mirror):
         """Publish the changes in a file or folder; in the whole root, those in folders that were pulled."""
         names = [self._name(path)] if path != self.folder else sorted(self._pulled)
         changed = sorted({each for name in names for each in self._changed(name)})
-        page_folders = {_parent(each) for each in changed if _is_page_file(each) or _is_index(each)}
+        page_folders = {
+            _parent(each) for each in changed if _is_page_file(each) or _is_index(each)
+        }
         for folder in sorted(page_folders):
             with self._index_locked(folder, is_locked):
-                self._push_pages(folder, [each for each in changed if _parent(each) == folder])
-                self._merge_index(f"{folder}/{_INDEX}".lstrip("/"), is_locked=True, with_push=True)
-        rest = [each for each in changed if not _is_page_file(each) and not _is_index(each)]
+                self._push_pages(
+                    folder, [each for each in changed if _parent(each) == folder]
+                )
+                self._merge_index(
+                    f"{folder}/{_INDEX}".lstrip("/"), is_locked=True, with_push=True
+                )
+        rest = [
+            each for each in changed if not _is_page_file(each) and not _is_index(each)
+        ]
         # A result says that its answer is done: it comes last.
-        self._in_parallel(self._publish, (each for each in rest if not _RESULT_FILE.search(each)))
-        self._in_parallel(self._publish, (each for each in rest if _RESULT_FILE.search(each)))
+        self._in_parallel(
+            self._publish, (each for each in rest if not _RESULT_FILE.search(each))
+        )
+        self._in_parallel(
+            self._publish, (each for each in rest if _RESULT_FILE.search(each))
+        )
 
     def remove(self, path: Path) -> None:
         """Remove a file or a folder, here and in the store."""
@@ -205,7 +234,9 @@ class WorkingCopy(Mirror):
             return
         if _RESULT_FILE.search(name) or Path(name).name in _SUMMARY_NAMES:
             copy = self._copies(name).get(name)
-            edition = self._exchanged(name, content, None if copy is None else copy.edition)
+            edition = self._exchanged(
+                name, content, None if copy is None else copy.edition
+            )
             if edition is None:
                 raise PublishedElsewhereError(
                     f"{self._bucket.url}/{name} was written by another machine first: run the same command "
@@ -215,7 +246,9 @@ class WorkingCopy(Mirror):
             edition = self._bucket.put(name, content)
         self._note(name, edition, state)
 
-    def _exchanged(self, name: str, content: bytes, seen: Edition | None) -> Edition | None:
+    def _exchanged(
+        self, name: str, content: bytes, seen: Edition | None
+    ) -> Edition | None:
         """Publish in place of the edition that was seen, or of none; ``None`` if there is another."""
         if seen is None:
             return self._bucket.create(name, content)
@@ -226,23 +259,41 @@ class WorkingCopy(Mirror):
         for name in filter(_is_page_file, changed):
             stems.setdefault(Path(name).name[:32], []).append(name)
         index = self._copies(f"{folder}/{_INDEX}".lstrip("/")).values()
-        known = {page_stem(key) for copy in index for key in _entries(copy.base or b"{}") or {}}
-        self._in_parallel(lambda stem: self._push_page(folder, stem, stems[stem], stem not in known), stems)
+        known = {
+            page_stem(key)
+            for copy in index
+            for key in _entries(copy.base or b"{}") or {}
+        }
+        self._in_parallel(
+            lambda stem: self._push_page(folder, stem, stems[stem], stem not in known),
+            stems,
+        )
         if stems:
             self._make_room(())
 
-    def _push_page(self, folder: str, stem: str, names: list[str], is_new: bool) -> None:
+    def _push_page(
+        self, folder: str, stem: str, names: list[str], is_new: bool
+    ) -> None:
         """Publish the files of one page; a new one gives way to that of a machine that was faster."""
         main = next((name for name in names if name.endswith((".txt", ".pdf"))), None)
         state = None if main is None else _state(self._path(main))
         content = None if main is None else self._content(main)
-        if main is not None and content is not None and is_new and main not in self._copies(main):
+        if (
+            main is not None
+            and content is not None
+            and is_new
+            and main not in self._copies(main)
+        ):
             edition = self._bucket.create(main, content)
             if edition is not None:
                 self._note(main, edition, state)
                 names = [name for name in names if name != main]
             elif self._is_published(folder, stem):
-                log.info("page was published by another machine first folder=%s stem=%s", folder, stem)
+                log.info(
+                    "page was published by another machine first folder=%s stem=%s",
+                    folder,
+                    stem,
+                )
                 for name in names:
                     self._path(name).unlink(missing_ok=True)
                 self._list(folder)
@@ -256,7 +307,9 @@ class WorkingCopy(Mirror):
 
     def _delete_replaced(self, folder: str, stem: str) -> None:
         """Delete the files of an earlier capture that the page no longer has, such as its screenshot."""
-        for path in [self._path(folder) / name for name in self.names_in(self._path(folder))]:
+        for path in [
+            self._path(folder) / name for name in self.names_in(self._path(folder))
+        ]:
             if path.name.startswith(stem) and not path.exists():
                 self._bucket.delete(self._name(path))
                 self._forget(self._name(path))
@@ -272,7 +325,9 @@ class WorkingCopy(Mirror):
                 return False
             time.sleep(_LISTING_POLL_S)
 
-    def _merge_index(self, name: str, *, is_locked: bool = False, with_push: bool = False) -> None:
+    def _merge_index(
+        self, name: str, *, is_locked: bool = False, with_push: bool = False
+    ) -> None:
         """Make index and published index equal, with the changes of both sides since they last were."""
         with self._index_locked(_parent(name), is_locked):
             for _ in range(_MOST_MERGES):
@@ -283,11 +338,19 @@ class WorkingCopy(Mirror):
                 theirs = {} if found is None else _entries(found[0])
                 ours = _entries(own or b"{}")
                 if theirs is None or ours is None:
-                    which = self._path(name) if ours is None else f"{self._bucket.url}/{name}"
-                    raise StorageError(f"{which} is damaged: replace it by a whole one, or delete it")
+                    which = (
+                        self._path(name)
+                        if ours is None
+                        else f"{self._bucket.url}/{name}"
+                    )
+                    raise StorageError(
+                        f"{which} is damaged: replace it by a whole one, or delete it"
+                    )
                 base = _entries(copy.base or b"{}") if copy is not None else {}
                 merged = _merged(base or {}, ours, theirs)
-                content = own if own is not None and merged == ours else _index_bytes(merged)
+                content = (
+                    own if own is not None and merged == ours else _index_bytes(merged)
+                )
                 edition = None if found is None else found[1]
                 if with_push and merged != theirs:
                     edition = self._exchanged(name, content, edition)
@@ -298,18 +361,29 @@ class WorkingCopy(Mirror):
                 if edition is not None:
                     is_same = with_push or merged == theirs
                     state = _state(self._path(name)) if is_same else None
-                    self._note(name, edition, state, _index_bytes(merged if with_push else theirs))
-                if not self._lists_files_of(name, merged):  # those of pages published since the listing
+                    self._note(
+                        name,
+                        edition,
+                        state,
+                        _index_bytes(merged if with_push else theirs),
+                    )
+                if not self._lists_files_of(
+                    name, merged
+                ):  # those of pages published since the listing
                     self._list(_parent(name))
                 return
-        raise StorageError(f"{self._bucket.url}/{name} changes too often: run the same command again")
+        raise StorageError(
+            f"{self._bucket.url}/{name} changes too often: run the same command again"
+        )
 
     # Local files
 
     def _receive(self, name: str) -> None:
         found = self._bucket.get(name)
         path = self._path(name)
-        if _is_page_file(name) and (found is None or found[1].etag != self._listed_etag(name)):
+        if _is_page_file(name) and (
+            found is None or found[1].etag != self._listed_etag(name)
+        ):
             # The page's other files may be of another capture, or the page may be gone.
             raise StorageError(
                 f"{self._bucket.url}/{name} was replaced by another machine while it was read: run the same "
@@ -328,7 +402,11 @@ class WorkingCopy(Mirror):
 
     def _changed(self, name: str) -> list[str]:
         copies = self._copies(name)
-        return [each for each in self._files(name) if self._has_changed(each, copies.get(each))]
+        return [
+            each
+            for each in self._files(name)
+            if self._has_changed(each, copies.get(each))
+        ]
 
     def _has_changed(self, name: str, copy: _Copy | None) -> bool:
         return copy is None or _state(self._path(name)) != copy.state
@@ -351,14 +429,22 @@ class WorkingCopy(Mirror):
         if copy is not None and path.exists() and not self._has_changed(name, copy):
             path.unlink(missing_ok=True)
         if copy is not None and not path.exists():
-            self._execute("DELETE FROM copies WHERE name = ? AND etag = ?", name, copy.edition.etag)
+            self._execute(
+                "DELETE FROM copies WHERE name = ? AND etag = ?",
+                name,
+                copy.edition.etag,
+            )
 
     def _make_room(self, needed: Collection[str]) -> None:
         """Remove the page files that were used longest ago, where all take more than the limit."""
-        (used_bytes,) = self._execute("SELECT COALESCE(SUM(size), 0) FROM copies WHERE is_page")[0]
+        (used_bytes,) = self._execute(
+            "SELECT COALESCE(SUM(size), 0) FROM copies WHERE is_page"
+        )[0]
         if used_bytes <= self._limit_bytes:
             return
-        for name, size in self._execute("SELECT name, size FROM copies WHERE is_page ORDER BY used_at"):
+        for name, size in self._execute(
+            "SELECT name, size FROM copies WHERE is_page ORDER BY used_at"
+        ):
             if name in needed or self._has_changed(name, self._copies(name).get(name)):
                 continue
             self._path(name).unlink(missing_ok=True)
@@ -382,15 +468,21 @@ class WorkingCopy(Mirror):
 
     def _lists_files_of(self, index: str, entries: Mapping[str, object]) -> bool:
         mains = (
-            page_stem(key) + _MAIN_SUFFIX[str(kind)] for key, kind in entries.items() if kind in _MAIN_SUFFIX
+            page_stem(key) + _MAIN_SUFFIX[str(kind)]
+            for key, kind in entries.items()
+            if kind in _MAIN_SUFFIX
         )
-        return all(self._is_listed(f"{_parent(index)}/{main}".lstrip("/")) for main in mains)
+        return all(
+            self._is_listed(f"{_parent(index)}/{main}".lstrip("/")) for main in mains
+        )
 
     @contextmanager
     def _index_locked(self, folder: str, is_locked: bool) -> Iterator[None]:
         lock = ProcessLock(self._path(folder) / _INDEX_LOCK)
         if not is_locked and not lock.take(_INDEX_LOCK_TIMEOUT_S):
-            raise StorageError(f"another process does not release {self._path(folder) / _INDEX_LOCK}")
+            raise StorageError(
+                f"another process does not release {self._path(folder) / _INDEX_LOCK}"
+            )
         try:
             yield
         finally:
@@ -410,7 +502,11 @@ class WorkingCopy(Mirror):
         began_s, before = time.monotonic(), self._copies(name)
         found = self._bucket.listing(name)
         # Files that this process has published since are not in it.
-        since = {each: copy.edition.etag for each, copy in self._copies(name).items() if each not in before}
+        since = {
+            each: copy.edition.etag
+            for each, copy in self._copies(name).items()
+            if each not in before
+        }
         folders: dict[str, dict[str, str]] = {}
         for each, etag in {**since, **found}.items():
             folders.setdefault(_parent(each), {})[Path(each).name] = etag
@@ -422,7 +518,11 @@ class WorkingCopy(Mirror):
         return before, found
 
     def _note(
-        self, name: str, edition: Edition, state: tuple[int, int] | None, base: bytes | None = None
+        self,
+        name: str,
+        edition: Edition,
+        state: tuple[int, int] | None,
+        base: bytes | None = None,
     ) -> None:
         """Note which edition a file equals; without a state, it has changes that are not published."""
         self._execute(
@@ -453,7 +553,10 @@ class WorkingCopy(Mirror):
             "WHERE ? = '' OR name = ? OR (name > ? || '/' AND name < ? || '0')",
             *(name, name, name, name),
         )
-        return {row[0]: _Copy(Edition(row[1], row[2]), (row[3], row[4]), row[5]) for row in rows}
+        return {
+            row[0]: _Copy(Edition(row[1], row[2]), (row[3], row[4]), row[5])
+            for row in rows
+        }
 
     def _execute(self, statement: str, *values: object) -> list[Any]:
         with self._lock:
@@ -490,7 +593,12 @@ def working_copies(
         UsageError: a URL cannot be used.
         StorageError: a store fails.
     """
-    pages = [f"{agent}/{name}" for agent in agents for task in task_ids for name in (task, f"{task}.json")]
+    pages = [
+        f"{agent}/{name}"
+        for agent in agents
+        for task in task_ids
+        for name in (task, f"{task}.json")
+    ]
     wanted = {
         "eval_scripts_root": [""],
         "answer_folder": agents or [""],
@@ -523,7 +631,11 @@ def _folder_of(url: str) -> Path:
         place += "@" + hashlib.sha256(server.encode()).hexdigest()[:8]
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(
-        home, "mind2web2", parts.scheme, place, quote(parts.path.strip("/"), safe="") or "_"
+        home,
+        "mind2web2",
+        parts.scheme,
+        place,
+        quote(parts.path.strip("/"), safe="") or "_",
     ).absolute()
 
 
@@ -561,7 +673,9 @@ def _entries(content: bytes) -> dict[str, object] | None:
 
 
 def _index_bytes(entries: Mapping[str, object]) -> bytes:
-    return json.dumps(entries, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace")
+    return json.dumps(entries, ensure_ascii=False, indent=2).encode(
+        "utf-8", "backslashreplace"
+    )
 
 
 def _state(path: Path) -> tuple[int, int] | None:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from mind2web2.urls.parts import ANGLE_BRACKETS, ascii_host, clean_url, lookup_key, undo_markdown_escapes
+from mind2web2.urls.parts import (
+    ANGLE_BRACKETS,
+    ascii_host,
+    clean_url,
+    lookup_key,
+    undo_markdown_escapes,
+)
 from mind2web2.utils.api_misuse import checked_call
 
 if TYPE_CHECKING:
@@ -23,7 +29,9 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
-_URL_START = re.compile(r"(?<![A-Za-z0-9])https?\\?:\\?/\\?/|(?<![A-Za-z0-9@./-])www\.(?=\w)", re.IGNORECASE)
+_URL_START = re.compile(
+    r"(?<![A-Za-z0-9])https?\\?:\\?/\\?/|(?<![A-Za-z0-9@./-])www\.(?=\w)", re.IGNORECASE
+)
 _ESCAPED = r"\\[!-/:-@\[-`{-~]"
 # White space, quotes, table bars and punctuation that no browser writes into a URL end it, and so does a
 # comma before the next URL of a list. Chat programs put marks from the private use area behind URLs, and
@@ -59,8 +67,14 @@ def url_spans(text: str) -> Iterator[UrlSpan]:
     """
     position = 0
     while start := _URL_START.search(text, position):
-        angled = ANGLE_BRACKETS.match(text, start.start() - 1) if start.start() else None
-        span = UrlSpan(start.start(), angled.end(1), clean_url(angled[1])) if angled else None
+        angled = (
+            ANGLE_BRACKETS.match(text, start.start() - 1) if start.start() else None
+        )
+        span = (
+            UrlSpan(start.start(), angled.end(1), clean_url(angled[1]))
+            if angled
+            else None
+        )
         span = span or url_span(text, start.start(), start.end())
         yield span
         position = max(span.end, start.end())
@@ -72,7 +86,9 @@ def url_span(text: str, start: int, host: int) -> UrlSpan:
     raw = text[start : _end_of_url(text, host, is_quoted=before == "'")]
     # "_https://..._" is emphasis; without the mark in front the URL itself may end in it.
     raw = raw.rstrip(_TRAILING_PUNCTUATION + (before if before in _EMPHASIS else ""))
-    return UrlSpan(start, start + len(raw), undo_markdown_escapes(raw).replace("&amp;", "&"))
+    return UrlSpan(
+        start, start + len(raw), undo_markdown_escapes(raw).replace("&amp;", "&")
+    )
 
 
 def _end_of_url(text: str, start: int, is_quoted: bool) -> int:
@@ -128,7 +144,9 @@ _NO_HOSTS = _words("asp.net vb.net ado.net java.io java.net")
 _RESERVED_TOP_LEVEL = "example"
 
 
-def bare_addresses(text: str, known: Iterable[UrlSpan] = (), *, is_code: bool = False) -> Iterator[UrlSpan]:
+def bare_addresses(
+    text: str, known: Iterable[UrlSpan] = (), *, is_code: bool = False
+) -> Iterator[UrlSpan]:
     """Yield addresses without a scheme outside of the known ones, in order; in code the clearest only."""
     if "." not in text:
         return
@@ -138,7 +156,11 @@ def bare_addresses(text: str, known: Iterable[UrlSpan] = (), *, is_code: bool = 
         if host is None or text[start - 1 : start] == "\\":
             continue
         has_rest = _REST.match(text, host.end()) is not None
-        span = url_span(text, start, host.end()) if has_rest else UrlSpan(*host.span(), host[0])
+        span = (
+            url_span(text, start, host.end())
+            if has_rest
+            else UrlSpan(*host.span(), host[0])
+        )
         if _is_address(host[0], text[host.end() : span.end], is_code):
             position = span.end
             yield span
@@ -190,7 +212,10 @@ def _is_address(host: str, rest: str, is_code: bool) -> bool:
 
 def _is_host_alone(host: str, labels: list[str]) -> bool:
     # "Booking.com" is a company; who means the site writes "booking.com".
-    return host in (host.lower(), host.upper()) and labels[0].lower() not in _NO_FIRST_LABELS
+    return (
+        host in (host.lower(), host.upper())
+        and labels[0].lower() not in _NO_FIRST_LABELS
+    )
 
 
 @cache
@@ -220,8 +245,12 @@ _NEWLINE = re.compile(r"\r\n?|\n")
 _WEB = re.compile(r"\s*(?:url:\s*)?(https?://.*)", re.IGNORECASE | re.DOTALL)
 _NEXT_LINE = r"\n[ \t]*(?:>[ \t]?)*"
 # Broken across lines between marks that leave no doubt where the address ends.
-_BROKEN_IN_ANGLES = re.compile(rf"<(https?://[^\s<>]+){_NEXT_LINE}([^\s<>]+)>", re.IGNORECASE)
-_BROKEN_IN_LINK = re.compile(rf"\]\((https?://[^\s()<>]+){_NEXT_LINE}([^\s()<>\"'\[\]]+)\)", re.IGNORECASE)
+_BROKEN_IN_ANGLES = re.compile(
+    rf"<(https?://[^\s<>]+){_NEXT_LINE}([^\s<>]+)>", re.IGNORECASE
+)
+_BROKEN_IN_LINK = re.compile(
+    rf"\]\((https?://[^\s()<>]+){_NEXT_LINE}([^\s()<>\"'\[\]]+)\)", re.IGNORECASE
+)
 # No valid link, but a name that looks like a document's counts as one.
 _SPACED_IN_LINK = re.compile(
     r"\]\((https?://[^\s()<>]*(?: [^\s()<>\"']+)+\.(?:pdf|html?|docx?|xlsx?|pptx?|csv|txt|jpe?g|png))\)",
@@ -229,7 +258,9 @@ _SPACED_IN_LINK = re.compile(
 )
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _TAG = re.compile(r"<(?:(a|area)\b([^<>]*)|(/a)\s*|[^<>]*)>", re.IGNORECASE)
-_HREF = re.compile(r"""(?:^|[\s"'])href\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
+_HREF = re.compile(
+    r"""(?:^|[\s"'])href\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +294,9 @@ def markdown_addresses(markdown: str) -> Iterator[str]:
     position = 0
     while position < min(len(markdown), _MAX_PARSED_CHARS):
         end = _end_of_part(markdown, position)
-        yield from _addresses_of_part(_with_broken_addresses_joined(markdown[position:end]))
+        yield from _addresses_of_part(
+            _with_broken_addresses_joined(markdown[position:end])
+        )
         position = end
     yield from (span.url for span in _spans(markdown[position:]))
 
@@ -293,13 +326,17 @@ def _addresses_of_part(text: str) -> Iterator[str]:
             pieces_by_line.append((line, pieces))
         if token.map and token.type in _READ_TOKENS:
             _leave_out(lines_left, token.map)
-    for definition in (*environment.get("references", {}).values(), *environment.get("duplicate_refs", ())):
+    for definition in (
+        *environment.get("references", {}).values(),
+        *environment.get("duplicate_refs", ()),
+    ):
         address = _web_address(definition["href"])
         pieces_by_line.append((definition["map"][0], [address] if address else []))
         _leave_out(lines_left, definition["map"])
     # The parser drops content that is nested too deep.
     pieces_by_line += [
-        (number, [span.url for span in _spans(line_text)]) for number, line_text in lines_left.items()
+        (number, [span.url for span in _spans(line_text)])
+        for number, line_text in lines_left.items()
     ]
     for _, pieces in sorted(pieces_by_line, key=lambda entry: entry[0]):
         yield from _shown_addresses(pieces)
@@ -329,7 +366,9 @@ def _shown_addresses(pieces: Sequence[_Piece]) -> Iterator[str]:
 
 def _pieces(token: Token) -> list[_Piece]:
     if token.type == "inline":
-        return [piece for child in token.children or () for piece in _inline_pieces(child)]
+        return [
+            piece for child in token.children or () for piece in _inline_pieces(child)
+        ]
     if token.type in ("fence", "code_block"):
         return [span.url for span in _spans(token.content, is_code=True)]
     return list(_html_pieces(token.content)) if token.type == "html_block" else []
@@ -371,7 +410,11 @@ def _html_pieces(content: str) -> Iterator[_Piece]:
 
 def _tag_pieces(attributes: str) -> Iterator[_Piece]:
     href = _HREF.search(attributes)
-    address = _web_address(_with_entities_decoded(href[1] or href[2] or href[3] or "")) if href else None
+    address = (
+        _web_address(_with_entities_decoded(href[1] or href[2] or href[3] or ""))
+        if href
+        else None
+    )
     if address is not None:
         yield _Opening(address)
 
@@ -459,4 +502,8 @@ def regex_find_urls(text: str) -> list[str]:
 
     Sentence punctuation and markup around an address are no part of it; brackets inside are if they pair.
     """
-    return list(dict.fromkeys(url for _, _, url in url_spans(text) if lookup_key(url) is not None))
+    return list(
+        dict.fromkeys(
+            url for _, _, url in url_spans(text) if lookup_key(url) is not None
+        )
+    )

@@ -13,7 +13,8 @@ from mind2web2.utils.text import as_unicode_text, is_unicode_text
 
 # Every string matches: missing parts are None or empty, and nothing is interpreted here.
 _URL = re.compile(
-    r"(?:(?:([A-Za-z][A-Za-z0-9+.\-]*+):)?//)?([^/?#]*+)([^?#]*+)(?:\?([^#]*+))?(?:#(.*+))?", re.DOTALL
+    r"(?:(?:([A-Za-z][A-Za-z0-9+.\-]*+):)?//)?([^/?#]*+)([^?#]*+)(?:\?([^#]*+))?(?:#(.*+))?",
+    re.DOTALL,
 )
 _MARKDOWN_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _ESCAPED_BYTES = re.compile(r"((?:%[0-9A-Fa-f]{2})++)")
@@ -24,7 +25,20 @@ _ALREADY_UNIFORM = re.compile(r"[!-$&-\[\]-~]*+")
 _RESERVED = "/?#&=+%"
 _CONTROLS = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0))))
 _SPACES = "".join(
-    map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000))
+    map(
+        chr,
+        (
+            0x20,
+            0xA0,
+            0x1680,
+            *range(0x2000, 0x200B),
+            0x2028,
+            0x2029,
+            0x202F,
+            0x205F,
+            0x3000,
+        ),
+    )
 )
 
 
@@ -95,7 +109,9 @@ def _recode(text: str, bare: dict[int, str], decoded: dict[int, str]) -> str:
 
 
 def _decode(escaped_bytes: str) -> str:
-    return bytes.fromhex(escaped_bytes.replace("%", "")).decode(errors="surrogateescape")
+    return bytes.fromhex(escaped_bytes.replace("%", "")).decode(
+        errors="surrogateescape"
+    )
 
 
 _HOST_AND_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]*))?")
@@ -122,7 +138,11 @@ class Site(NamedTuple):
     def without_www(self) -> Site:
         """Return the site without a leading ``www.`` of the host."""
         bare_host = self.host.removeprefix("www.")
-        return self._replace(host=bare_host) if bare_host and bare_host != self.host else self
+        return (
+            self._replace(host=bare_host)
+            if bare_host and bare_host != self.host
+            else self
+        )
 
 
 def site_of(parts: UrlParts) -> Site | None:
@@ -137,7 +157,11 @@ def site_of(parts: UrlParts) -> Site | None:
     port = _port(match[2] or "") if match and (scheme or match[2] != "") else None
     if host is None or port is None:
         return None
-    return Site(uniform_escapes(user), host, "" if port in _DEFAULT_PORTS.get(scheme, ()) else port)
+    return Site(
+        uniform_escapes(user),
+        host,
+        "" if port in _DEFAULT_PORTS.get(scheme, ()) else port,
+    )
 
 
 def ascii_host(host: str) -> str | None:
@@ -153,7 +177,9 @@ def _port(digits: str) -> str | None:
 
 
 def _ipv6_host(host: str) -> str | None:
-    if not host.endswith("]") or "%" in host:  # zones mean something on one machine only
+    if (
+        not host.endswith("]") or "%" in host
+    ):  # zones mean something on one machine only
         return None
     try:
         address = ipaddress.IPv6Address(host[1:-1])
@@ -176,7 +202,11 @@ def _international_host(host: str) -> str | None:
         ascii_name = ".".join(map(_ascii_label, mapped.split(".")))
     except UnicodeError:
         return None
-    return ascii_name if _ASCII_HOST.fullmatch(ascii_name) and len(ascii_name) <= _MAX_HOST_CHARS else None
+    return (
+        ascii_name
+        if _ASCII_HOST.fullmatch(ascii_name) and len(ascii_name) <= _MAX_HOST_CHARS
+        else None
+    )
 
 
 def _ascii_label(label: str) -> str:
@@ -221,7 +251,9 @@ def lookup_key(url: str) -> str | None:
 
 def _query_key(query: str) -> str:
     parameters = uniform_escapes(query.replace("+", "%20")).split("&")
-    significant = sorted(part for part in parameters if part and not part.startswith(TRACKING_PREFIX))
+    significant = sorted(
+        part for part in parameters if part and not part.startswith(TRACKING_PREFIX)
+    )
     return f"?{'&'.join(significant)}" if significant else ""
 
 
@@ -232,12 +264,18 @@ def likely_keys(url: str) -> list[str]:
     key = storage_key(url)
     address = key.split("://", 1)[-1]
     bare = address.removeprefix("www.")
-    spellings = [f"{scheme}://{host}{bare}" for scheme in ("https", "http") for host in ("", "www.")]
+    spellings = [
+        f"{scheme}://{host}{bare}"
+        for scheme in ("https", "http")
+        for host in ("", "www.")
+    ]
     return list(dict.fromkeys([key, *spellings]))
 
 
 # Characters that the URL standard allows in paths and queries; existing escapes stay as they are.
-_BARE_IN_BROWSER = "".join(set(string.printable) - set(string.whitespace) - set('"<>\\^`{|}'))
+_BARE_IN_BROWSER = "".join(
+    set(string.printable) - set(string.whitespace) - set('"<>\\^`{|}')
+)
 
 
 ANGLE_BRACKETS = re.compile(r"(?<!\\)<([^<>\n]{1,8000})>")
@@ -290,7 +328,9 @@ def normalize_url_for_browser(url: str) -> str:
         return url.strip()
     path = _escaped_for_browser(parts.path)
     query = "" if parts.query is None else f"?{_escaped_for_browser(parts.query)}"
-    fragment = "" if parts.fragment is None else f"#{_escaped_for_browser(parts.fragment)}"
+    fragment = (
+        "" if parts.fragment is None else f"#{_escaped_for_browser(parts.fragment)}"
+    )
     return f"{(parts.scheme or 'http').lower()}://{_escaped_for_browser(str(site))}{path}{query}{fragment}"
 
 

@@ -14,7 +14,9 @@ from weakref import WeakKeyDictionary
 Value = TypeVar("Value")
 
 
-async def all_or_first_error(coroutines: Iterable[Coroutine[Any, Any, Value]]) -> list[Value]:
+async def all_or_first_error(
+    coroutines: Iterable[Coroutine[Any, Any, Value]],
+) -> list[Value]:
     """Return the results in input order; on the first error cancel the others, await them and raise it."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
@@ -53,7 +55,9 @@ class SharedWork(Generic[Key, Value]):
     def __init__(self) -> None:
         self._running: dict[Key, _Running[Value]] = {}
 
-    async def result(self, key: Key, work: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
+    async def result(
+        self, key: Key, work: Callable[[], Coroutine[Any, Any, Value]]
+    ) -> Value:
         """Start the work under this key unless it runs already, and return its result or raise its error.
 
         Cancelling a caller leaves the others waiting; cancelling the last one cancels the work.
@@ -97,10 +101,14 @@ class ThreadQueue(Generic[Work, Value]):
         do: called in the thread; returns a result or an error for each piece of work, in their order.
     """
 
-    def __init__(self, name: str, do: Callable[[Sequence[Work]], Sequence[Value | BaseException]]) -> None:
+    def __init__(
+        self, name: str, do: Callable[[Sequence[Work]], Sequence[Value | BaseException]]
+    ) -> None:
         self._do = do
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
-        self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, _Batch[Work, Value]] = WeakKeyDictionary()
+        self._waiting: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, _Batch[Work, Value]
+        ] = WeakKeyDictionary()
 
     def call(self, work: Callable[[], Result]) -> Result:
         """Call a function in the thread and wait for it."""
@@ -125,10 +133,14 @@ class ThreadQueue(Generic[Work, Value]):
         """End the thread."""
         self._thread.shutdown()
 
-    def _begin(self, loop: asyncio.AbstractEventLoop, batch: _Batch[Work, Value]) -> None:
+    def _begin(
+        self, loop: asyncio.AbstractEventLoop, batch: _Batch[Work, Value]
+    ) -> None:
         self._waiting[loop] = []
         # No task: the loop may run a script, whose tasks are cancelled at its end.
-        running = loop.run_in_executor(self._thread, self._do, [work for work, _ in batch])
+        running = loop.run_in_executor(
+            self._thread, self._do, [work for work, _ in batch]
+        )
         running.add_done_callback(partial(self._end, loop, batch))
 
     def _end(

@@ -63,7 +63,11 @@ def caller_of(frame: FrameType | None, ignored: Set[str] = frozenset()) -> Calle
         if not name.startswith("<"):
             if is_own(name):
                 return "own"
-            if not has_left_task and not is_installed(name) and not name.startswith(_TOOLS):
+            if (
+                not has_left_task
+                and not is_installed(name)
+                and not name.startswith(_TOOLS)
+            ):
                 return "script"
         frame = frame.f_back
     return "other"
@@ -78,7 +82,10 @@ def is_own(path: str) -> bool:
 @lru_cache(maxsize=4096)
 def is_installed(path: str) -> bool:
     """Tell whether a file is of Python, of a package (this one too) or of the system."""
-    if any(_is_under(path, folder) for folder in (*_python_folders(), _PACKAGE_FOLDER, *_SYSTEM)):
+    if any(
+        _is_under(path, folder)
+        for folder in (*_python_folders(), _PACKAGE_FOLDER, *_SYSTEM)
+    ):
         return True
     return not _SITE_FOLDERS.isdisjoint(Path(path).parts)
 
@@ -90,22 +97,39 @@ def _python_folders() -> tuple[str, ...]:
 
 
 def _is_under(path: str, folder: str) -> bool:
-    return path.startswith(folder) and path[len(folder) : len(folder) + 1] in ("", os.sep)
+    return path.startswith(folder) and path[len(folder) : len(folder) + 1] in (
+        "",
+        os.sep,
+    )
 
 
 Kind = TypeVar("Kind", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = "mind2web2"
-_USES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "IMPORT_FROM", "IMPORT_NAME"})
+_USES = frozenset(
+    {"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "IMPORT_FROM", "IMPORT_NAME"}
+)
 # Follows a call whose coroutine is not awaited at once: it may be awaited later by its name.
 _NO_AWAIT = frozenset(
     {
-        *("POP_TOP", "STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF", "UNARY_NOT"),
+        *(
+            "POP_TOP",
+            "STORE_FAST",
+            "STORE_NAME",
+            "STORE_GLOBAL",
+            "STORE_DEREF",
+            "UNARY_NOT",
+        ),
         *("POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE"),
         *("JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP"),
         # Python 3.12 and later.
-        *("POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE"),
+        *(
+            "POP_JUMP_IF_FALSE",
+            "POP_JUMP_IF_TRUE",
+            "POP_JUMP_IF_NONE",
+            "POP_JUMP_IF_NOT_NONE",
+        ),
         *("COPY", "TO_BOOL", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST"),
     }
 )
@@ -140,7 +164,9 @@ class ScriptReports:
     ignore: Callable[[str], object]
     find_fault: Callable[[str], object]
     added: dict[str, AddedNode] = field(default_factory=dict)
-    not_awaited: list[tuple[Coroutine[Any, Any, Any], EvalScriptError]] = field(default_factory=list)
+    not_awaited: list[tuple[Coroutine[Any, Any, Any], EvalScriptError]] = field(
+        default_factory=list
+    )
 
     def find_undecided(self, node_ids: Iterable[str]) -> None:
         """Report the nodes without children that the script has added and left undecided."""
@@ -161,7 +187,9 @@ class ScriptReports:
                 self.fail(error)
 
 
-_reports: ContextVar[ScriptReports | None] = ContextVar("mind2web2_script_reports", default=None)
+_reports: ContextVar[ScriptReports | None] = ContextVar(
+    "mind2web2_script_reports", default=None
+)
 
 
 @contextmanager
@@ -195,20 +223,26 @@ def note_ignored_argument(name: str, where: str, known: Sequence[str]) -> None:
     if reports is not None:
         reports.ignore(name)
         place = _place(_script_frame(sys._getframe(1)), reports)
-        reports.find_fault(f"{place}: unknown keyword {name!r} of {where} is ignored{_hint(name, known)}")
+        reports.find_fault(
+            f"{place}: unknown keyword {name!r} of {where} is ignored{_hint(name, known)}"
+        )
 
 
 def note_added(node_id: str, *, is_inner: bool) -> None:
     """Note the script's line that adds a node."""
     reports = _reports.get()
     if reports is not None:
-        reports.added[node_id] = AddedNode(_place(_script_frame(sys._getframe(1)), reports), is_inner)
+        reports.added[node_id] = AddedNode(
+            _place(_script_frame(sys._getframe(1)), reports), is_inner
+        )
 
 
 def _place(frame: FrameType | None, reports: ScriptReports) -> str:
     """Return file and line of a script's frame."""
     return (
-        reports.script if frame is None else f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
+        reports.script
+        if frame is None
+        else f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
     )
 
 
@@ -224,7 +258,11 @@ def script_api(kind: Kind) -> Kind:
                 report_missing(self, name)
                 raise
         report_missing(self, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}",
+            name=name,
+            obj=self,
+        )
 
     setattr(kind, "__getattr__", attribute)  # noqa: B010 - mypy knows it of no class in general
     return checked_methods(kind)
@@ -267,7 +305,9 @@ class _CoroutineFunction:
     __defaults__: tuple[object, ...] | None
     __kwdefaults__: dict[str, object] | None
 
-    def __init__(self, function: Callable[..., Any], checked: Callable[..., Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], checked: Callable[..., Any]
+    ) -> None:
         update_wrapper(self, function)
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             setattr(self, name, getattr(function, name))
@@ -281,7 +321,9 @@ class _CoroutineFunction:
     def __getattr__(self, name: str) -> Any:
         # Of its bound methods as well: client.chat.completions.
         report_missing(self, name)
-        raise AttributeError(f"{self.__qualname__} has no attribute {name!r}", name=name, obj=self)
+        raise AttributeError(
+            f"{self.__qualname__} has no attribute {name!r}", name=name, obj=self
+        )
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -290,15 +332,23 @@ class _CoroutineFunction:
 def _note_unless_awaited(coroutine: Coroutine[Any, Any, Any], name: str) -> None:
     """Note a coroutine that a script drops, assigns or takes for a verdict where it creates it."""
     reports, frame = _reports.get(), sys._getframe(2)
-    if reports is not None and _is_script(frame) and _next_operation(frame) in _NO_AWAIT:
+    if (
+        reports is not None
+        and _is_script(frame)
+        and _next_operation(frame) in _NO_AWAIT
+    ):
         problem = f"calls {name}{_in_line(frame)} without await: write await before it"
         reports.not_awaited.append((coroutine, _error(frame, problem)))
 
 
 def _next_operation(frame: FrameType) -> str:
     """Return the operation that follows the one that a frame executes."""
-    following = (dis.opname[code] for code in frame.f_code.co_code[frame.f_lasti + 2 :: 2])
-    return next((name for name in following if name not in ("CACHE", "EXTENDED_ARG")), "")
+    following = (
+        dis.opname[code] for code in frame.f_code.co_code[frame.f_lasti + 2 :: 2]
+    )
+    return next(
+        (name for name in following if name not in ("CACHE", "EXTENDED_ARG")), ""
+    )
 
 
 def _refuse_call(function: Callable[..., Any], error: TypeError) -> NoReturn:
@@ -306,10 +356,15 @@ def _refuse_call(function: Callable[..., Any], error: TypeError) -> NoReturn:
     unknown = _UNKNOWN_KEYWORD.search(str(error))
     problem = str(error).partition("() ")[2] or str(error)
     if unknown is not None:
-        known = [name for name in inspect.signature(function).parameters if name != "self"]
+        known = [
+            name for name in inspect.signature(function).parameters if name != "self"
+        ]
         problem = f"unknown keyword {unknown[1]!r}{_hint(unknown[1], known)}"
     frame = _script_frame(sys._getframe(1))
-    _report(frame, f"calls {called}{_in_line(frame)} with arguments that it does not take: {problem}")
+    _report(
+        frame,
+        f"calls {called}{_in_line(frame)} with arguments that it does not take: {problem}",
+    )
     raise TypeError(f"{called}() takes other arguments: {problem}") from error
 
 
@@ -321,11 +376,18 @@ def report_missing(owner: Any, name: str) -> None:
     frame = sys._getframe(2)
     kind = owner if isinstance(owner, type | ModuleType) else type(owner)
     module = kind.__name__ if isinstance(kind, ModuleType) else kind.__module__
-    if _reports.get() is None or name.startswith("__") or not _is_ours(module) or not _is_use(frame):
+    if (
+        _reports.get() is None
+        or name.startswith("__")
+        or not _is_ours(module)
+        or not _is_use(frame)
+    ):
         return
     if any(name in vars(each) for each in getattr(kind, "__mro__", ())):
         return  # there is such a property, and it has raised this itself
-    label = owner.__qualname__ if isinstance(owner, _CoroutineFunction) else kind.__name__
+    label = (
+        owner.__qualname__ if isinstance(owner, _CoroutineFunction) else kind.__name__
+    )
     _report(
         frame,
         f"uses {label}.{name}{_in_line(frame)}, which the toolkit does not have"
@@ -343,7 +405,13 @@ def _report(frame: FrameType | None, problem: str) -> EvalScriptError:
 def _error(frame: FrameType | None, problem: str) -> EvalScriptError:
     reports = _reports.get()
     # A verification in the background has no frame of the script.
-    name = Path(frame.f_code.co_filename).name if frame is not None else reports.script if reports else ""
+    name = (
+        Path(frame.f_code.co_filename).name
+        if frame is not None
+        else reports.script
+        if reports
+        else ""
+    )
     return EvalScriptError(f"script {name} {problem}")
 
 
@@ -384,7 +452,10 @@ def _is_use(frame: FrameType | None) -> bool:
 
 
 def _expects_import_error(frame: FrameType) -> bool:
-    return any(first <= frame.f_lineno <= last for first, last in _guarded_imports(frame.f_code.co_filename))
+    return any(
+        first <= frame.f_lineno <= last
+        for first, last in _guarded_imports(frame.f_code.co_filename)
+    )
 
 
 # Python 3.11 counts the depth of a tree for all threads together: one that parses while another does raises
@@ -419,7 +490,9 @@ def _guarded_imports(file_name: str) -> tuple[tuple[int, int], ...]:
 def _handled(handlers: Iterable[ast.ExceptHandler]) -> Iterator[str]:
     for handler in handlers:
         if handler.type is not None:
-            yield from (part.id for part in ast.walk(handler.type) if isinstance(part, ast.Name))
+            yield from (
+                part.id for part in ast.walk(handler.type) if isinstance(part, ast.Name)
+            )
 
 
 # Modules
@@ -447,7 +520,10 @@ class _Modules(MetaPathFinder):
     """Watches our modules that are loaded from now on, and reports imports of modules that do not exist."""
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         """Find a module of ours as usual."""
         if not _is_ours(fullname):
@@ -468,10 +544,14 @@ class _Modules(MetaPathFinder):
 
 def _report_missing_module(name: str) -> None:
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+    while frame is not None and frame.f_code.co_filename.startswith(
+        "<frozen importlib"
+    ):
         frame = frame.f_back
     if _is_use(frame):
-        _report(frame, f"imports {name}{_in_line(frame)}, which the toolkit does not have")
+        _report(
+            frame, f"imports {name}{_in_line(frame)}, which the toolkit does not have"
+        )
 
 
 def _is_ours(module_name: str) -> bool:

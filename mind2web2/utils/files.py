@@ -123,7 +123,9 @@ def read_regular_file(path: Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
         OSError: there is none, it is of another kind, cannot be read, or has more than ``max_bytes``.
     """
     # A pipe without a writer would not even let itself be opened, unless it is opened like this.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    descriptor = os.open(
+        path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    )
     with open(descriptor, "rb") as file:  # noqa: PTH123 - a path cannot be opened without waiting
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
@@ -131,7 +133,9 @@ def read_regular_file(path: Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
         if status.st_size > max_bytes:
-            raise OSError(errno.EFBIG, f"it has more than {max_bytes:,} bytes", str(path))
+            raise OSError(
+                errno.EFBIG, f"it has more than {max_bytes:,} bytes", str(path)
+            )
         return file.read()
 
 
@@ -149,7 +153,11 @@ def links_in(folder: Path) -> list[Path]:
     """Return the symbolic links in a folder and the folders in it, sorted; none is followed."""
     found = []
     for at, folders, files in os.walk(folder):
-        found += [path for name in (*folders, *files) if (path := Path(at) / name).is_symlink()]
+        found += [
+            path
+            for name in (*folders, *files)
+            if (path := Path(at) / name).is_symlink()
+        ]
     return sorted(found)
 
 

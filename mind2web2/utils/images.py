@@ -97,17 +97,27 @@ def cut_screenshot(
     Raises:
         DocumentError: damaged, too large, or not an image.
     """
-    if not (max_width_px > 0 and max_height_px > 0 and part_height_px > overlap_px >= 0):
-        raise ValueError("limits must be above 0 and the overlap less than a part's height")
+    if not (
+        max_width_px > 0 and max_height_px > 0 and part_height_px > overlap_px >= 0
+    ):
+        raise ValueError(
+            "limits must be above 0 and the overlap less than a part's height"
+        )
     with _opened(image) as screenshot:
         whole_width, whole_height = screenshot.size
         scale = min(1.0, max_width_px / whole_width)
-        width_px, height_px = max(1, round(whole_width * scale)), max(1, round(whole_height * scale))
+        width_px, height_px = (
+            max(1, round(whole_width * scale)),
+            max(1, round(whole_height * scale)),
+        )
         # Makes the JPEG decoder itself shrink by 2, 4 or 8 where that still leaves enough.
         screenshot.draft(None, (width_px, height_px))
         shown_px = min(height_px, max_height_px)
         strips = _strips(shown_px, part_height_px, overlap_px)
-        parts = (_scaled_strip(screenshot, top, bottom, (width_px, height_px)) for top, bottom in strips)
+        parts = (
+            _scaled_strip(screenshot, top, bottom, (width_px, height_px))
+            for top, bottom in strips
+        )
         encoded = tuple(encode_jpeg(part, jpeg_quality) for part in parts)
     return ScreenshotParts(encoded, width_px, height_px, shown_px)
 
@@ -142,7 +152,9 @@ def _opened(data: bytes) -> Iterator[Image.Image]:
                 _check_size(image)
                 yield image
         except Image.DecompressionBombError as error:
-            raise DocumentError(f"image has more than {MAX_PIXELS} pixels: it is not decoded") from error
+            raise DocumentError(
+                f"image has more than {MAX_PIXELS} pixels: it is not decoded"
+            ) from error
         except UnidentifiedImageError as error:
             raise DocumentError("not an image, or its header is damaged") from error
         except _DAMAGE as error:
@@ -152,9 +164,13 @@ def _opened(data: bytes) -> Iterator[Image.Image]:
 def _check_size(image: Image.Image) -> None:
     width_px, height_px = image.size
     if width_px * height_px > MAX_PIXELS:
-        raise DocumentError(f"image of {_size(image)} has more than {MAX_PIXELS} pixels: it is not decoded")
+        raise DocumentError(
+            f"image of {_size(image)} has more than {MAX_PIXELS} pixels: it is not decoded"
+        )
     if max(image.size) > MAX_SIDE_PX:
-        raise DocumentError(f"image of {_size(image)} has a side over {MAX_SIDE_PX} px: it is not decoded")
+        raise DocumentError(
+            f"image of {_size(image)} has a side over {MAX_SIDE_PX} px: it is not decoded"
+        )
     if min(image.size) < 1:
         raise DocumentError(f"image of {_size(image)} is empty")
 
@@ -172,7 +188,9 @@ def _strips(shown_px: int, part_px: int, overlap_px: int) -> Iterator[tuple[int,
         yield top, min(shown_px, round((index + 1) * step) + overlap_px)
 
 
-def _scaled_strip(image: Image.Image, top_px: int, bottom_px: int, whole: tuple[int, int]) -> Image.Image:
+def _scaled_strip(
+    image: Image.Image, top_px: int, bottom_px: int, whole: tuple[int, int]
+) -> Image.Image:
     """Return the rows from ``top_px`` to ``bottom_px`` of the image as it would be at the size ``whole``."""
     from PIL import Image
 
@@ -182,7 +200,9 @@ def _scaled_strip(image: Image.Image, top_px: int, bottom_px: int, whole: tuple[
     first, last = math.floor(top), math.ceil(bottom)
     strip = _flatten(image.crop((0, first, image.width, last)))
     box = (0, top - first, image.width, bottom - first)
-    return strip.resize((width_px, bottom_px - top_px), Image.Resampling.LANCZOS, box=box)
+    return strip.resize(
+        (width_px, bottom_px - top_px), Image.Resampling.LANCZOS, box=box
+    )
 
 
 def _flatten(image: Image.Image) -> Image.Image:

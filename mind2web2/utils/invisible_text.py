@@ -27,7 +27,9 @@ _SELDOM_SEEN = (
 _INVISIBLE = f"{_SELDOM_SEEN}{_TAGS}{_IDEOGRAPHIC_SELECTORS}"
 # Clean text has up to three in a row, such as those that end a direction and join an emoji.
 _LONGEST_RUN = 3
-_RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+_RIGHT_TO_LEFT = (
+    "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+)
 _COMBINING = (
     "\u0300-\u036f\u0483-\u0489\u064b-\u065f\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
     "\ufe20-\ufe2f"
@@ -74,7 +76,9 @@ _STREWN = re.compile(
 )
 _SEEN_OR_STRAYS = re.compile(f"(?P<seen>{_SEEN})|(?P<strays>(?:{_STRAY})++)")
 # As systems for addresses and calls give it out.
-_COPIED_NUMBER = re.compile("[\u202a\u202d\u2066][+(]?[0-9][0-9 \u00a0()./-]{1,30}[\u202c\u2069]")
+_COPIED_NUMBER = re.compile(
+    "[\u202a\u202d\u2066][+(]?[0-9][0-9 \u00a0()./-]{1,30}[\u202c\u2069]"
+)
 _FLOOD = re.compile(f"[{_COMBINING}]{{{_MOST_COMBINING + 1},}}")
 _HAS_RIGHT_TO_LEFT = re.compile(f"[{_RIGHT_TO_LEFT}]")
 # Without letters that run to the left, an embedding to the left can only make a text look like another.
@@ -119,7 +123,11 @@ def hidden_runs(text: str) -> list[str]:
 
 def read_tags(run: str) -> str:
     """Return the ASCII text that tag characters in a run stand for."""
-    return "".join(chr(ord(character) - 0xE0000) for character in run if 0xE0020 <= ord(character) <= 0xE007E)
+    return "".join(
+        chr(ord(character) - 0xE0000)
+        for character in run
+        if 0xE0020 <= ord(character) <= 0xE007E
+    )
 
 
 def read_selectors(run: str) -> str:
@@ -156,13 +164,17 @@ def _with_mark(parts: re.Pattern[str], stretch: str) -> str:
 
 
 def _strays(stretch: str) -> list[str]:
-    return [part["strays"] for part in _SEEN_OR_STRAYS.finditer(stretch) if part["strays"]]
+    return [
+        part["strays"] for part in _SEEN_OR_STRAYS.finditer(stretch) if part["strays"]
+    ]
 
 
 def _is_typeset(stretch: str) -> bool:
     """Tell whether a stretch has but marks of direction around numbers, or places where lines may break."""
     strays = _strays(_COPIED_NUMBER.sub("", stretch))
-    return len(strays) < _FEWEST_STREWN or (set(strays) == {_BREAK} and _SOFT_HYPHEN not in stretch)
+    return len(strays) < _FEWEST_STREWN or (
+        set(strays) == {_BREAK} and _SOFT_HYPHEN not in stretch
+    )
 
 
 def _picture(found: re.Match[str]) -> str:

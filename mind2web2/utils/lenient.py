@@ -27,8 +27,13 @@ def read_leniently(model: type[Model], fields: Mapping[str, Any]) -> Model:
             fields = _without_faults(fields, error)
 
 
-def _without_faults(fields: Mapping[str, Any], error: ValidationError) -> Mapping[str, Any]:
-    faults = {_fault_path(fault["type"], fault["loc"]) for fault in error.errors(include_url=False)}
+def _without_faults(
+    fields: Mapping[str, Any], error: ValidationError
+) -> Mapping[str, Any]:
+    faults = {
+        _fault_path(fault["type"], fault["loc"])
+        for fault in error.errors(include_url=False)
+    }
     left: Any = fields
     for path in _from_the_back(faults):
         left = _without(left, path)
@@ -44,7 +49,9 @@ def _fault_path(kind: str, path: Path) -> Path:
 
 def _from_the_back(paths: Iterable[Path]) -> list[Path]:
     """Return the paths in an order in which each can be deleted without changing those that follow."""
-    return sorted(paths, key=lambda path: [str(part).zfill(9) for part in path], reverse=True)
+    return sorted(
+        paths, key=lambda path: [str(part).zfill(9) for part in path], reverse=True
+    )
 
 
 def _without(value: Any, path: Path) -> Any:

@@ -53,7 +53,9 @@ def create_logger(
     """
     stamp = stamp_now()
     fields = dict(context or {})
-    handlers: list[logging.Handler] = list(_open_files(Path(log_folder), stamp, lgr_nm, fields))
+    handlers: list[logging.Handler] = list(
+        _open_files(Path(log_folder), stamp, lgr_nm, fields)
+    )
     if enable_console:
         handlers.append(_ConsoleHandler(fields, console_level))
     logger = _private_logger(lgr_nm)
@@ -90,13 +92,17 @@ def _open_files(
         folder.mkdir(parents=True, exist_ok=True)
         to_read = _open_new(folder, f"{stamp}_{_file_stem(name)}")
     except OSError as error:
-        raise ResultWriteError(f"cannot write logs under {folder}: {error.strerror}") from error
+        raise ResultWriteError(
+            f"cannot write logs under {folder}: {error.strerror}"
+        ) from error
     try:
         # The .log was opened as a new file, so that its name is ours for the .jsonl as well.
         to_parse = LogFile(Path(to_read.baseFilename).with_suffix(".jsonl"), mode="w")
     except OSError as error:
         to_read.close()
-        raise ResultWriteError(f"cannot write logs under {folder}: {error.strerror}") from error
+        raise ResultWriteError(
+            f"cannot write logs under {folder}: {error.strerror}"
+        ) from error
     to_read.setFormatter(_TextFormatter())
     to_parse.setFormatter(_JsonFormatter(fields))
     return to_read, to_parse
@@ -130,7 +136,9 @@ class LogFile(logging.FileHandler):
             super().handleError(record)
         elif not self._is_broken:
             self._is_broken = True
-            sys.stderr.write(f"warning: cannot write the log {self.baseFilename}: {error.strerror}\n")
+            sys.stderr.write(
+                f"warning: cannot write the log {self.baseFilename}: {error.strerror}\n"
+            )
 
     def close(self) -> None:
         """Close the file, also where the last lines cannot be written."""
@@ -160,7 +168,11 @@ def trace_of(record: logging.LogRecord) -> str | None:
 
 def extra_fields(record: logging.LogRecord) -> dict[str, Any]:
     """Return the fields that were given with ``extra=``."""
-    return {name: value for name, value in vars(record).items() if name not in _RECORD_FIELDS}
+    return {
+        name: value
+        for name, value in vars(record).items()
+        if name not in _RECORD_FIELDS
+    }
 
 
 class _TextFormatter(logging.Formatter):
@@ -202,7 +214,9 @@ class _JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, Any] = {
-            "time": datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds"),
+            "time": datetime.fromtimestamp(record.created)
+            .astimezone()
+            .isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
             "message": message_of(record),
@@ -226,7 +240,9 @@ class _ConsoleHandler(logging.Handler):
 
     def __init__(self, fields: Mapping[str, str], level: int) -> None:
         super().__init__(level)
-        self.setFormatter(_LineFormatter(fields) if level >= logging.WARNING else _TextFormatter())
+        self.setFormatter(
+            _LineFormatter(fields) if level >= logging.WARNING else _TextFormatter()
+        )
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

@@ -21,7 +21,9 @@ class LoopTurns:
     request would go out when the last question is prepared, and no other task would run until then.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float]
+    ) -> None:
         self._call_soon = loop.call_soon
         self._clock = clock
         self._began_s: float | None = None
@@ -44,7 +46,10 @@ class LoopTurns:
                 await asyncio.sleep(0)
         finally:
             self._waiting.remove(place)
-            if len(self._waiting) >= _MOST_ASKING and not self._waiting[_MOST_ASKING - 1].done():
+            if (
+                len(self._waiting) >= _MOST_ASKING
+                and not self._waiting[_MOST_ASKING - 1].done()
+            ):
                 self._waiting[_MOST_ASKING - 1].set_result(None)
 
     def _has_time(self) -> bool:

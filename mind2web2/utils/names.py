@@ -9,7 +9,9 @@ from typing import TypeGuard
 
 from mind2web2.errors import UsageError
 
-MAX_NAME_BYTES = 200  # file systems stop at 255, and result files add a stamp and a suffix
+MAX_NAME_BYTES = (
+    200  # file systems stop at 255, and result files add a stamp and a suffix
+)
 MAX_NAMES_SHOWN = 10
 
 
@@ -21,13 +23,21 @@ def check_name(kind: str, name: str) -> str:
     """
     fault = _fault(name)
     if fault is not None:
-        raise UsageError(f"{kind} {name[:MAX_NAME_BYTES]!r} {fault}: give its plain folder name")
+        raise UsageError(
+            f"{kind} {name[:MAX_NAME_BYTES]!r} {fault}: give its plain folder name"
+        )
     return name
 
 
 def is_file_name(value: object) -> TypeGuard[str]:
     """Tell whether a value from a file can be the name of one file or folder, however odd."""
-    if not isinstance(value, str) or not value.strip(".") or "/" in value or "\\" in value or "\0" in value:
+    if (
+        not isinstance(value, str)
+        or not value.strip(".")
+        or "/" in value
+        or "\\" in value
+        or "\0" in value
+    ):
         return False
     return len(value.encode("utf-8", "replace")) <= MAX_NAME_BYTES
 

@@ -63,7 +63,12 @@ class PathConfig:
     @property
     def roots(self) -> tuple[Path, Path, Path, Path]:
         """Return the folders of answers, scripts, results and pages."""
-        return self.answers_root, self.eval_scripts_root, self.eval_results_root, self.cache_root
+        return (
+            self.answers_root,
+            self.eval_scripts_root,
+            self.eval_results_root,
+            self.cache_root,
+        )
 
     def script_versions(self) -> list[str]:
         """Return the version folders in the order of search: newest date first, then the undated ones.
@@ -74,10 +79,14 @@ class PathConfig:
         names = _version_folders(self.eval_scripts_root)
         if self.eval_version is None:
             dated = sorted((name for name in names if _is_dated(name)), reverse=True)
-            return dated + sorted((name for name in names if not _is_dated(name)), key=natural_key)
+            return dated + sorted(
+                (name for name in names if not _is_dated(name)), key=natural_key
+            )
         if self.eval_version not in names:
             where, known = self.eval_scripts_root, name_list(names)
-            raise UsageError(f"no eval version {self.eval_version} under {where}: there is {known}")
+            raise UsageError(
+                f"no eval version {self.eval_version} under {where}: there is {known}"
+            )
         return [self.eval_version]
 
     def find_script(self, task_id: str) -> ScriptFile | None:
@@ -122,7 +131,11 @@ def script_in(folder: Path, task_id: str) -> Path | None:
     Raises:
         UsageError: there are both.
     """
-    found = [path for suffix in SCRIPT_SUFFIXES if (path := folder / f"{task_id}{suffix}").is_file()]
+    found = [
+        path
+        for suffix in SCRIPT_SUFFIXES
+        if (path := folder / f"{task_id}{suffix}").is_file()
+    ]
     if len(found) > 1:
         raise UsageError(
             f"two scripts for task {task_id}: keep {found[0]} or {found[1]}, move the other away"
@@ -134,7 +147,9 @@ def _version_folders(root: Path) -> list[str]:
     if not root.is_dir():
         return []
     return [
-        entry.name for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith((".", "__"))
+        entry.name
+        for entry in root.iterdir()
+        if entry.is_dir() and not entry.name.startswith((".", "__"))
     ]
 
 

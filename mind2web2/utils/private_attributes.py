@@ -43,16 +43,36 @@ PRIVATE_ATTRIBUTES = (
     PrivateAttribute("httpx2", "httpx2", "AsyncClient", "_transport", _UNASKED),
     PrivateAttribute("httpx2", "httpx2", "AsyncClient", "_mounts", _UNASKED),
     PrivateAttribute(
-        "openai", "openai._vendor.httpx_aiohttp.transport", "AiohttpTransport", "get_client", _UNASKED
+        "openai",
+        "openai._vendor.httpx_aiohttp.transport",
+        "AiohttpTransport",
+        "get_client",
+        _UNASKED,
     ),
     PrivateAttribute("aiohttp", "aiohttp", "BaseConnector", "_factory", _UNASKED),
-    PrivateAttribute("aiohttp", "aiohttp.client_proto", "ResponseHandler", "should_close", _UNASKED),
-    PrivateAttribute("arxiv", "arxiv", "Client", "_session", "limit the time and size of arXiv's replies"),
     PrivateAttribute(
-        "pydantic", "pydantic", "BaseModel", "__pydantic_serializer__", "write nodes in a script's own models"
+        "aiohttp", "aiohttp.client_proto", "ResponseHandler", "should_close", _UNASKED
     ),
     PrivateAttribute(
-        "ray", "ray._private", "worker", "print_to_stdstream", "log messages that Ray prints on the console"
+        "arxiv",
+        "arxiv",
+        "Client",
+        "_session",
+        "limit the time and size of arXiv's replies",
+    ),
+    PrivateAttribute(
+        "pydantic",
+        "pydantic",
+        "BaseModel",
+        "__pydantic_serializer__",
+        "write nodes in a script's own models",
+    ),
+    PrivateAttribute(
+        "ray",
+        "ray._private",
+        "worker",
+        "print_to_stdstream",
+        "log messages that Ray prints on the console",
     ),
     PrivateAttribute(
         "ray",
@@ -62,7 +82,11 @@ PRIVATE_ATTRIBUTES = (
         "keep the command line, which may hold a database's password, out of Ray's metadata",
     ),
     PrivateAttribute(
-        "time-machine", "time_machine", "Traveller", "time_ns", "set the clock of eval scripts (--as_of)"
+        "time-machine",
+        "time_machine",
+        "Traveller",
+        "time_ns",
+        "set the clock of eval scripts (--as_of)",
     ),
 )
 
@@ -88,4 +112,6 @@ def _is_there(wanted: PrivateAttribute) -> bool:
     except (ImportError, AttributeError):
         return False
     setup = getattr(kind.__init__, "__code__", None)
-    return hasattr(kind, wanted.attribute) or (setup is not None and wanted.attribute in setup.co_names)
+    return hasattr(kind, wanted.attribute) or (
+        setup is not None and wanted.attribute in setup.co_names
+    )

@@ -13,7 +13,9 @@ def program_words() -> list[str]:
     started_as = Path(sys.argv[0]).name
     if os.environ.get("UV"):  # which `uv run` sets
         return ["uv", "run", "mind2web2"]
-    if started_as == "__main__.py" or (started_as.endswith(".py") and shutil.which("mind2web2") is None):
+    if started_as == "__main__.py" or (
+        started_as.endswith(".py") and shutil.which("mind2web2") is None
+    ):
         return ["python", "-m", "mind2web2"]
     return ["mind2web2"]
 

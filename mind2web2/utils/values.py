@@ -54,7 +54,9 @@ def positive_seconds(text: str) -> float:
 
 def positive_dollars(text: str) -> float:
     """Return a positive number of dollars."""
-    return _amount(text.removeprefix("$"), "a positive number of dollars", least=sys.float_info.min)
+    return _amount(
+        text.removeprefix("$"), "a positive number of dollars", least=sys.float_info.min
+    )
 
 
 def temperature(text: str) -> float:
@@ -67,7 +69,9 @@ def share(text: str) -> float:
     return _amount(text, "a score from 0 to 1", most=1)
 
 
-def _amount(text: str, kind: str, least: float = 0, most: float = sys.float_info.max) -> float:
+def _amount(
+    text: str, kind: str, least: float = 0, most: float = sys.float_info.max
+) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -79,7 +83,9 @@ def _amount(text: str, kind: str, least: float = 0, most: float = sys.float_info
 
 def byte_count(text: str) -> int:
     """Return an amount of memory in bytes, given as ``512M`` or ``1.5G``."""
-    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]+)?) ?([MG])(?:i?B)?", text.strip(), re.IGNORECASE)
+    found = re.fullmatch(
+        r"([0-9]{1,6}(?:\.[0-9]+)?) ?([MG])(?:i?B)?", text.strip(), re.IGNORECASE
+    )
     size = round(float(found[1]) * _BYTES_A_UNIT[found[2].upper()]) if found else 0
     if size < 1:
         raise ValueError(f"{text!r} is not an amount of memory such as 512M or 2G")
@@ -122,7 +128,9 @@ def web_address(text: str) -> str:
 def _address(text: str, schemes: tuple[str, ...], example: str) -> str:
     try:
         address = urlsplit(text)
-        is_address = address.scheme in schemes and bool(address.hostname) and address.port != 0
+        is_address = (
+            address.scheme in schemes and bool(address.hostname) and address.port != 0
+        )
     except ValueError:
         is_address = False
     if not is_address:
@@ -137,7 +145,9 @@ def one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
         if text in choices:
             return text
         near = get_close_matches(text, choices, n=1)
-        cure = f"did you mean {near[0]}?" if near else f"choose from {', '.join(choices)}"
+        cure = (
+            f"did you mean {near[0]}?" if near else f"choose from {', '.join(choices)}"
+        )
         raise ValueError(f"invalid choice: {text!r}: {cure}")
 
     return chosen

@@ -67,7 +67,9 @@ def _limit_memory() -> None:
     if sys.platform != "win32":
         _, hard_limit = resource.getrlimit(resource.RLIMIT_DATA)
         if hard_limit == resource.RLIM_INFINITY or hard_limit > MAX_WORKER_MEMORY_BYTES:
-            resource.setrlimit(resource.RLIMIT_DATA, (MAX_WORKER_MEMORY_BYTES, hard_limit))
+            resource.setrlimit(
+                resource.RLIMIT_DATA, (MAX_WORKER_MEMORY_BYTES, hard_limit)
+            )
 
 
 def _set_alarm(seconds: float) -> None:
@@ -82,8 +84,12 @@ def _make_call(function: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
         return pickle.dumps((True, function(*args)), protocol=pickle.HIGHEST_PROTOCOL)
     except MemoryError:
         limit_mb = MAX_WORKER_MEMORY_BYTES // 1024**2
-        return pickle.dumps((False, DocumentError(f"document needs more than {limit_mb} MB of memory")))
-    except Exception as error:  # it is handed to the caller, who waits in another process
+        return pickle.dumps(
+            (False, DocumentError(f"document needs more than {limit_mb} MB of memory"))
+        )
+    except (
+        Exception
+    ) as error:  # it is handed to the caller, who waits in another process
         return _pickle_error(error)
 
 
@@ -93,7 +99,9 @@ def _pickle_error(error: Exception) -> bytes:
     try:
         reply = pickle.dumps((False, error))
         pickle.loads(reply)
-    except Exception:  # pickling runs the exception's own code, which may raise anything
+    except (
+        Exception
+    ):  # pickling runs the exception's own code, which may raise anything
         return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
     return reply
 
@@ -108,10 +116,17 @@ MAX_CALLS_PER_WORKER = 200
 # A process that has not started by then never will.
 _START_TIMEOUT_S = 300.0
 _NOT_STARTED = f"did not start within {_START_TIMEOUT_S:g} s"
-_COMMAND = (sys.executable, "-P", "-c", "from mind2web2.utils.workers import serve; serve()")
+_COMMAND = (
+    sys.executable,
+    "-P",
+    "-c",
+    "from mind2web2.utils.workers import serve; serve()",
+)
 
 
-async def run_in_worker(function: Callable[[*Arguments], T], *args: *Arguments, timeout_s: float) -> T:
+async def run_in_worker(
+    function: Callable[[*Arguments], T], *args: *Arguments, timeout_s: float
+) -> T:
     """Return ``function(*args)`` as computed in a worker process, without blocking the event loop.
 
     Function, arguments and result must pickle; errors of the function are raised here. It may be called
@@ -212,7 +227,12 @@ class _Pool:
 class _Call:
     """One pending call: made by a worker, awaited by a thread, stopped from other threads."""
 
-    def __init__(self, function: Callable[..., object], args: tuple[object, ...], timeout_s: float) -> None:
+    def __init__(
+        self,
+        function: Callable[..., object],
+        args: tuple[object, ...],
+        timeout_s: float,
+    ) -> None:
         # A partial has no name of its own.
         self._name = getattr(getattr(function, "func", function), "__name__", "work")
         self._function, self._args, self._timeout_s = function, args, timeout_s
@@ -258,7 +278,9 @@ class _Call:
                 # On a busy machine a process starts slowly, which says nothing about the document.
                 with self._stopped_after(_START_TIMEOUT_S, _NOT_STARTED):
                     worker.wait_until_ready()
-                with self._stopped_after(self._timeout_s, f"took longer than {self._timeout_s:g} s"):
+                with self._stopped_after(
+                    self._timeout_s, f"took longer than {self._timeout_s:g} s"
+                ):
                     reply = worker.call(request)
         finally:
             with self._lock:
@@ -283,7 +305,9 @@ class _Call:
             return MachineError(
                 f"worker processes do not start: see what {sys.executable} -c 'import mind2web2' says"
             )
-        return WorkerError(f"{self._name} {self._stop_reason or 'crashed its worker process'}")
+        return WorkerError(
+            f"{self._name} {self._stop_reason or 'crashed its worker process'}"
+        )
 
 
 _pool = _Pool()

@@ -28,13 +28,19 @@ from mind2web2.scheduling.options import current_options
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.context import EvaluationContext
-from mind2web2.verification.messages import NO_INSTRUCTION, quotable, verification_messages
+from mind2web2.verification.messages import (
+    NO_INSTRUCTION,
+    quotable,
+    verification_messages,
+)
 from mind2web2.verification.quotes import looked_up
 
 
 @asynccontextmanager
 async def pages_ahead(
-    prepare: Callable[[str], Coroutine[Any, Any, object]], urls: Sequence[str], at_once: int
+    prepare: Callable[[str], Coroutine[Any, Any, object]],
+    urls: Sequence[str],
+    at_once: int,
 ) -> AsyncIterator[Callable[[int], None]]:
     """Yield a function that begins to prepare the pages which follow the one with a number.
 
@@ -44,7 +50,10 @@ async def pages_ahead(
     tasks: list[asyncio.Task[object]] = []
 
     def reach(number: int) -> None:
-        tasks.extend(asyncio.create_task(prepare(url)) for url in urls[len(tasks) + 1 : number + at_once])
+        tasks.extend(
+            asyncio.create_task(prepare(url))
+            for url in urls[len(tasks) + 1 : number + at_once]
+        )
 
     try:
         yield reach
@@ -107,23 +116,32 @@ class ClaimJudging:
             return False, evidence_of(verification, "page", reason=NO_PAGE_NAMED)
         if not urls:
             votes, _ = await self._vote(verification, None)
-            return _decision(votes, verification), evidence_of(verification, "judge", votes=votes)
+            return _decision(votes, verification), evidence_of(
+                verification, "judge", votes=votes
+            )
         checks = await self._checks(verification, urls)
         if checks[-1].outcome == "supported":
             return True, evidence_of(verification, "judge", pages=checks)
         if all(check.outcome == "unavailable" for check in checks):
             return False, evidence_of(
-                verification, "page", pages=checks, reason="no source page was available"
+                verification,
+                "page",
+                pages=checks,
+                reason="no source page was available",
             )
         return False, evidence_of(verification, "judge", pages=checks)
 
-    async def _checks(self, verification: Verification, urls: Sequence[str]) -> list[PageCheck]:
+    async def _checks(
+        self, verification: Verification, urls: Sequence[str]
+    ) -> list[PageCheck]:
         """Return the pages' checks in the order made, up to the first that supports the claim."""
         checks: list[PageCheck] = []
         failure: Mind2Web2Error | None = None
         cached, to_capture = await self._in_cheap_order(urls)
         for pages in (cached, to_capture):
-            for check in await self._checks_of(verification, pages, is_only_page=len(urls) == 1):
+            for check in await self._checks_of(
+                verification, pages, is_only_page=len(urls) == 1
+            ):
                 if isinstance(check, PageCheck):
                     checks.append(check)
                 else:
@@ -139,7 +157,9 @@ class ClaimJudging:
         if len(urls) == 1:
             return list(urls), []
         cached = dict(zip(urls, await self.context.cached(urls), strict=True))
-        return [url for url in urls if cached[url]], [url for url in urls if not cached[url]]
+        return [url for url in urls if cached[url]], [
+            url for url in urls if not cached[url]
+        ]
 
     async def _checks_of(
         self, verification: Verification, urls: Sequence[str], *, is_only_page: bool
@@ -147,11 +167,17 @@ class ClaimJudging:
         """Check pages that are equally cheap to have, in order, while the next pages are prepared."""
         checks: list[PageCheck | JudgmentMissingError] = []
         prepare = partial(self.context.prepare, with_images=verification.use_screenshot)
-        async with pages_ahead(prepare, urls, 1 if current_options().sequential else PAGES_AT_ONCE) as reach:
+        async with pages_ahead(
+            prepare, urls, 1 if current_options().sequential else PAGES_AT_ONCE
+        ) as reach:
             for number, url in enumerate(urls):
                 reach(number)
                 try:
-                    checks.append(await self._check_page(verification, url, is_only_page=is_only_page))
+                    checks.append(
+                        await self._check_page(
+                            verification, url, is_only_page=is_only_page
+                        )
+                    )
                 except JudgmentMissingError as error:
                     if is_only_page:
                         raise
@@ -160,15 +186,22 @@ class ClaimJudging:
                     break
         return checks
 
-    async def _check_page(self, verification: Verification, url: str, *, is_only_page: bool) -> PageCheck:
+    async def _check_page(
+        self, verification: Verification, url: str, *, is_only_page: bool
+    ) -> PageCheck:
         try:
             page = await self.context.page(url, verification.use_screenshot)
         except CaptureError as error:
             self.context.logger.warning(
-                "page is unavailable node=%s url=%s reason=%s", verification.node_id, url, error
+                "page is unavailable node=%s url=%s reason=%s",
+                verification.node_id,
+                url,
+                error,
             )
             return PageCheck(url=url, outcome="unavailable", reason=str(error))
-        votes, shown = await self._vote(verification, page, others_may_decide=not is_only_page)
+        votes, shown = await self._vote(
+            verification, page, others_may_decide=not is_only_page
+        )
         supported = _decision(votes, verification)
         return PageCheck(
             url=url,
@@ -178,21 +211,30 @@ class ClaimJudging:
         )
 
     async def _vote(
-        self, verification: Verification, page: PreparedPage | None, *, others_may_decide: bool = False
+        self,
+        verification: Verification,
+        page: PreparedPage | None,
+        *,
+        others_may_decide: bool = False,
     ) -> tuple[tuple[Vote, ...], PreparedPage | None]:
         """Return the votes, and the page as the last of them was shown it."""
         votes: list[Vote] = []
         while needed := _trials_needed(votes, page, verification):
             trials = range(len(votes) + 1, len(votes) + needed + 1)
             cast = await all_or_first_error(
-                self._cast(verification, page, trial, others_may_decide) for trial in trials
+                self._cast(verification, page, trial, others_may_decide)
+                for trial in trials
             )
             votes.extend(vote for vote, _ in cast)
             page = cast[-1][1]
         return tuple(votes), page
 
     async def _cast(
-        self, verification: Verification, page: PreparedPage | None, trial: int, others_may_decide: bool
+        self,
+        verification: Verification,
+        page: PreparedPage | None,
+        trial: int,
+        others_may_decide: bool,
     ) -> tuple[Vote, PreparedPage | None]:
         context = self.context
         subject = QuestionContext(
@@ -220,14 +262,18 @@ class ClaimJudging:
             trial=trial,
             supported=verdict.result,
             reasoning=verdict.reasoning,
-            quote=await looked_up(verdict.quote, quotable(context.answer, answered.page)),
+            quote=await looked_up(
+                verdict.quote, quotable(context.answer, answered.page)
+            ),
             declined=answered.reply.declined,
             judgment=answered.reply.judgment,
         )
         return vote, answered.page
 
 
-def _trials_needed(votes: Sequence[Vote], page: PreparedPage | None, verification: Verification) -> int:
+def _trials_needed(
+    votes: Sequence[Vote], page: PreparedPage | None, verification: Verification
+) -> int:
     """Return how many further votes are to be asked together."""
     if verification.is_first_enough and not votes:
         return 1
@@ -236,9 +282,15 @@ def _trials_needed(votes: Sequence[Vote], page: PreparedPage | None, verificatio
     return trials_needed([vote.supported for vote in votes], verification.num_trials)
 
 
-def _is_first_enough(votes: Sequence[Vote], page: PreparedPage | None, verification: Verification) -> bool:
+def _is_first_enough(
+    votes: Sequence[Vote], page: PreparedPage | None, verification: Verification
+) -> bool:
     shown = None if page is None else page.shown()
-    return verification.is_first_enough and len(votes) == 1 and not doubts_of(votes[0], shown)
+    return (
+        verification.is_first_enough
+        and len(votes) == 1
+        and not doubts_of(votes[0], shown)
+    )
 
 
 def _decision(votes: Sequence[Vote], verification: Verification) -> bool:
@@ -249,10 +301,16 @@ def _decision(votes: Sequence[Vote], verification: Verification) -> bool:
 
 def _is_supported(checks: Sequence[PageCheck | JudgmentMissingError]) -> bool:
     """Tell whether the last check ends the others."""
-    return bool(checks) and isinstance(checks[-1], PageCheck) and checks[-1].outcome == "supported"
+    return (
+        bool(checks)
+        and isinstance(checks[-1], PageCheck)
+        and checks[-1].outcome == "supported"
+    )
 
 
-def evidence_of(verification: Verification, decided_by: Any, **details: Any) -> Evidence:
+def evidence_of(
+    verification: Verification, decided_by: Any, **details: Any
+) -> Evidence:
     """Return the evidence for a verdict, ``details`` being fields of ``Evidence``."""
     # Any: pydantic checks both against the model's fields.
     instruction = verification.additional_instruction
@@ -261,7 +319,9 @@ def evidence_of(verification: Verification, decided_by: Any, **details: Any) -> 
         claim=verification.claim,
         additional_instruction=None if instruction == NO_INSTRUCTION else instruction,
         num_trials=verification.num_trials if decided_by == "judge" else None,
-        vote_rule="doubt" if decided_by == "judge" and verification.is_first_enough else None,
+        vote_rule="doubt"
+        if decided_by == "judge" and verification.is_first_enough
+        else None,
         flags=flags_of(verification.claim),
         prerequisites=verification.prerequisites,
         **details,

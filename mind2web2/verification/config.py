@@ -46,4 +46,6 @@ class EvaluatorConfig:
     def page_settings(self, max_side_px: int | None = None) -> PageSettings:
         """Return the part that says how pages are prepared, for a judge that takes no larger images."""
         names = {field.name for field in fields(PageSettings)} - {"max_side_px"}
-        return PageSettings(**{name: getattr(self, name) for name in names}, max_side_px=max_side_px)
+        return PageSettings(
+            **{name: getattr(self, name) for name in names}, max_side_px=max_side_px
+        )

@@ -23,7 +23,12 @@ from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message
 from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.pages.captures import DoubtfulPageError, PageRequest, SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.pages.page_cache import PageCache, note_captured, note_shown, shared_cache
+from mind2web2.pages.page_cache import (
+    PageCache,
+    note_captured,
+    note_shown,
+    shared_cache,
+)
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED
 from mind2web2.utils.api_misuse import report_misuse
@@ -72,7 +77,9 @@ class EvaluationContext:
         """Return a page as the judge is to be shown it; ``CaptureError`` where it is unavailable."""
         return await self.page_within(url, with_images, self.judge.image_limit)
 
-    async def page_within(self, url: str, with_images: bool, limit: ImageLimit) -> PreparedPage:
+    async def page_within(
+        self, url: str, with_images: bool, limit: ImageLimit
+    ) -> PreparedPage:
         """Return a page with as many images as a limit allows; ``CaptureError`` as ``page``."""
         if not url.strip():
             raise CaptureError(NO_PAGE_NAMED)
@@ -81,7 +88,9 @@ class EvaluationContext:
             raise CaptureError("this evaluation has no page cache")
         with self._failures_noted(f"page {url} cannot be prepared"):
             try:
-                page = await self.library.page(self._page_request(self.cache, url, with_images, limit))
+                page = await self.library.page(
+                    self._page_request(self.cache, url, with_images, limit)
+                )
             except DoubtfulPageError as error:
                 self.judge.note("doubts", f"{url}: {error}")
                 raise
@@ -120,7 +129,9 @@ class EvaluationContext:
             failure = MachineError(f"{effect}: {type(error).__name__}: {error}")
             raise self.judge.fail(failure) from error
 
-    def _page_request(self, cache: PageCache, url: str, with_images: bool, limit: ImageLimit) -> PageRequest:
+    def _page_request(
+        self, cache: PageCache, url: str, with_images: bool, limit: ImageLimit
+    ) -> PageRequest:
         return PageRequest(
             cache=cache,
             url=url,
@@ -149,14 +160,26 @@ class EvaluationContext:
             JudgeError: the judge failed for good, or the question does not fit even so.
         """
         if page is None and self.answer is NOT_PASSED:
-            report_misuse("needs the answer's text: call initialize(..., answer=answer)")
+            report_misuse(
+                "needs the answer's text: call initialize(..., answer=answer)"
+            )
         while True:
-            request = ChatRequest(model=self.model, messages=messages(page), template=template)
+            request = ChatRequest(
+                model=self.model, messages=messages(page), template=template
+            )
             try:
                 reply = await self.judge.ask(request, subject, self.llm_limit)
-            except (ContextTooLongError, ImagesRefusedError, JudgmentMissingError) as error:
+            except (
+                ContextTooLongError,
+                ImagesRefusedError,
+                JudgmentMissingError,
+            ) as error:
                 less = await self._less(page, error)
-                if less is None and isinstance(error, JudgmentMissingError) and others_may_decide:
+                if (
+                    less is None
+                    and isinstance(error, JudgmentMissingError)
+                    and others_may_decide
+                ):
                     raise
                 if less is None:
                     raise self.judge.fail(error) from error.__cause__
@@ -178,13 +201,19 @@ class EvaluationContext:
         # A judgment that a replay lacks may date from a time when the judge was known to take no more.
         is_missing = isinstance(error, JudgmentMissingError)
         limits = self.judge.recorded_limits if is_missing else [self.judge.image_limit]
-        stricter = [merged for limit in limits if (merged := page.limit.merged(limit)) != page.limit]
+        stricter = [
+            merged
+            for limit in limits
+            if (merged := page.limit.merged(limit)) != page.limit
+        ]
         if not stricter or not page.images:
             return None
         try:
             less = await self.page_within(page.url, True, stricter[0])
         except CaptureError as gone:
-            raise self.judge.fail(MachineError(f"page {page.url} is gone: {gone}")) from gone
+            raise self.judge.fail(
+                MachineError(f"page {page.url} is gone: {gone}")
+            ) from gone
         for _ in range(page.times_halved):
             less = less.halved()
         return less

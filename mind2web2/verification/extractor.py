@@ -28,7 +28,14 @@ from mind2web2.verification.messages import NO_INSTRUCTION, extraction_messages
 from mind2web2.verification.script_access import ScriptAccess, limits_of
 from mind2web2.verification.verifier import BinaryEvalResult, Verifier
 
-__all__ = ["BinaryEvalResult", "EvaluatorConfig", "Extractor", "LLMClient", "Verifier", "create_evaluator"]
+__all__ = [
+    "BinaryEvalResult",
+    "EvaluatorConfig",
+    "Extractor",
+    "LLMClient",
+    "Verifier",
+    "create_evaluator",
+]
 
 Template = TypeVar("Template", bound=BaseModel)
 
@@ -96,7 +103,11 @@ class Extractor(ScriptAccess):
         """
         number = next(self._numbers)
         value, self._records[number] = await self._fill(
-            extraction_prompt, template_class, None, additional_instruction, encodable(extraction_name)
+            extraction_prompt,
+            template_class,
+            None,
+            additional_instruction,
+            encodable(extraction_name),
         )
         return value
 
@@ -122,8 +133,12 @@ class Extractor(ScriptAccess):
             with cut_off_noted(self._context.judge, name):
                 page = await self._context.page(url, use_screenshot)
         except CaptureError as error:
-            self.logger.warning("extraction empty name=%s url=%s reason=%s", name, url, error)
-            self._records[number] = ExtractionRecord(name=name, url=url, unavailable=str(error))
+            self.logger.warning(
+                "extraction empty name=%s url=%s reason=%s", name, url, error
+            )
+            self._records[number] = ExtractionRecord(
+                name=name, url=url, unavailable=str(error)
+            )
             return empty_instance(template_class)
         value, self._records[number] = await self._fill(
             extraction_prompt, template_class, page, additional_instruction, name
@@ -163,7 +178,9 @@ class Extractor(ScriptAccess):
             record.declined,
             _value_text(answered.value),
         )
-        return empty_instance(template_class) if answered.value is None else answered.value, record
+        return empty_instance(
+            template_class
+        ) if answered.value is None else answered.value, record
 
 
 def _value_text(value: BaseModel | None) -> str:
@@ -174,7 +191,11 @@ def _value_text(value: BaseModel | None) -> str:
         text = value.model_dump_json()
     except Exception as error:  # a script's own serializer may raise anything, and this is only the log
         return f"not shown ({type(error).__name__})"
-    return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]}... ({len(text):,} characters)"
+    return (
+        text
+        if len(text) <= _VALUE_CHARS
+        else f"{text[:_VALUE_CHARS]}... ({len(text):,} characters)"
+    )
 
 
 @checked_call
@@ -226,7 +247,9 @@ def create_evaluator(
     return Extractor(context(extract_model)), Verifier(context(verify_model))
 
 
-def _captures(cache: PageCache | None, browser_manager: PageCapture | None) -> SharedCaptures | None:
+def _captures(
+    cache: PageCache | None, browser_manager: PageCapture | None
+) -> SharedCaptures | None:
     """Return the browser that captures: the run's, or one that the script brings itself."""
     is_in_run = hasattr(cache, "captures")
     of_run: SharedCaptures | None = getattr(cache, "captures", None)

@@ -31,7 +31,9 @@ class StoringJudge(Protocol):
     def image_limit(self) -> ImageLimit:
         """Return the known or configured limit of images in one question."""
 
-    async def ask_ahead(self, request: ChatRequest, subject: QuestionContext) -> ChatReply:
+    async def ask_ahead(
+        self, request: ChatRequest, subject: QuestionContext
+    ) -> ChatReply:
         """Answer a question without any note of it; once cancelled, send nothing more."""
 
 
@@ -46,7 +48,9 @@ class _UnnotedJudge:
     def image_limit(self) -> ImageLimit:
         return self.judge.image_limit
 
-    async def ask(self, request: ChatRequest, subject: QuestionContext, _limit: Limit | None) -> ChatReply:
+    async def ask(
+        self, request: ChatRequest, subject: QuestionContext, _limit: Limit | None
+    ) -> ChatReply:
         return await self.judge.ask_ahead(request, subject)
 
     def fail(self, failure: Exception) -> Exception:
@@ -63,7 +67,10 @@ def may_look_ahead(context: EvaluationContext) -> bool:
 
 @asynccontextmanager
 async def asked_ahead(
-    context: EvaluationContext, verification: Verification, urls: Sequence[str], had_sources: bool
+    context: EvaluationContext,
+    verification: Verification,
+    urls: Sequence[str],
+    had_sources: bool,
 ) -> AsyncIterator[None]:
     """Ask the questions of a claim in the background until the ``async with`` block ends."""
     task = asyncio.create_task(_ask(context, verification, urls, had_sources))
@@ -75,7 +82,10 @@ async def asked_ahead(
 
 
 async def _ask(
-    context: EvaluationContext, verification: Verification, urls: Sequence[str], had_sources: bool
+    context: EvaluationContext,
+    verification: Verification,
+    urls: Sequence[str],
+    had_sources: bool,
 ) -> None:
     judge: Any = _UnnotedJudge(context.judge)  # type: ignore[arg-type]  # ``may_look_ahead`` has checked it
     # Pages that only lookahead shows are not noted as used.

@@ -19,11 +19,17 @@ _NO_IMAGES = "No images are shown."
 
 
 def verification_messages(
-    task: str, answer: str, page: PreparedPage | None, claim: str, additional_instruction: str | None
+    task: str,
+    answer: str,
+    page: PreparedPage | None,
+    claim: str,
+    additional_instruction: str | None,
 ) -> list[Message]:
     """Return the question whether a page supports a claim, or without one, whether it is correct."""
     chain = BlockChain()
-    parts = [_text([str(chain.block("task", task)), str(chain.block("answer", answer))])]
+    parts = [
+        _text([str(chain.block("task", task)), str(chain.block("answer", answer))])
+    ]
     if page is not None:
         parts += _page_parts(chain, page)
     closing = [
@@ -35,7 +41,11 @@ def verification_messages(
 
 
 def extraction_messages(
-    task: str, answer: str, page: PreparedPage | None, prompt: str, additional_instruction: str | None
+    task: str,
+    answer: str,
+    page: PreparedPage | None,
+    prompt: str,
+    additional_instruction: str | None,
 ) -> list[Message]:
     """Return the request to fill a form from a page, or without one, from the answer.
 
@@ -55,7 +65,9 @@ def extraction_messages(
     return _messages("extract", [*parts, _text(closing)])
 
 
-def quotable(answer: str, page: PreparedPage | None) -> tuple[tuple[QuoteSource, str], ...]:
+def quotable(
+    answer: str, page: PreparedPage | None
+) -> tuple[tuple[QuoteSource, str], ...]:
     """Return the texts that a verdict may rest on, by name, as they were shown."""
     if page is None:
         return (("answer", shown_text(answer)),)
@@ -63,7 +75,10 @@ def quotable(answer: str, page: PreparedPage | None) -> tuple[tuple[QuoteSource,
 
 
 def _messages(name: str, parts: list[dict[str, Any]]) -> list[Message]:
-    return [{"role": "system", "content": instructions(name)}, {"role": "user", "content": parts}]
+    return [
+        {"role": "system", "content": instructions(name)},
+        {"role": "user", "content": parts},
+    ]
 
 
 def _page_parts(chain: BlockChain, page: PreparedPage) -> list[dict[str, Any]]:
@@ -77,12 +92,18 @@ def _page_parts(chain: BlockChain, page: PreparedPage) -> list[dict[str, Any]]:
         # A part of its own: the very same text object in all requests on this page.
         {"type": "text", "text": text.text},
         _text([text.closing, images]),
-        *({"type": "image_url", "image_url": {"url": url, "detail": "high"}} for url in page.images),
+        *(
+            {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
+            for url in page.images
+        ),
     ]
 
 
 def _extra_instruction(chain: BlockChain, additional_instruction: str | None) -> str:
-    if not additional_instruction or additional_instruction.strip() in ("", NO_INSTRUCTION):
+    if not additional_instruction or additional_instruction.strip() in (
+        "",
+        NO_INSTRUCTION,
+    ):
         return ""
     return str(chain.block("extra instruction", additional_instruction))
 

@@ -31,7 +31,14 @@ _PLAIN = {
     **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2043", "-"),
     **{"\u2026": "...", "\u00d7": "x"},
-    **{"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb06": "st"},
+    **{
+        "\ufb00": "ff",
+        "\ufb01": "fi",
+        "\ufb02": "fl",
+        "\ufb03": "ffi",
+        "\ufb04": "ffl",
+        "\ufb06": "st",
+    },
     **dict.fromkeys(_LEFT_OUT, ""),
 }
 _WORD = re.compile(rf"\S*[^\s{_LEFT_OUT}]\S*")
@@ -46,7 +53,9 @@ class _Span(NamedTuple):
     end: int
 
 
-async def looked_up(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quote | None:
+async def looked_up(
+    quote: str, shown: Sequence[tuple[QuoteSource, str]]
+) -> Quote | None:
     """Return the place of a quotation in the texts shown, ``None`` where nothing is quoted.
 
     Args:
@@ -63,10 +72,18 @@ def find_quote(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quote:
     """Do as ``looked_up``, on this thread; a blank quotation is not found."""
     for source, text in shown:
         if span := _verbatim(text, quote.strip()) or _folded(text, quote):
-            return Quote(text=quote, match="found", source=source, start=span.start, end=span.end)
+            return Quote(
+                text=quote, match="found", source=source, start=span.start, end=span.end
+            )
     for source, text in shown:
         if span := _alike(text, quote):
-            return Quote(text=quote, match="approximate", source=source, start=span.start, end=span.end)
+            return Quote(
+                text=quote,
+                match="approximate",
+                source=source,
+                start=span.start,
+                end=span.end,
+            )
     return Quote(text=quote, match="not_found")
 
 
@@ -117,11 +134,16 @@ def _most_alike(folded: str, wanted: str) -> _Span | None:
         found = fuzz.partial_ratio_alignment(
             wanted, folded[window.start : window.end], score_cutoff=_LIKENESS
         )
-        if found is None or found.src_end - found.src_start < len(wanted) * _LIKENESS // 100:
+        if (
+            found is None
+            or found.src_end - found.src_start < len(wanted) * _LIKENESS // 100
+        ):
             continue
         span = _Span(window.start + found.dest_start, window.start + found.dest_end)
         # Another number is another fact, however alike the words are.
-        has_numbers = set(_NUMBER.findall(wanted)) <= set(_NUMBER.findall(folded[span.start : span.end + 1]))
+        has_numbers = set(_NUMBER.findall(wanted)) <= set(
+            _NUMBER.findall(folded[span.start : span.end + 1])
+        )
         if has_numbers and (best is None or found.score > best[0]):
             best = found.score, span
     return None if best is None else best[1]
@@ -138,7 +160,10 @@ def _windows(folded: str, wanted: str) -> Iterator[_Span]:
                 break
             if (start := max(at - offset, 0) // _PIECE_CHARS) not in seen:
                 seen.add(start)
-                yield _Span(max(at - offset - _PIECE_CHARS, 0), at - offset + len(wanted) + 2 * _PIECE_CHARS)
+                yield _Span(
+                    max(at - offset - _PIECE_CHARS, 0),
+                    at - offset + len(wanted) + 2 * _PIECE_CHARS,
+                )
 
 
 def _fold(text: str) -> str:
@@ -171,4 +196,6 @@ def _place(text: str, folded: str, position: int) -> int:
     within = position - (folded.rfind(" ", 0, position) + 1)
     word = next(islice(_WORD.finditer(text), word_number, None))
     ends = range(1, len(word[0]) + 1)
-    return word.start() + bisect_right(ends, within, key=lambda end: len(_fold(word[0][:end])))
+    return word.start() + bisect_right(
+        ends, within, key=lambda end: len(_fold(word[0][:end]))
+    )

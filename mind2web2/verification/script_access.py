@@ -23,14 +23,18 @@ class ScriptAccess:
         self._context = context
         self.logger = context.logger
 
-    async def get_page_info(self, url: str) -> tuple[list[str], str] | tuple[None, None]:
+    async def get_page_info(
+        self, url: str
+    ) -> tuple[list[str], str] | tuple[None, None]:
         """Return a page's images as base64 JPEGs and its text, cached or captured.
 
         ``(None, None)`` for a page that is unavailable.
         """
         try:
             # All of them, whatever the judge takes: they are the script's own affair.
-            page = await self._context.page_within(str(url), with_images=True, limit=NO_LIMIT)
+            page = await self._context.page_within(
+                str(url), with_images=True, limit=NO_LIMIT
+            )
         except CaptureError as error:
             self.logger.warning("page is unavailable url=%s reason=%s", url, error)
             return None, None
@@ -64,4 +68,6 @@ def limits_of(semaphore: Any) -> tuple[Limit, Limit]:
     """Return the limits for judge requests and captures of a ``DualSemaphore``, or of any one semaphore."""
     if semaphore is None:
         return nullcontext(), nullcontext()
-    return getattr(semaphore, "llm", semaphore), getattr(semaphore, "webpage", semaphore)
+    return getattr(semaphore, "llm", semaphore), getattr(
+        semaphore, "webpage", semaphore
+    )

@@ -29,7 +29,12 @@ from mind2web2.scheduling.options import current_options
 from mind2web2.scheduling.prerequisites import NotedPrerequisites
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.verification.claims import BinaryEvalResult, ClaimJudging, Verification, evidence_of
+from mind2web2.verification.claims import (
+    BinaryEvalResult,
+    ClaimJudging,
+    Verification,
+    evidence_of,
+)
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.lookahead import asked_ahead, may_look_ahead
 from mind2web2.verification.messages import NO_INSTRUCTION
@@ -43,7 +48,13 @@ Prerequisites = Sequence[VerificationNode | None] | VerificationNode | None
 Sources = str | Iterable[str | None] | None
 OPTIONS = frozenset(
     {
-        *("extra_prerequisites", "additional_instruction", "majority_vote", "num_trials", "use_screenshot"),
+        *(
+            "extra_prerequisites",
+            "additional_instruction",
+            "majority_vote",
+            "num_trials",
+            "use_screenshot",
+        ),
         "required",
     }
 )
@@ -65,15 +76,25 @@ class Verifier(ScriptAccess):
 
     def may_defer(self, sources: Sources) -> bool:
         """Tell whether client, log and page cache show a script the same as in sequential execution."""
-        cache, capture, deferral = self._context.cache, self._context.capture, current_deferral()
-        if not is_guarded(self._context.judge) or (deferral is not None and deferral.is_heard(self.logger)):
+        cache, capture, deferral = (
+            self._context.cache,
+            self._context.capture,
+            current_deferral(),
+        )
+        if not is_guarded(self._context.judge) or (
+            deferral is not None and deferral.is_heard(self.logger)
+        ):
             return False
         if sources is None or cache is None:
             return True
         # Captured pages show in a cache, unless that keeps a view of its own for the script.
-        return is_guarded(cache) and (capture is None or hasattr(cache, "note_captured"))
+        return is_guarded(cache) and (
+            capture is None or hasattr(cache, "note_captured")
+        )
 
-    async def simple_verify(self, claim: str, node: VerificationNode | None = None, **kwargs: Any) -> bool:
+    async def simple_verify(
+        self, claim: str, node: VerificationNode | None = None, **kwargs: Any
+    ) -> bool:
         """Judge a claim from the answer alone."""
         return await self.verify(claim, node, None, **kwargs)
 
@@ -84,7 +105,11 @@ class Verifier(ScriptAccess):
         return await self.verify(claim, node, url, **kwargs)
 
     async def verify_by_urls(
-        self, claim: str, urls: Sequence[str | None], node: VerificationNode | None = None, **kwargs: Any
+        self,
+        claim: str,
+        urls: Sequence[str | None],
+        node: VerificationNode | None = None,
+        **kwargs: Any,
     ) -> bool:
         """Judge a claim against several pages; the first that supports it decides."""
         return await self.verify(claim, node, urls, **kwargs)
@@ -142,16 +167,22 @@ class Verifier(ScriptAccess):
             deferral.count_verification()
         extra = _nodes(extra_prerequisites)
         names = tuple(encodable(each.id) for each in extra)
-        verification = replace(self._filled_in(claim, node, **options), prerequisites=names)
+        verification = replace(
+            self._filled_in(claim, node, **options), prerequisites=names
+        )
         prerequisites = prerequisites_now(node, extra)
         # While there is one such task, one call comes after another, and the verdicts by then are the same
         # in every run.
         self._asking_tasks.add(_current_task())
         # The configuration is the script's, and may change.
-        judging = ClaimJudging(replace(self._context, config=copy(self._context.config)))
+        judging = ClaimJudging(
+            replace(self._context, config=copy(self._context.config))
+        )
         looks_ahead = not is_used_up(sources) and may_look_ahead(self._context)
         noted = _noted_urls(sources)
-        return self._verified(judging, verification, node, noted, prerequisites, looks_ahead=looks_ahead)
+        return self._verified(
+            judging, verification, node, noted, prerequisites, looks_ahead=looks_ahead
+        )
 
     async def _verified(
         self,
@@ -163,11 +194,15 @@ class Verifier(ScriptAccess):
         *,
         looks_ahead: bool,
     ) -> bool:
-        with cut_off_noted(self._context.judge, verification.node_id or verification.claim):
+        with cut_off_noted(
+            self._context.judge, verification.node_id or verification.claim
+        ):
             # All that was started together has looked by now, and may decide without a question, as a skip.
             await asyncio.sleep(0)
             if looks_ahead and verification.missing is None and prerequisites.is_open:
-                reason = await self._reason_ahead(judging, verification, sources, prerequisites)
+                reason = await self._reason_ahead(
+                    judging, verification, sources, prerequisites
+                )
             else:
                 reason = await prerequisites.skip_reason()
             skip_reason = await self._gate(verification, reason)
@@ -199,8 +234,13 @@ class Verifier(ScriptAccess):
     ) -> bool:
         try:
             if verification.missing is not None:
-                reason = f"not judged, because the answer gives no {verification.missing}"
-                supported, evidence = False, evidence_of(verification, "script", reason=reason)
+                reason = (
+                    f"not judged, because the answer gives no {verification.missing}"
+                )
+                supported, evidence = (
+                    False,
+                    evidence_of(verification, "script", reason=reason),
+                )
             else:
                 supported, evidence = await judging.judged(verification, *sources())
         except Mind2Web2Error:
@@ -208,18 +248,27 @@ class Verifier(ScriptAccess):
             raise
         except MemoryError as error:
             # It says as little about the claim as a disk that fails.
-            failure = MachineError(f"no memory was left to verify node '{verification.node_id}'")
+            failure = MachineError(
+                f"no memory was left to verify node '{verification.node_id}'"
+            )
             raise self._context.judge.fail(failure) from error
         except Exception as error:
             # A bug in a page parser, say, costs this leaf only (scoring.md, "Verdicts").
-            self.logger.exception("verification failed with an error node=%s", verification.node_id)
+            self.logger.exception(
+                "verification failed with an error node=%s", verification.node_id
+            )
             reason = f"{type(error).__name__}: {error}"
             self._context.judge.note("doubts", f"{verification.node_id}: {reason}")
-            supported, evidence = False, evidence_of(verification, "error", reason=reason)
+            supported, evidence = (
+                False,
+                evidence_of(verification, "error", reason=reason),
+            )
         for check in evidence.pages:
             self._context.note_captured(check.url)
         if node is not None:
-            decide(node, float(supported), "passed" if supported else "failed", evidence)
+            decide(
+                node, float(supported), "passed" if supported else "failed", evidence
+            )
         self.logger.info(
             "verified node=%s supported=%s claim=%s why=%s",
             verification.node_id,
@@ -242,7 +291,9 @@ class Verifier(ScriptAccess):
         config = self._context.config
         trials = config.default_num_trials if num_trials is None else num_trials
         check_trials(trials)
-        by_majority = config.default_majority_vote if majority_vote is None else majority_vote
+        by_majority = (
+            config.default_majority_vote if majority_vote is None else majority_vote
+        )
         trials = trials if by_majority else 1
         rule = current_options().votes if trials == DEFAULT_TRIALS else "always"
         if additional_instruction is None or additional_instruction == NO_INSTRUCTION:
@@ -254,20 +305,36 @@ class Verifier(ScriptAccess):
             num_trials=1 if rule == "1" else trials,
             # A claim without a leaf steers its script: it counts as a gate.
             is_first_enough=rule == "doubt" and node is not None and not node.critical,
-            use_screenshot=config.default_use_screenshot if use_screenshot is None else use_screenshot,
-            missing=next((name for name, value in (required or {}).items() if is_empty(value)), None),
+            use_screenshot=config.default_use_screenshot
+            if use_screenshot is None
+            else use_screenshot,
+            missing=next(
+                (name for name, value in (required or {}).items() if is_empty(value)),
+                None,
+            ),
         )
 
     async def _gate(self, verification: Verification, reason: str | None) -> str | None:
         if len(self._asking_tasks) == 1:
             return reason
-        subject = QuestionContext("verify", node=verification.node_id, claim=verification.claim)
+        subject = QuestionContext(
+            "verify", node=verification.node_id, claim=verification.claim
+        )
         return await self._context.judge.record_skip_decision(subject, reason)
 
-    def _skip(self, verification: Verification, node: VerificationNode | None, reason: str) -> bool:
+    def _skip(
+        self, verification: Verification, node: VerificationNode | None, reason: str
+    ) -> bool:
         if node is not None:
-            decide(node, 0.0, "skipped", evidence_of(verification, "prerequisite", reason=reason))
-        self.logger.info("verification skipped node=%s reason=%s", verification.node_id, reason)
+            decide(
+                node,
+                0.0,
+                "skipped",
+                evidence_of(verification, "prerequisite", reason=reason),
+            )
+        self.logger.info(
+            "verification skipped node=%s reason=%s", verification.node_id, reason
+        )
         return False
 
 
@@ -324,12 +391,20 @@ def _nodes(prerequisites: Prerequisites) -> list[VerificationNode]:
 
 
 def request_of(
-    verifier: Verifier | None, claim: str, node: VerificationNode | None, sources: Sources, **options: Any
+    verifier: Verifier | None,
+    claim: str,
+    node: VerificationNode | None,
+    sources: Sources,
+    **options: Any,
 ) -> Request | None:
     """Return a verification as one that may be deferred, ``None`` where it may not."""
     if verifier is None or not has_own(verifier, Verifier, "verify", "noted"):
         return None
-    if options.keys() - OPTIONS or is_used_up(sources) or not verifier.may_defer(sources):
+    if (
+        options.keys() - OPTIONS
+        or is_used_up(sources)
+        or not verifier.may_defer(sources)
+    ):
         return None
     return Request([node], lambda: [verifier.noted(claim, node, sources, **options)])
 
@@ -337,7 +412,8 @@ def request_of(
 def has_own(instance: object, kind: type, *names: str) -> bool:
     """Tell whether the methods of an object are those of ``kind``, which no subclass has replaced."""
     return all(
-        getattr(type(instance), name, None) is getattr(kind, name) and name not in vars(instance)
+        getattr(type(instance), name, None) is getattr(kind, name)
+        and name not in vars(instance)
         for name in names
     )
 
@@ -349,7 +425,11 @@ def _request_without_sources(
 
 
 def _request_with_sources(
-    verifier: Verifier, claim: str, sources: Sources, node: VerificationNode | None = None, **options: Any
+    verifier: Verifier,
+    claim: str,
+    sources: Sources,
+    node: VerificationNode | None = None,
+    **options: Any,
 ) -> Request | None:
     return request_of(verifier, claim, node, sources, **options)
 
@@ -369,7 +449,10 @@ def _current_task() -> asyncio.Task[object] | None:
 
 def _why(evidence: Evidence) -> str:
     """Return the decisive reasoning, for the log."""
-    votes = [*evidence.votes, *(vote for check in evidence.pages for vote in check.votes)]
+    votes = [
+        *evidence.votes,
+        *(vote for check in evidence.pages for vote in check.votes),
+    ]
     return evidence.reason or (votes[-1].reasoning if votes else "")
 
 
@@ -385,7 +468,10 @@ class VerificationBatch:
     """
 
     def __init__(
-        self, verifier: Callable[[], Verifier], items: Sequence[BatchItem], options: dict[str, Any]
+        self,
+        verifier: Callable[[], Verifier],
+        items: Sequence[BatchItem],
+        options: dict[str, Any],
     ) -> None:
         self._verifier = verifier
         self._items = items
@@ -396,7 +482,9 @@ class VerificationBatch:
         noted = self._noted()
         coroutines = [each for each in noted if not isinstance(each, Exception)]
         verdicts = iter(await asyncio.gather(*coroutines, return_exceptions=True))
-        return [each if isinstance(each, Exception) else next(verdicts) for each in noted]
+        return [
+            each if isinstance(each, Exception) else next(verdicts) for each in noted
+        ]
 
     def started(self) -> list[Coroutine[Any, Any, bool] | None]:
         """Note all of them and return the rest of the work, ``None`` where the arguments make no sense."""

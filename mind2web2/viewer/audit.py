@@ -17,7 +17,13 @@ from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.audited import AuditedAnswer, JudgedLeaf, audited_answers, sample
 from mind2web2.runs.corrected import behind_wrong_gates
 from mind2web2.runs.labels import LabelFile, Verdict, verdicts_of
-from mind2web2.viewer.catalog import AnswerKey, Catalog, Json, NoSuchResultError, markdown_tree
+from mind2web2.viewer.catalog import (
+    AnswerKey,
+    Catalog,
+    Json,
+    NoSuchResultError,
+    markdown_tree,
+)
 from mind2web2.viewer.server import JsonResponse, json_route
 
 _MAX_NOTE_CHARS = 2000
@@ -63,11 +69,15 @@ class AuditSession:
         self._settings = settings
         self._file = LabelFile(settings.root, settings.agent, settings.auditor)
         tasks = {answer.task_id for answer in catalog.answers(settings.agent)}
-        answers = audited_answers(catalog.paths.eval_results_root, settings.agent, tasks)
+        answers = audited_answers(
+            catalog.paths.eval_results_root, settings.agent, tasks
+        )
         self._answers = {(one.task, one.answer): one for one in answers}
         judged = [leaf for answer in answers for leaf in answer.leaves]
         if not judged:
-            raise UsageError(f"agent {settings.agent} has no leaves that a judge's votes decided")
+            raise UsageError(
+                f"agent {settings.agent} has no leaves that a judge's votes decided"
+            )
         if settings.is_second:
             self._leaves = self._disagreements(judged)
             if not self._leaves:
@@ -82,7 +92,11 @@ class AuditSession:
     def _disagreements(self, judged: list[JudgedLeaf]) -> list[JudgedLeaf]:
         blind = self._file.blind()
         labels = {leaf: blind[leaf.seen].label for leaf in judged if leaf.seen in blind}
-        return [leaf for leaf, label in labels.items() if label != "u" and leaf.passed is not (label == "y")]
+        return [
+            leaf
+            for leaf, label in labels.items()
+            if label != "u" and leaf.passed is not (label == "y")
+        ]
 
     def _add_behind(self, answer: AuditedAnswer) -> None:
         seen = [leaf.seen for leaf in (*answer.leaves, *answer.skipped)]
@@ -132,7 +146,9 @@ class AuditSession:
             "is_skipped": leaf.is_skipped,
             "pages": pages,
             # Of a claim that the judge saw no page for, the answer is all there is.
-            "markdown": [] if pages else markdown_tree(self._catalog.answer_text(key) or ""),
+            "markdown": []
+            if pages
+            else markdown_tree(self._catalog.answer_text(key) or ""),
         }
         if self._settings.is_second:
             blind = self._file.blind()[leaf.seen]
@@ -153,11 +169,19 @@ class AuditSession:
         )
         if not self._settings.is_second:
             self._add_behind(self._answer(leaf))
-        return {**self._revealed(leaf, evidence), "leaf": leaf.name.leaf, "leaves": len(self._leaves)}
+        return {
+            **self._revealed(leaf, evidence),
+            "leaf": leaf.name.leaf,
+            "leaves": len(self._leaves),
+        }
 
     def _revealed(self, leaf: JudgedLeaf, evidence: Evidence) -> Json:
         shown = evidence.model_dump(mode="json", exclude_defaults=True)
-        return {"supported": leaf.passed, "is_skipped": leaf.is_skipped, "evidence": shown}
+        return {
+            "supported": leaf.passed,
+            "is_skipped": leaf.is_skipped,
+            "evidence": shown,
+        }
 
     def routes(self) -> list[Route]:
         """Return the routes of the session."""

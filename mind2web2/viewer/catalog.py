@@ -49,7 +49,14 @@ from mind2web2.utils.program import program
 Json = dict[str, Any]
 
 # The metrics of an agent's summary.json that the overview shows beside their intervals.
-_METRICS = ("avg_score", "avg_score_std", "success_rate", "success_rate_std", "num_tasks", "num_runs")
+_METRICS = (
+    "avg_score",
+    "avg_score_std",
+    "success_rate",
+    "success_rate_std",
+    "num_tasks",
+    "num_runs",
+)
 # Files are looked at again after this time, so that one view does not look at them a hundred times.
 _LOOK_EVERY_S = 0.5
 
@@ -114,7 +121,9 @@ class Catalog:
         known = sorted({path.parent.name for path in files}, key=natural_key)
         if not known:
             wanted = self._agents[0] if self._agents else "AGENT"
-            raise NoSuchResultError(f"no results under {root}; make some with: {program()} evaluate {wanted}")
+            raise NoSuchResultError(
+                f"no results under {root}; make some with: {program()} evaluate {wanted}"
+            )
         if missing := [name for name in self._agents if name not in known]:
             raise NoSuchResultError(
                 f"no results of agent {missing[0]} under {root}; agents there: {name_list(known)}"
@@ -127,12 +136,22 @@ class Catalog:
         Raises:
             NoSuchResultError: one is not.
         """
-        found = {answer.task_id for agent in self.agents() for answer in self.answers(agent)}
+        found = {
+            answer.task_id for agent in self.agents() for answer in self.answers(agent)
+        }
         if missing := sorted(self._tasks - found):
             root, wanted = self.paths.eval_results_root, missing[0]
-            known = {answer.task_id for agent in self.agents() for answer in agent_answers(root, agent)}
+            known = {
+                answer.task_id
+                for agent in self.agents()
+                for answer in agent_answers(root, agent)
+            }
             nearest = get_close_matches(wanted, known, n=1)
-            cure = f"did you mean {nearest[0]}?" if nearest else f"tasks there: {name_list(known)}"
+            cure = (
+                f"did you mean {nearest[0]}?"
+                if nearest
+                else f"tasks there: {name_list(known)}"
+            )
             raise NoSuchResultError(
                 f"no results of task {wanted} of {' or '.join(self.agents())} under {root}; {cure}"
             )
@@ -206,7 +225,8 @@ class Catalog:
             "rubric": self._rubric(result),
             "info": result.info(),
             "extractions": [
-                record.model_dump(mode="json", exclude_defaults=True) for record in result.extractions
+                record.model_dump(mode="json", exclude_defaults=True)
+                for record in result.extractions
             ],
             "facts": _making(result),
         }
@@ -227,7 +247,9 @@ class Catalog:
     def answer_text(self, key: AnswerKey) -> str | None:
         """Return the text that was judged, ``None`` where it was not kept."""
         name = f"{key.answer}.md"
-        path = answer_dir(self.paths.eval_results_root, key.agent, key.task, name) / name
+        path = (
+            answer_dir(self.paths.eval_results_root, key.agent, key.task, name) / name
+        )
         if not path.is_file():
             path = self.paths.answers_root / key.agent / key.task / name
         content = read_regular_file(path) if path.is_file() else None
@@ -239,14 +261,18 @@ class Catalog:
         return latest_result(self._folder(key))
 
     def _folder(self, key: AnswerKey) -> Path:
-        return answer_results_dir(self.paths.eval_results_root, key.agent, key.task, f"{key.answer}.md")
+        return answer_results_dir(
+            self.paths.eval_results_root, key.agent, key.task, f"{key.answer}.md"
+        )
 
     def _find(self, key: AnswerKey) -> ScoredAnswer:
         self._check(key)
         for answer in self.answers(key.agent):
             if AnswerKey.of(key.agent, answer) == key:
                 return answer
-        raise NoSuchResultError(f"no result of answer {key.answer} to task {key.task} by {key.agent}")
+        raise NoSuchResultError(
+            f"no result of answer {key.answer} to task {key.task} by {key.agent}"
+        )
 
     def _check(self, key: AnswerKey) -> None:
         if not all(map(is_file_name, (key.agent, key.task, key.answer))):
@@ -267,15 +293,28 @@ class Catalog:
                 if not self._tasks or path.relative_to(folder).parts[0] in self._tasks
             )
             checks = (self.paths.eval_results_root / CHECKS_FOLDER).glob("*.json")
-            corrected = () if self._corrections is None else correcting_files(self._corrections, agent)
-            checked = tuple((str(path), path.stat().st_mtime_ns) for path in (*sorted(checks), *corrected))
+            corrected = (
+                ()
+                if self._corrections is None
+                else correcting_files(self._corrections, agent)
+            )
+            checked = tuple(
+                (str(path), path.stat().st_mtime_ns)
+                for path in (*sorted(checks), *corrected)
+            )
             if known is None or known.state != (*state, *checked):
                 found = agent_answers(self.paths.eval_results_root, agent)
-                answers = [answer for answer in found if not self._tasks or answer.task_id in self._tasks]
+                answers = [
+                    answer
+                    for answer in found
+                    if not self._tasks or answer.task_id in self._tasks
+                ]
                 summary = self._summary(agent, answers, state)
                 check = failed_check(self.paths.eval_results_root, agent)
                 correction = self._correction(agent)
-                known = _AgentRead(0.0, (*state, *checked), answers, summary, check, correction)
+                known = _AgentRead(
+                    0.0, (*state, *checked), answers, summary, check, correction
+                )
             self._read[agent] = replace(known, looked_s=time.monotonic())
             return known
 
@@ -285,7 +324,9 @@ class Catalog:
         found = correction_of(self._corrections, agent, self._tasks or None)
         return None if found is None else found.summary()
 
-    def _summary(self, agent: str, answers: Sequence[ScoredAnswer], state: Sequence[Any]) -> Json:
+    def _summary(
+        self, agent: str, answers: Sequence[ScoredAnswer], state: Sequence[Any]
+    ) -> Json:
         """Return the agent's metrics: its ``summary.json`` while that is newer than all results."""
         path = self.paths.eval_results_root / agent / SUMMARY_NAME
         if (
@@ -295,7 +336,10 @@ class Catalog:
         ):
             try:
                 summary: Json = json.loads(path.read_bytes())
-                if summary["missing"] is not None and summary["intervals"]["metrics"] is not None:
+                if (
+                    summary["missing"] is not None
+                    and summary["intervals"]["metrics"] is not None
+                ):
                     return summary
             except (OSError, ValueError, KeyError, TypeError):
                 pass  # of an older version or another tool
@@ -303,20 +347,32 @@ class Catalog:
 
     def _agent(self, agent: str, read: _AgentRead) -> Json:
         summary = read.summary
-        passes = next((name for name in summary if name.startswith("pass_at_")), "pass_at_0")
+        passes = next(
+            (name for name in summary if name.startswith("pass_at_")), "pass_at_0"
+        )
         scripts = (answer.facts.script for answer in read.answers)
         unreviewed = unreviewed_warning(self.paths.eval_scripts_root, scripts)
         return {
             "name": agent,
-            "metrics": {name: summary.get(name) for name in (*_METRICS, "avg_time_seconds")},
-            "pass_at": {"k": int(passes.removeprefix("pass_at_")), "value": summary[passes]},
+            "metrics": {
+                name: summary.get(name) for name in (*_METRICS, "avg_time_seconds")
+            },
+            "pass_at": {
+                "k": int(passes.removeprefix("pass_at_")),
+                "value": summary[passes],
+            },
             "intervals": _intervals(summary, passes),
             "bounds": summary.get("bounds"),
-            "warnings": [*summary["warnings"], *([] if unreviewed is None else [unreviewed])],
+            "warnings": [
+                *summary["warnings"],
+                *([] if unreviewed is None else [unreviewed]),
+            ],
             "failed_check": read.failed_check,
             "corrected": read.correction,
             "missing": summary["missing"],
-            "judges": sorted({answer.facts.judge for answer in read.answers if answer.facts.judge}),
+            "judges": sorted(
+                {answer.facts.judge for answer in read.answers if answer.facts.judge}
+            ),
             "cost_usd": self._cost(agent),
         }
 
@@ -324,7 +380,10 @@ class Catalog:
         """Return the dollars that the judge has cost for this agent so far, as usage.json counts them."""
         path = self.paths.eval_results_root / agent / "usage.json"
         try:
-            costs = [run["asked"]["cost_usd"] for run in json.loads(path.read_bytes())["runs"]]
+            costs = [
+                run["asked"]["cost_usd"]
+                for run in json.loads(path.read_bytes())["runs"]
+            ]
             return round(math.fsum(costs), 6)
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -347,7 +406,10 @@ class Catalog:
         if len(list(folder.glob("*.md.json"))) < 2:
             return None
         newest = newest_result_name(folder)
-        earlier = next((found for found in loaded_results(folder) if found.path.name != newest), None)
+        earlier = next(
+            (found for found in loaded_results(folder) if found.path.name != newest),
+            None,
+        )
         return None if earlier is None else earlier.content.final_score
 
 
@@ -358,8 +420,18 @@ def _claim_rows(key: AnswerKey, result: ResultFile) -> Iterator[list[Any]]:
             yield [*place, "", tree.status, tree.desc]
         for leaf in tree.leaves():
             judged = judged_leaf(leaf, result)
-            about_flips = [own_cause(judged), judged.is_split, (judged.answer_sha256 or "")[:12]]
-            yield [*place, leaf.id, leaf.status, judged.claim or leaf.desc, *about_flips]
+            about_flips = [
+                own_cause(judged),
+                judged.is_split,
+                (judged.answer_sha256 or "")[:12],
+            ]
+            yield [
+                *place,
+                leaf.id,
+                leaf.status,
+                judged.claim or leaf.desc,
+                *about_flips,
+            ]
 
 
 def tree_rows(tree: WrittenNode) -> Iterator[Json]:
@@ -368,14 +440,20 @@ def tree_rows(tree: WrittenNode) -> Iterator[Json]:
     explained = explanations(tree)
     while stack:
         node, depth = stack.pop()
-        place = {"depth": depth, "is_leaf": not node.children, "arithmetic": explained.get(id(node))}
+        place = {
+            "depth": depth,
+            "is_leaf": not node.children,
+            "arithmetic": explained.get(id(node)),
+        }
         yield {"evidence": None} | node.own_fields() | place
         stack.extend((child, depth + 1) for child in reversed(node.children))
 
 
 def _marks(facts: ResultFacts) -> set[str]:
     """Return the marks of an answer, by the names that the filters have."""
-    marks: set[str] = {str(mark) for claim in facts.claims for mark in claim.reservations}
+    marks: set[str] = {
+        str(mark) for claim in facts.claims for mark in claim.reservations
+    }
     marks |= {str(mark) for marks_of_one in facts.extractions for mark in marks_of_one}
     named = {
         "split_votes": any(claim.is_split for claim in facts.claims),
@@ -416,7 +494,11 @@ def _intervals(summary: Mapping[str, Any], passes: str) -> Json:
     metrics = summary["intervals"]["metrics"]
     return {
         shown: [metrics[name]["low"], metrics[name]["high"]]
-        for shown, name in (("avg_score", "avg_score"), ("success_rate", "success_rate"), ("pass_at", passes))
+        for shown, name in (
+            ("avg_score", "avg_score"),
+            ("success_rate", "success_rate"),
+            ("pass_at", passes),
+        )
         if name in metrics and metrics[name]["low"] is not None
     }
 
@@ -426,7 +508,23 @@ Node = str | list[Any]
 
 _TAGS = frozenset(
     {
-        *("p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "hr", "br"),
+        *(
+            "p",
+            "h1",
+            "h2",
+            "h3",
+            "h4",
+            "h5",
+            "h6",
+            "ul",
+            "ol",
+            "li",
+            "blockquote",
+            "pre",
+            "code",
+            "hr",
+            "br",
+        ),
         *("em", "strong", "s", "a", "table", "thead", "tbody", "tr", "th", "td"),
     }
 )
@@ -443,15 +541,17 @@ def markdown_tree(text: str) -> list[Node]:
     cut = text[:MAX_CHARS]
     tree = _tree(_parser().parse(cut))
     if len(cut) < len(text):
-        tree.append(["p", {}, f"[cut here: {MAX_CHARS} of {len(text)} characters are shown]"])
+        tree.append(
+            ["p", {}, f"[cut here: {MAX_CHARS} of {len(text)} characters are shown]"]
+        )
     return tree
 
 
 @cache
 def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"html": False, "maxNesting": 40, "linkify": True}).enable(
-        ["table", "strikethrough", "linkify"]
-    )
+    return MarkdownIt(
+        "commonmark", {"html": False, "maxNesting": 40, "linkify": True}
+    ).enable(["table", "strikethrough", "linkify"])
 
 
 def _tree(tokens: Sequence[Token]) -> list[Node]:

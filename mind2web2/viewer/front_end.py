@@ -70,7 +70,9 @@ def index_html(nonce: str, features: Iterable[str] = ()) -> str:
         features=" ".join(features),
         title=DEFAULT_TITLE,
         style='<link rel="stylesheet" href="/static/style.css">',
-        imports=_import_map({name: f"/static/{path}" for name, path in MODULES.items()}),
+        imports=_import_map(
+            {name: f"/static/{path}" for name, path in MODULES.items()}
+        ),
         blocks="",
     )
 
@@ -86,7 +88,9 @@ def file_html(nonce: str, title: str) -> tuple[str, str]:
         title=html.escape(title),
         head=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
         style=f'<style nonce="{nonce}">{style}</style>',
-        imports=_import_map({name: _data_url(STATIC / path) for name, path in MODULES.items()}),
+        imports=_import_map(
+            {name: _data_url(STATIC / path) for name, path in MODULES.items()}
+        ),
         blocks=mark,
     )
     before, _, after = page.partition(mark)
@@ -129,7 +133,11 @@ def _finite(value: object) -> object:
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return {name: _finite(entry) for name, entry in value.items()}
-    return [_finite(entry) for entry in value] if isinstance(value, list | tuple) else value
+    return (
+        [_finite(entry) for entry in value]
+        if isinstance(value, list | tuple)
+        else value
+    )
 
 
 def _import_map(addresses: dict[str, str]) -> str:
@@ -181,14 +189,21 @@ async def write_report(path: Path, catalog: Catalog, content: ReportContent) -> 
         finally:
             staged.unlink(missing_ok=True)
     except OSError as error:
-        raise ResultWriteError(f"cannot write {path}: {error.strerror or error}") from error
+        raise ResultWriteError(
+            f"cannot write {path}: {error.strerror or error}"
+        ) from error
     return size
 
 
-async def _blocks(catalog: Catalog, content: ReportContent) -> AsyncIterator[tuple[list[str], bytes]]:
+async def _blocks(
+    catalog: Catalog, content: ReportContent
+) -> AsyncIterator[tuple[list[str], bytes]]:
     """Yield the blocks by the names that the front end asks for (``source.js``)."""
     overview = catalog.overview()
-    keys = [AnswerKey(row["agent"], row["task"], row["answer"]) for row in overview["answers"]]
+    keys = [
+        AnswerKey(row["agent"], row["task"], row["answer"])
+        for row in overview["answers"]
+    ]
     sentence = opening_sentence(overview["agents"], catalog.comparison)
     yield ["about"], _packed(_about(overview, content) | {"sentence": sentence})
     claims = catalog.claims()
@@ -204,7 +219,10 @@ async def _blocks(catalog: Catalog, content: ReportContent) -> AsyncIterator[tup
         found = catalog.result(key)
         answer = catalog.shown(key, found)
         pages |= dict.fromkeys(_cited(key, found))
-        yield ["answer", key.agent, key.answer, key.task], _packed(_redacted(answer, content))
+        yield (
+            ["answer", key.agent, key.answer, key.task],
+            _packed(_redacted(answer, content)),
+        )
     if content.pages:
         stored = StoredPages(catalog.paths)
         for page in pages:
@@ -234,7 +252,9 @@ def _about(overview: Json, content: ReportContent) -> Json:
         "agents": names,
         "answers": len(overview["answers"]),
         "tasks": len({row["task"] for row in overview["answers"]}),
-        "judges": sorted({judge for agent in overview["agents"] for judge in agent["judges"]}),
+        "judges": sorted(
+            {judge for agent in overview["agents"] for judge in agent["judges"]}
+        ),
         "has_pages": content.pages,
         "most_pictures_mb": _MAX_PICTURES_OF_A_PAGE_BYTES // 1000**2,
         "has_task_texts": not content.redact_tasks,
@@ -247,14 +267,20 @@ def _redacted(answer: Json, content: ReportContent) -> Json:
     if not content.redact_tasks:
         return answer
     trees = [
-        [row | {"desc": REDACTED} if row["depth"] == 0 else row for row in tree] for tree in answer["trees"]
+        [row | {"desc": REDACTED} if row["depth"] == 0 else row for row in tree]
+        for tree in answer["trees"]
     ]
     return answer | {"trees": trees, "rubric": None}
 
 
 def _cited(key: AnswerKey, found: LoadedResult | None) -> list[PageKey]:
     trees = () if found is None else found.content.trees
-    urls = [check.url for tree in trees for node in tree.walk() for check in page_checks(node)]
+    urls = [
+        check.url
+        for tree in trees
+        for node in tree.walk()
+        for check in page_checks(node)
+    ]
     return [PageKey(key.agent, key.task, url) for url in urls]
 
 

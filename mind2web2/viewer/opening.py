@@ -24,13 +24,19 @@ def opening_sentence(agents: Sequence[Json], comparison: Comparison) -> str | No
     if len(best) == 1:
         return _of_one(best[0])
     among = f"Of {len(best)} agents, " if len(best) > 2 else ""
-    return among + _of_two(best[0], best[1], comparison(best[0]["name"], best[1]["name"]))
+    return among + _of_two(
+        best[0], best[1], comparison(best[0]["name"], best[1]["name"])
+    )
 
 
 def _of_one(agent: Json) -> str:
     metrics = agent["metrics"]
     interval = agent["intervals"].get("avg_score")
-    sure = f" (95% interval {_percent(interval[0])} to {_percent(interval[1])})" if interval else ""
+    sure = (
+        f" (95% interval {_percent(interval[0])} to {_percent(interval[1])})"
+        if interval
+        else ""
+    )
     runs = f", {metrics['num_runs']} runs each" if metrics["num_runs"] > 1 else ""
     return (
         f"{agent['name']} gets {_percent(metrics['avg_score'])} of the points{sure} and solves "
@@ -40,7 +46,10 @@ def _of_one(agent: Json) -> str:
 
 def _of_two(best: Json, second: Json, tests: Json) -> str:
     if tests.get("reason") is not None:
-        scores = ", ".join(f"{one['name']} {_percent(one['metrics']['avg_score'])}" for one in (best, second))
+        scores = ", ".join(
+            f"{one['name']} {_percent(one['metrics']['avg_score'])}"
+            for one in (best, second)
+        )
         return f"{scores} of the points; they cannot be compared: {tests['reason']}."
     [pair] = tests["metrics"]["avg_score"]["differences"]
     names, shares = [best["name"], second["name"]], [pair["first"], pair["second"]]
@@ -52,7 +61,11 @@ def _of_two(best: Json, second: Json, tests: Json) -> str:
         limits = sorted(-limit for limit in limits)
     p_value = pair["p_value"]
     is_clear = p_value is not None and p_value < _LEVEL_P and limits and limits[0] > 0
-    verb = f"is better than {names[1]}" if is_clear else f"and {names[1]} are not told apart"
+    verb = (
+        f"is better than {names[1]}"
+        if is_clear
+        else f"and {names[1]} are not told apart"
+    )
     sure = f" ({_points(limits[0])} to {_points(limits[1])})" if limits else ""
     chance = "" if p_value is None else f", p {p_value:.2g}"
     return (

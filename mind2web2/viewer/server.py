@@ -93,13 +93,17 @@ class Session:
             own = socket.gethostname()
             names |= {own, socket.getfqdn()}
             with suppress(OSError):
-                names |= {_in_url(str(found[4][0])) for found in socket.getaddrinfo(own, None)}
+                names |= {
+                    _in_url(str(found[4][0])) for found in socket.getaddrinfo(own, None)
+                }
         hosts = frozenset(f"{name}:{port}" for name in names)
         return cls(hosts, is_local=is_local, cookie=f"{COOKIE}_{port}")
 
     def is_key(self, given: str | None) -> bool:
         """Tell whether a value is the key of this session."""
-        return given is not None and secrets.compare_digest(given.encode(), self.token.encode())
+        return given is not None and secrets.compare_digest(
+            given.encode(), self.token.encode()
+        )
 
 
 class SessionGuard:
@@ -123,7 +127,9 @@ class SessionGuard:
     def _refusal(self, request: Request) -> Response | None:
         headers = request.headers
         if headers.get("host") not in self._session.hosts:
-            return PlainTextResponse("This server answers only under its own address.", 421)
+            return PlainTextResponse(
+                "This server answers only under its own address.", 421
+            )
         origin = headers.get("origin")
         is_own = origin is None or origin.partition("://")[2] in self._session.hosts
         if _is_of_extension(request):
@@ -131,14 +137,20 @@ class SessionGuard:
         if not is_own:
             return PlainTextResponse(_OTHER_SITE, 403)
         # The cookie may be that of an earlier session at this port.
-        given = (request.cookies.get(self._session.cookie), request.query_params.get("token"))
+        given = (
+            request.cookies.get(self._session.cookie),
+            request.query_params.get("token"),
+        )
         if not any(self._session.is_key(value) for value in given):
             return PlainTextResponse(
-                "This viewer belongs to another session: open the address that `mind2web2 view` printed.", 403
+                "This viewer belongs to another session: open the address that `mind2web2 view` printed.",
+                403,
             )
         return None
 
-    def _extension_refusal(self, request: Request, origin: str | None) -> Response | None:
+    def _extension_refusal(
+        self, request: Request, origin: str | None
+    ) -> Response | None:
         """Serve the extension on this machine alone; without an Origin, requests may only read."""
         if self._session.is_key(request.cookies.get(self._session.cookie)):
             return (
@@ -148,8 +160,12 @@ class SessionGuard:
             )
         is_extension = str(origin).startswith(_EXTENSION_ORIGINS)
         if request.url.path == TARGET_PATH and request.method == "POST":
-            return PlainTextResponse("The page for the extension is chosen in the viewer.", 403)
-        if not self._session.is_local or not (is_extension or (origin is None and request.method == "GET")):
+            return PlainTextResponse(
+                "The page for the extension is chosen in the viewer.", 403
+            )
+        if not self._session.is_local or not (
+            is_extension or (origin is None and request.method == "GET")
+        ):
             return PlainTextResponse(_OTHER_SITE, 403)
         return Response(status_code=204) if request.method == "OPTIONS" else None
 
@@ -159,7 +175,9 @@ def _in_url(host: str) -> str:
 
 
 def application(
-    catalog: Catalog, session: Session, features: Mapping[str, Sequence[Route]] | None = None
+    catalog: Catalog,
+    session: Session,
+    features: Mapping[str, Sequence[Route]] | None = None,
 ) -> Starlette:
     """Return the web application.
 
@@ -170,7 +188,9 @@ def application(
     pages = StoredPages(catalog.paths)
 
     def comparison(request: Request) -> Json:
-        first, second = (request.query_params.get(name, "") for name in ("first", "second"))
+        first, second = (
+            request.query_params.get(name, "") for name in ("first", "second")
+        )
         return catalog.comparison(first, second)
 
     async def page(request: Request) -> Json:
@@ -181,18 +201,23 @@ def application(
         return await pages.messages(catalog, answer_key(request), judgment)
 
     async def image(request: Request) -> Response:
-        content = await pages.image(page_key(request), request.query_params.get("name", ""))
+        content = await pages.image(
+            page_key(request), request.query_params.get("name", "")
+        )
         return Response(content, media_type="image/jpeg")
 
     async def index(request: Request) -> Response:
         if "token" in request.query_params:
             # Out of the address bar, the history and anything that is copied from them.
             response: Response = RedirectResponse("/", 303)
-            response.set_cookie(session.cookie, session.token, httponly=True, samesite="strict")
+            response.set_cookie(
+                session.cookie, session.token, httponly=True, samesite="strict"
+            )
             return response
         nonce = secrets.token_urlsafe(16)
         return HTMLResponse(
-            index_html(nonce, features), headers={"content-security-policy": content_policy(nonce)}
+            index_html(nonce, features),
+            headers={"content-security-policy": content_policy(nonce)},
         )
 
     return Starlette(
@@ -201,7 +226,9 @@ def application(
             json_route("/api/overview", lambda _: catalog.overview()),
             json_route("/api/claims", lambda _: catalog.claims()),
             json_route("/api/comparison", comparison),
-            json_route("/api/answer", lambda request: catalog.answer(answer_key(request))),
+            json_route(
+                "/api/answer", lambda request: catalog.answer(answer_key(request))
+            ),
             json_route("/api/page", page),
             json_route("/api/messages", messages),
             Route("/api/image", image),
@@ -231,7 +258,9 @@ def guarded(app: ASGIApp, session: Session) -> ASGIApp:
 def answer_key(request: Request) -> AnswerKey:
     """Return the answer that a request names."""
     asked = request.query_params
-    return AnswerKey(asked.get("agent", ""), asked.get("task", ""), asked.get("answer", ""))
+    return AnswerKey(
+        asked.get("agent", ""), asked.get("task", ""), asked.get("answer", "")
+    )
 
 
 def page_key(request: Request) -> PageKey:
@@ -242,7 +271,9 @@ def page_key(request: Request) -> PageKey:
 
 def serve(app: ASGIApp, listener: socket.socket) -> None:
     """Serve until the user stops it with Ctrl-C."""
-    config = uvicorn.Config(app, log_level="warning", server_header=False, timeout_graceful_shutdown=2)
+    config = uvicorn.Config(
+        app, log_level="warning", server_header=False, timeout_graceful_shutdown=2
+    )
     uvicorn.Server(config).run(sockets=[listener])
 
 
@@ -262,7 +293,9 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         why = (error.strerror if isinstance(error, OSError) else None) or error
-        raise UsageError(f"cannot listen at {host}:{port}: {why}; try --port 0") from error
+        raise UsageError(
+            f"cannot listen at {host}:{port}: {why}; try --port 0"
+        ) from error
     return listener
 
 

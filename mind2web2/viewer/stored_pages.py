@@ -101,7 +101,9 @@ class StoredPages:
             page = await self._prepared(key, with_images=True)
             names = self._image_names(cache, page)
             if name in names:
-                return base64.b64decode(str(page.images[names.index(name)]).partition(",")[2])
+                return base64.b64decode(
+                    str(page.images[names.index(name)]).partition(",")[2]
+                )
         raise NoSuchResultError(f"page {key.url} has no image {name}")
 
     async def messages(self, catalog: Catalog, key: AnswerKey, judgment: str) -> Json:
@@ -121,7 +123,9 @@ class StoredPages:
             page = None
             if check is not None:
                 with_images = check.page is None or bool(check.page.images)
-                page = await self._prepared(PageKey(key.agent, key.task, check.url), with_images=with_images)
+                page = await self._prepared(
+                    PageKey(key.agent, key.task, check.url), with_images=with_images
+                )
                 if check.page is not None and check.page.images < len(page.images):
                     page = page.within(ImageLimit(max_images=check.page.images))
             messages = verification_messages(
@@ -160,20 +164,28 @@ def _reason(record: CaptureRecord | None, error: CaptureError) -> str:
     return record.failure if record is not None and record.failure else str(error)
 
 
-def _votes(result: ResultFile) -> Iterator[tuple[str, Evidence, PageCheck | None, Vote]]:
+def _votes(
+    result: ResultFile,
+) -> Iterator[tuple[str, Evidence, PageCheck | None, Vote]]:
     """Yield the task's text, and each vote of a result with the evidence and page that it belongs to."""
     for tree in result.trees:
-        for evidence in (node.evidence for node in tree.walk() if node.evidence is not None):
+        for evidence in (
+            node.evidence for node in tree.walk() if node.evidence is not None
+        ):
             yield from ((tree.desc, evidence, None, vote) for vote in evidence.votes)
             yield from (
-                (tree.desc, evidence, check, vote) for check in evidence.pages for vote in check.votes
+                (tree.desc, evidence, check, vote)
+                for check in evidence.pages
+                for vote in check.votes
             )
 
 
 def _request(result: ResultFile, messages: list[Message]) -> ChatRequest:
     judge = None if result.provenance is None else result.provenance.judge
     if judge is None:
-        return ChatRequest(model=result.judge_model or "", messages=messages, template=BinaryEvalResult)
+        return ChatRequest(
+            model=result.judge_model or "", messages=messages, template=BinaryEvalResult
+        )
     return ChatRequest(
         model=judge.model,
         messages=messages,
@@ -187,7 +199,9 @@ def _request(result: ResultFile, messages: list[Message]) -> ChatRequest:
 def _shown(message: Message) -> Json:
     """Return a message with its texts; of an image only how large it is, as the page shows it anyway."""
     content: Any = message["content"]
-    parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    parts: list[Any] = (
+        [{"type": "text", "text": content}] if isinstance(content, str) else content
+    )
     return {
         "role": message["role"],
         "parts": [

@@ -33,7 +33,10 @@ def tool(web):
         ("https://arxiv.org/pdf/2401.00001", "2401.00001"),
         ("http://www.arxiv.org/pdf/2401.00001v2.pdf", "2401.00001v2"),
         (" arxiv.org/pdf/2401.00001.pdf#page=3 ", "2401.00001"),
-        ("https://export.arxiv.org/pdf/hep-th/9901001v1?download=1", "hep-th/9901001v1"),
+        (
+            "https://export.arxiv.org/pdf/hep-th/9901001v1?download=1",
+            "hep-th/9901001v1",
+        ),
         ("https://arxiv.org/pdf/math.GT/0309136", "math/0309136"),
         ("https://arxiv.org/pdf/0704.0001", "0704.0001"),
         ("https://arxiv.org/abs/2401.00001", None),
@@ -71,7 +74,10 @@ async def test_a_paper_comes_with_all_its_fields(tool):
         "journal_ref": None,
         "doi": None,
         "pdf_url": "http://arxiv.org/pdf/2401.00001v3",
-        "links": ["http://arxiv.org/abs/2401.00001v3", "http://arxiv.org/pdf/2401.00001v3"],
+        "links": [
+            "http://arxiv.org/abs/2401.00001v3",
+            "http://arxiv.org/pdf/2401.00001v3",
+        ],
     }
 
 
@@ -91,7 +97,9 @@ async def test_identifiers_in_every_spelling(tool, spelling, entry):
     assert paper["entry_id"] == f"http://arxiv.org/abs/{entry}"
 
 
-@pytest.mark.parametrize("missing", ["2401.99999", "2401.00001v9", "not an id", "", "2413.00001"])
+@pytest.mark.parametrize(
+    "missing", ["2401.99999", "2401.00001v9", "not an id", "", "2413.00001"]
+)
 async def test_an_unknown_identifier_is_no_paper(tool, missing):
     """Absence is normal and is ``None``."""
     assert await tool.search_arxiv_by_id(missing) is None
@@ -103,7 +111,10 @@ async def test_an_unknown_identifier_is_no_paper(tool, missing):
         ("Finding Rivers, Revisited", "2401.00001"),
         ("  finding rivers   REVISITED. ", "2401.00001"),
         ("Finding Rivers, Revisited: A Survey", "2401.00002"),
-        ("Strings & \N{GREEK SMALL LETTER ALPHA}-Corrections in Gödel Space", "hep-th/9901001"),
+        (
+            "Strings & \N{GREEK SMALL LETTER ALPHA}-Corrections in Gödel Space",
+            "hep-th/9901001",
+        ),
         (r"Strings and $\alpha$-Corrections in G\"odel Space", None),
         ("Mind-Bending: Models 1.5", "2402.12345"),
         ("Mind Bending Models 15", "2402.12346"),
@@ -128,7 +139,11 @@ async def test_a_title_finds_its_paper_only(tool, title, arxiv_id):
         Answer(b""),
         Answer(feed([]).body[:-40]),
         feed([], total=3),
-        feed(["<entry><id>http://arxiv.org/api/errors#busy</id><title>Error</title></entry>"]),
+        feed(
+            [
+                "<entry><id>http://arxiv.org/api/errors#busy</id><title>Error</title></entry>"
+            ]
+        ),
         Answer(feed([]).body, promised_bytes=10_000),
         Answer(drops=True),
     ],
@@ -138,7 +153,9 @@ async def test_a_failing_service_is_never_an_absent_paper(tool, arxiv, fault):
     arxiv.faults[:] = [fault] * 2
     assert (await tool.search_arxiv_by_id("2401.00001"))["version"] == 3
     arxiv.faults[:] = [fault] * 4
-    with pytest.raises(ToolError, match=r"arxiv (failed|did not answer).*2401\.00001") as caught:
+    with pytest.raises(
+        ToolError, match=r"arxiv (failed|did not answer).*2401\.00001"
+    ) as caught:
         await tool.search_arxiv_by_id("2401.00001")
     assert "\n" not in str(caught.value)
 

@@ -40,6 +40,10 @@ ArxivTool(), GoogleMapsTool(), PDFParser()
 print(*sys.modules)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     assert HEAVY.isdisjoint(done.stdout.split())

@@ -76,14 +76,21 @@ async def test_no_address_is_no_place_and_not_asked_for(tool, web, blank):
 
 async def test_a_bar_does_not_make_two_places(tool, web):
     """The protocol separates places by bars; one address stays one."""
-    assert await tool.calculate_distance(HOME.replace(", ", ",|"), ISLAND.replace(" ", "|")) == 12_345
+    assert (
+        await tool.calculate_distance(
+            HOME.replace(", ", ",|"), ISLAND.replace(" ", "|")
+        )
+        == 12_345
+    )
     assert len(web.requests) == 1
 
 
 async def test_wrong_choices_raise():
     """A level or mode that is not one of those offered is a mistake of the script."""
     tool = tool_googlemap.GoogleMapsTool()
-    with pytest.raises(ValueError, match="level must be one of locality, sublocality, not 'country'"):
+    with pytest.raises(
+        ValueError, match="level must be one of locality, sublocality, not 'country'"
+    ):
         await tool.get_city_name(HOME, "country")
     with pytest.raises(ValueError, match="mode"):
         await tool.calculate_distance(HOME, ISLAND, mode="bicycling")
@@ -92,7 +99,8 @@ async def test_wrong_choices_raise():
 
 
 @pytest.mark.parametrize(
-    ("key", "says"), [(None, "set the environment"), ("", "set the environment"), ("x", "correct")]
+    ("key", "says"),
+    [(None, "set the environment"), ("", "set the environment"), ("x", "correct")],
 )
 async def test_a_missing_key_fails_at_the_first_call(monkeypatch, key, says):
     """Construction succeeds; the call says which variable to set."""
@@ -108,7 +116,10 @@ async def test_a_missing_key_fails_at_the_first_call(monkeypatch, key, says):
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        (status("REQUEST_DENIED", "This key is not allowed."), "REQUEST_DENIED.*GOOGLE_MAPS_API_KEY"),
+        (
+            status("REQUEST_DENIED", "This key is not allowed."),
+            "REQUEST_DENIED.*GOOGLE_MAPS_API_KEY",
+        ),
         (status("OVER_DAILY_LIMIT", "Enable billing."), "OVER_DAILY_LIMIT"),
         (status("INVALID_REQUEST", "What?"), "INVALID_REQUEST"),
         (status("UNKNOWN_ERROR", "Server trouble."), "UNKNOWN_ERROR"),
@@ -135,7 +146,12 @@ async def test_a_failing_service_is_never_a_not_found(tool, maps, fault, says):
 
 
 @pytest.mark.parametrize(
-    "answer", [b'{"status": "OK", "rows": []}', b'{"status": "OK"}', b'{"status": "OK", "rows": 7}']
+    "answer",
+    [
+        b'{"status": "OK", "rows": []}',
+        b'{"status": "OK"}',
+        b'{"status": "OK", "rows": 7}',
+    ],
 )
 async def test_a_matrix_without_the_route_is_a_failure(tool, maps, answer):
     """An answer that leaves the route out does not say that there is none."""
@@ -146,7 +162,11 @@ async def test_a_matrix_without_the_route_is_a_failure(tool, maps, answer):
 
 @pytest.mark.parametrize(
     "results",
-    [b"[7]", b'[{"address_components": 7}]', b'[{"address_components": [{"types": ["locality"]}]}]'],
+    [
+        b"[7]",
+        b'[{"address_components": 7}]',
+        b'[{"address_components": [{"types": ["locality"]}]}]',
+    ],
 )
 async def test_a_place_in_another_form_is_a_failure(tool, maps, results):
     """An answer that nobody can read does not say that there is no city."""
@@ -155,7 +175,9 @@ async def test_a_place_in_another_form_is_a_failure(tool, maps, results):
         await tool.get_city_name(HOME)
 
 
-@pytest.mark.parametrize("fault", [status("OVER_QUERY_LIMIT", "Slow down."), Answer(status=503)])
+@pytest.mark.parametrize(
+    "fault", [status("OVER_QUERY_LIMIT", "Slow down."), Answer(status=503)]
+)
 async def test_tries_end(web, maps, fault):
     """A service that keeps refusing is given up after the time for new tries."""
     tool = tool_googlemap.GoogleMapsTool(base_url=web.url, retry_timeout_s=0.5)
@@ -171,7 +193,9 @@ async def test_a_route_too_long_to_compute_is_a_failure(tool):
         await tool.calculate_distance(HOME, "Far Away")
 
 
-@pytest.mark.parametrize("fault", [status("UNKNOWN_ERROR", "Try again."), Answer(drops=True)])
+@pytest.mark.parametrize(
+    "fault", [status("UNKNOWN_ERROR", "Try again."), Answer(drops=True)]
+)
 async def test_passing_failures_are_tried_again(tool, maps, fault):
     """A failure followed by a good answer recovers."""
     maps.faults[:] = [fault, fault]

@@ -15,7 +15,11 @@ from servers.local_http import Answer, LocalHttp
 
 from mind2web2.api_tools.tool_pdf import MAX_TRIES, PDFParser, download, is_pdf
 from mind2web2.capture.models import NetworkSettings, downloads_from
-from mind2web2.capture.pdf import MAX_PAGE_IMAGE_PIXELS, MAX_PAGE_IMAGE_SIDE_PX, render_pdf
+from mind2web2.capture.pdf import (
+    MAX_PAGE_IMAGE_PIXELS,
+    MAX_PAGE_IMAGE_SIDE_PX,
+    render_pdf,
+)
 from mind2web2.errors import CaptureError, DocumentError
 
 ANYWHERE = NetworkSettings(allow_private_network=True)
@@ -37,7 +41,9 @@ def serve():
 
     def start(**answers):
         def answer(request):
-            left = answers.get(request.path.strip("/").replace(".", "_"), [Answer(status=404)])
+            left = answers.get(
+                request.path.strip("/").replace(".", "_"), [Answer(status=404)]
+            )
             return left.pop(0) if len(left) > 1 else left[0]
 
         servers.append(LocalHttp(answer))
@@ -54,7 +60,11 @@ async def test_text_keeps_lines_and_pages_apart():
     assert rendered.text == (
         "[page 1 of 3]\nOpening hours\nMonday 9-17\n\n[page 2 of 3]\n\n\n[page 3 of 3]\nTickets"
     )
-    assert (rendered.page_count, rendered.text_page_count, rendered.is_cut) == (3, 3, False)
+    assert (rendered.page_count, rendered.text_page_count, rendered.is_cut) == (
+        3,
+        3,
+        False,
+    )
 
 
 async def test_a_word_broken_at_a_lines_end_keeps_its_hyphen():
@@ -73,14 +83,22 @@ async def test_images_are_pages_at_the_asked_resolution():
 
 async def test_long_pdfs_are_cut_and_say_so():
     """Images and text end at their limits, 50 and 100 by default."""
-    rendered = await render_pdf(pdf(*[[f"line of page {number}"] for number in range(1, 103)]), dpi=10)
-    assert (len(rendered.images), rendered.text_page_count, rendered.page_count) == (50, 100, 102)
+    rendered = await render_pdf(
+        pdf(*[[f"line of page {number}"] for number in range(1, 103)]), dpi=10
+    )
+    assert (len(rendered.images), rendered.text_page_count, rendered.page_count) == (
+        50,
+        100,
+        102,
+    )
     assert "line of page 100" in rendered.text
     assert "line of page 101" not in rendered.text
     assert rendered.is_cut
 
 
-@pytest.mark.parametrize("size_pt", [(283_465, 792), (283_465, 1), (14_400, 14_400), (1, 100_000), (0, 0)])
+@pytest.mark.parametrize(
+    "size_pt", [(283_465, 792), (283_465, 1), (14_400, 14_400), (1, 100_000), (0, 0)]
+)
 async def test_huge_pages_are_drawn_small(size_pt):
     """A page of 100 m does not fill the memory."""
     (image,) = (await render_pdf(pdf(["x"], size_pt=size_pt))).images
@@ -95,14 +113,20 @@ async def test_a_broken_page_costs_that_page_only():
     assert rendered.unreadable_pages == (2,)
     assert rendered.is_cut
     assert len(rendered.images) == 2
-    assert "[page 2 of 3 is damaged and cannot be read]\n\n[page 3 of 3]\nthree" in rendered.text
+    assert (
+        "[page 2 of 3 is damaged and cannot be read]\n\n[page 3 of 3]\nthree"
+        in rendered.text
+    )
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
         (encrypted_pdf("open sesame", "hidden"), "encrypted and needs a password"),
-        (b"<!DOCTYPE html><html>Please log in</html>", "not a PDF: it begins like a web page"),
+        (
+            b"<!DOCTYPE html><html>Please log in</html>",
+            "not a PDF: it begins like a web page",
+        ),
         (b"\n <HTML>", "not a PDF: it begins like a web page"),
         (b"", "not a PDF: the file is empty"),
         (b"PK\x03\x04", "not a PDF: it does not begin with %PDF-"),
@@ -177,11 +201,25 @@ async def test_a_page_behind_a_pdf_url_is_named(serve):
 @pytest.mark.parametrize(
     ("path", "answer", "expected"),
     [
-        ("file", Answer(LEAFLET, headers={"Content-Type": "application/octet-stream"}), True),
+        (
+            "file",
+            Answer(LEAFLET, headers={"Content-Type": "application/octet-stream"}),
+            True,
+        ),
         ("file", Answer(LEAFLET, headers={"Content-Type": "text/html"}), True),
         ("file", Answer(b"\xef\xbb\xbf\n" + LEAFLET), True),
-        ("landing.pdf", Answer(b"<html>Buy the report</html>", headers={"Content-Type": "text/html"}), False),
-        ("landing.pdf", Answer(b"<html>login</html>", headers={"Content-Type": "application/pdf"}), False),
+        (
+            "landing.pdf",
+            Answer(
+                b"<html>Buy the report</html>", headers={"Content-Type": "text/html"}
+            ),
+            False,
+        ),
+        (
+            "landing.pdf",
+            Answer(b"<html>login</html>", headers={"Content-Type": "application/pdf"}),
+            False,
+        ),
         ("page", Answer(b"<html>"), False),
         ("empty.pdf", Answer(b""), False),
         ("blocked.pdf", Answer(status=403), True),
@@ -222,9 +260,14 @@ async def test_some_forms_need_no_server(url, expected):
 async def fetch(answers, **bounds):
     """Return what a download gets from a server that gives these answers, and the number of requests."""
     left = list(answers)
-    with LocalHttp(lambda _: left.pop(0) if len(left) > 1 else left[0]) as site, downloads_from(ANYWHERE):
+    with (
+        LocalHttp(lambda _: left.pop(0) if len(left) > 1 else left[0]) as site,
+        downloads_from(ANYWHERE),
+    ):
         try:
-            return await download(f"{site.url}/file", first_delay_s=0, **bounds), len(site.requests)
+            return await download(f"{site.url}/file", first_delay_s=0, **bounds), len(
+                site.requests
+            )
         except CaptureError as error:
             assert site.url in str(error)
             return str(error), len(site.requests)
@@ -261,7 +304,9 @@ async def test_tries_end(fault):
         (Answer(status=302, headers={"Location": "file:///etc/passwd"}), "protocol"),
         (Answer(b"x" * 2001), "larger than 2000 bytes"),
         (
-            Answer(gzip.compress(b"0" * 3_000_000), headers={"Content-Encoding": "gzip"}),
+            Answer(
+                gzip.compress(b"0" * 3_000_000), headers={"Content-Encoding": "gzip"}
+            ),
             "larger than 2000 bytes",
         ),
         (Answer(b"junk", headers={"Content-Encoding": "gzip"}), "cannot download"),
@@ -287,14 +332,23 @@ async def test_a_silent_server_is_given_up():
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/file"
         with (
             downloads_from(ANYWHERE),
-            pytest.raises(CaptureError, match=r"/file: no complete answer within 0\.2 s"),
+            pytest.raises(
+                CaptureError, match=r"/file: no complete answer within 0\.2 s"
+            ),
         ):
             await download(url, timeout_s=0.2)
 
 
 @pytest.mark.parametrize(
     "url",
-    ["ftp://site.example/x", "no scheme", "http://", "http://a..b/", "http://x:99999/", "http://\ud800/"],
+    [
+        "ftp://site.example/x",
+        "no scheme",
+        "http://",
+        "http://a..b/",
+        "http://x:99999/",
+        "http://\ud800/",
+    ],
 )
 async def test_addresses_that_are_none_are_refused(url):
     """Only http and https addresses are asked, and nonsense raises nothing else."""
@@ -302,7 +356,9 @@ async def test_addresses_that_are_none_are_refused(url):
         await download(url, first_delay_s=0)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::ffff:127.0.0.1]"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::ffff:127.0.0.1]"]
+)
 async def test_internal_addresses_are_refused(host):
     """Unless a caller says otherwise, nothing but the public internet is asked, and that at once."""
     with LocalHttp(lambda _: Answer(b"secret")) as site:
@@ -311,7 +367,10 @@ async def test_internal_addresses_are_refused(host):
             await download(f"http://{host}:{port}/file", first_delay_s=60)
         assert site.requests == []
         with downloads_from(ANYWHERE):
-            assert await download(f"http://{host}:{port}/file", first_delay_s=0) == b"secret"
+            assert (
+                await download(f"http://{host}:{port}/file", first_delay_s=0)
+                == b"secret"
+            )
 
 
 async def test_redirects_to_internal_addresses_are_refused():
@@ -319,8 +378,13 @@ async def test_redirects_to_internal_addresses_are_refused():
     with LocalHttp(lambda _: Answer(b"secret")) as inside:
         redirect = Answer(status=302, headers={"Location": f"{inside.url}/file"})
         with LocalHttp(lambda _: redirect) as site:
-            network = NetworkSettings(host_map={"public.example": ("127.0.0.1", urlsplit(site.url).port)})
-            with downloads_from(network), pytest.raises(CaptureError, match=r"loopback"):
+            network = NetworkSettings(
+                host_map={"public.example": ("127.0.0.1", urlsplit(site.url).port)}
+            )
+            with (
+                downloads_from(network),
+                pytest.raises(CaptureError, match=r"loopback"),
+            ):
                 await download("http://public.example/file", first_delay_s=60)
             assert len(site.requests) == 1
         assert inside.requests == []

@@ -64,29 +64,49 @@ def draft(rubric=RUBRIC, **changes):
     wrong = [
         answer("Wrong name", f'museum: {{name: "Sea Museum", {page}}}'),
         answer("No links", 'museum: {name: "Mill Museum", urls: []}'),
-        answer("Wrong page!", 'museum: {name: "Mill Museum", urls: ["https://other.example/"]}'),
+        answer(
+            "Wrong page!",
+            'museum: {name: "Mill Museum", urls: ["https://other.example/"]}',
+        ),
     ]
     solution = answer("solution", f'museum: {{name: "Mill Museum", {page}}}', 1.0)
-    parts = {"rubric": rubric, "solution": solution, "wrong_answers": wrong, "doubts": ["Is it still open?"]}
+    parts = {
+        "rubric": rubric,
+        "solution": solution,
+        "wrong_answers": wrong,
+        "doubts": ["Is it still open?"],
+    }
     return parts | changes
 
 
 def judging(*replies, **options):
     """Return a server that gives these replies in turn, the last one from then on."""
     waiting = list(replies)
-    return JudgeServer(lambda _: waiting.pop(0) if len(waiting) > 1 else waiting[0], **options)
+    return JudgeServer(
+        lambda _: waiting.pop(0) if len(waiting) > 1 else waiting[0], **options
+    )
 
 
 def run(server, *more, question=QUESTION):
     """Run the command with this server's model."""
-    words = ("-o", FILE, "--judge_model", "gpt-4o", "--judge_base_url", server.base_url, *more)
+    words = (
+        "-o",
+        FILE,
+        "--judge_model",
+        "gpt-4o",
+        "--judge_base_url",
+        server.base_url,
+        *more,
+    )
     return call(main, "draft", question, *words)
 
 
 def written(project):
     """Return the files of tasks that are there."""
     return sorted(
-        path.name for name in ("eval_scripts", "rehearsals") for path in visible(project.root / name)
+        path.name
+        for name in ("eval_scripts", "rehearsals")
+        for path in visible(project.root / name)
     )
 
 
@@ -123,7 +143,9 @@ def test_a_good_draft_is_written_with_its_answers_and_a_report(project):
         "Repaired:\n  nothing",
     ):
         assert shown in done.stdout
-        assert shown in (project.root / "rehearsals/museum/draft_report.txt").read_text(encoding="utf-8")
+        assert shown in (project.root / "rehearsals/museum/draft_report.txt").read_text(
+            encoding="utf-8"
+        )
     assert call(main, "rehearse", "museum", "--strict").returncode == 0
 
 
@@ -136,7 +158,10 @@ def test_a_good_draft_is_written_with_its_answers_and_a_report(project):
         (draft(wrong_answers=[]), "0 are given, 3 are needed"),
         (draft(solution=answer("s", "museum: [1, 2", 1.0)), "answer perfect: "),
         (draft(solution=answer("s", "- a list", 1.0)), "answer perfect: "),
-        (draft(wrong_answers=[answer("w", "museum: {}", 1.0)] * 3), "a wrong answer deserves less than 1"),
+        (
+            draft(wrong_answers=[answer("w", "museum: {}", 1.0)] * 3),
+            "a wrong answer deserves less than 1",
+        ),
     ],
 )
 @pytest.mark.usefixtures("project")
@@ -155,13 +180,20 @@ def test_after_three_repairs_the_findings_stay_in_the_report(project):
     """The draft with the fewest findings is written, and a score that a repair raised is doubtful."""
     raised = draft(FORGOT_GATE)
     raised["wrong_answers"][0] |= {"expected_score": 0.9}
-    with judging(draft(FORGOT_GATE), draft(BAD_YAML), raised, draft(BAD_YAML)) as server:
+    with judging(
+        draft(FORGOT_GATE), draft(BAD_YAML), raised, draft(BAD_YAML)
+    ) as server:
         done = run(server)
         assert (done.returncode, len(server.requests)) == (1, 4)
-    assert "still found: case: wrong_1_wrong_name: expected 0.90, got 1.00" in done.stdout
+    assert (
+        "still found: case: wrong_1_wrong_name: expected 0.90, got 1.00" in done.stdout
+    )
     assert "drafted: unreviewed" in (project.root / FILE).read_text(encoding="utf-8")
     assert "later repairs were worse: repair 2 is used" in done.stdout
-    assert "raised the expected score of wrong_1_wrong_name from 0.00 to 0.90" in done.stdout
+    assert (
+        "raised the expected score of wrong_1_wrong_name from 0.00 to 0.90"
+        in done.stdout
+    )
 
 
 @pytest.mark.parametrize(
@@ -172,7 +204,11 @@ def test_after_three_repairs_the_findings_stay_in_the_report(project):
         ([draft()], {"faults": [content("{")] * 9}, "no draft: "),
         ([draft()], {"faults": lambda _: status(503)}, "no draft: "),
         ([draft()], {"faults": lambda _: status(401)}, "no draft: "),
-        ([draft()], {"faults": lambda _: refusal()}, "the model declined to write a draft"),
+        (
+            [draft()],
+            {"faults": lambda _: refusal()},
+            "the model declined to write a draft",
+        ),
     ],
 )
 def test_without_a_proper_reply_nothing_is_written(project, replies, options, message):
@@ -197,7 +233,9 @@ def test_costs_are_estimated_and_limited(project):
     with judging(draft(NO_SOURCE)) as server:
         told = run(server, "--estimate")
         assert told.returncode == 0 and server.requests == []
-        assert re.search(r"Without repairs about \$0\.0\d+, with all about \$0\.\d+", told.stdout)
+        assert re.search(
+            r"Without repairs about \$0\.0\d+, with all about \$0\.\d+", told.stdout
+        )
         done = run(server, "--max_cost", "0.000001")
     assert (done.returncode, written(project)) == (2, [])
     assert "more than all of max_cost" in done.stderr
@@ -216,7 +254,17 @@ def test_an_interrupted_draft_continues(project, end):
         return replies[-1]
 
     with JudgeServer(reply) as server:
-        words = [sys.executable, "-m", "mind2web2", "draft", QUESTION, "-o", FILE, "--judge_model", "gpt-4o"]
+        words = [
+            sys.executable,
+            "-m",
+            "mind2web2",
+            "draft",
+            QUESTION,
+            "-o",
+            FILE,
+            "--judge_model",
+            "gpt-4o",
+        ]
         environment = clean_environment(OPENAI_API_KEY="dummy")
         with subprocess.Popen(
             [*words, "--judge_base_url", server.base_url],
@@ -249,8 +297,17 @@ def test_results_of_an_unreviewed_task_say_so(project):
     script.write_text(drafted, encoding="utf-8")
     values = {"museum": {"name": "Mill Museum", "urls": []}}
     with JudgeServer(lambda _: json.dumps(values)) as server:
-        judge = ("--judge_model", "judge-1", "--judge_base_url", server.base_url, "--no_capture")
-        for text, is_said in ((drafted, True), (drafted.replace("unreviewed", "reviewed"), False)):
+        judge = (
+            "--judge_model",
+            "judge-1",
+            "--judge_base_url",
+            server.base_url,
+            "--no_capture",
+        )
+        for text, is_said in (
+            (drafted, True),
+            (drafted.replace("unreviewed", "reviewed"), False),
+        ):
             script.write_text(text, encoding="utf-8")
             assert call(main, "evaluate", "bot", *judge).returncode == 0
             warning = f"drafted by a model and reviewed by no person: {TASK};"

@@ -50,17 +50,30 @@ PLANTED = [
     ("R201", ", sources=lake.urls", ""),
     ("R201", "sources=lake.urls", "sources=[]"),
     ("R202", "lake.name and lake.urls", "lake.name"),
-    ("R202", '"A lake and a page are given")', '"A lake and a page are given", critical=False)'),
+    (
+        "R202",
+        '"A lake and a page are given")',
+        '"A lake and a page are given", critical=False)',
+    ),
     ("R203", "sources=lake.urls", "sources=None"),
     ("R204", "bool(lake.name and lake.urls)", '"lake" in answer.lower()'),
     ("R204", "bool(lake.name and lake.urls)", 'bool(re.search(r"\\\\d+ m", answer))'),
     (
         "R204",
         GATE,
-        'has_link = "http" in answer\n    ' + GATE.replace("bool(lake.name and", "bool(has_link and"),
+        'has_link = "http" in answer\n    '
+        + GATE.replace("bool(lake.name and", "bool(has_link and"),
     ),
-    ("R205", GATE, GATE.replace("lake.name and", 'lake.name == "Dunmere" and') + "; " + "pass"),
-    ("R301", '"A lake and a page are given")', '"A lake and a page are given", critical=False)'),
+    (
+        "R205",
+        GATE,
+        GATE.replace("lake.name and", 'lake.name == "Dunmere" and') + "; " + "pass",
+    ),
+    (
+        "R301",
+        '"A lake and a page are given")',
+        '"A lake and a page are given", critical=False)',
+    ),
     (
         "R302",
         LEAF,
@@ -70,7 +83,11 @@ PLANTED = [
     ("R303", GATE, GATE + "\n    " + GATE.replace('"given"', '"given_too"')),
     ("R303", VERIFY, VERIFY + "\n    " + VERIFY),
     ("R304", LEAF, LEAF.replace('"depth"', '"given"')),
-    ("R305", LEAF, LEAF + '\n    other = evaluator.add_leaf("area", "The area is right")'),
+    (
+        "R305",
+        LEAF,
+        LEAF + '\n    other = evaluator.add_leaf("area", "The area is right")',
+    ),
     ("R305", LEAF, LEAF + '\n    evaluator.add_leaf("area", "The area is right")'),
     (
         "R306",
@@ -81,7 +98,11 @@ PLANTED = [
     ("R402", "is {lake.depth} deep.", "is suitable for families."),
     ("R402", "is {lake.depth} deep.", "is named by at least three different sources."),
     ("R403", '"The depth is right"', '"[Fact] The depth is right"'),
-    ("R404", "depth: str | None = None", 'depth: float | None = Field(None, description="e.g. 20-30 m")'),
+    (
+        "R404",
+        "depth: str | None = None",
+        'depth: float | None = Field(None, description="e.g. 20-30 m")',
+    ),
     (
         "R405",
         "return evaluator.get_summary()",
@@ -102,7 +123,9 @@ LEFT_ALONE = [
     (
         "R201",
         VERIFY,
-        VERIFY.replace(", sources=lake.urls", "").replace("The lake", "The answer says"),
+        VERIFY.replace(", sources=lake.urls", "").replace(
+            "The lake", "The answer says"
+        ),
     ),
     (
         "R201",
@@ -120,7 +143,11 @@ LEFT_ALONE = [
     ("R305", LEAF, LEAF + '\n    evaluator.add_leaf("area", "d", status="failed")'),
     ("R401", "is {lake.depth} deep.", "lies between Dunford and Easton."),
     ("R402", "is {lake.depth} deep.", "is at least 300 m deep."),
-    ("R404", "depth: str | None = None", "depth_m: float | None = None\n    depth: str = ''"),
+    (
+        "R404",
+        "depth: str | None = None",
+        "depth_m: float | None = None\n    depth: str = ''",
+    ),
 ]
 
 
@@ -162,16 +189,21 @@ def test_every_rule_has_a_planted_fault_and_a_line_in_the_docs():
     """And no other rule is in the docs."""
     assert {rule for rule, *_ in PLANTED} == RULES.keys()
     rows = re.findall(
-        r"^\| (R\d+) \| (.*) \|$", (REPOSITORY / "docs/lint.md").read_text("utf-8"), re.MULTILINE
+        r"^\| (R\d+) \| (.*) \|$",
+        (REPOSITORY / "docs/lint.md").read_text("utf-8"),
+        re.MULTILINE,
     )
     assert dict(rows) == {
-        rule.number: f"{rule.name} | {rule.reason} | {rule.cure}" for rule in RULES.values()
+        rule.number: f"{rule.name} | {rule.reason} | {rule.cure}"
+        for rule in RULES.values()
     }
 
 
 def test_the_examples_have_no_finding():
     """Scripts and rubric files."""
-    assert [finding for path in (*EXAMPLES, *RUBRICS) for finding in lint_file(path)] == []
+    assert [
+        finding for path in (*EXAMPLES, *RUBRICS) for finding in lint_file(path)
+    ] == []
 
 
 RUBRIC = """\
@@ -207,7 +239,12 @@ PLANTED_IN_RUBRICS = [
     ("R401", "deep.", "deep and has a ferry.", 15),
     ("R402", "deep.", "deep, several say.", 15),
     ("R403", "desc: The depth", "desc: '[Fact] The depth", 14),
-    ("R404", "depth: its depth", "depth: {ask: its depth with the unit, type: number}", 8),
+    (
+        "R404",
+        "depth: its depth",
+        "depth: {ask: its depth with the unit, type: number}",
+        8,
+    ),
 ]
 
 
@@ -220,28 +257,57 @@ def test_a_planted_fault_of_a_rubric_file_is_found(linted, rule, old, new, line)
     if rule == "R205":
         text += "    - {id: right, desc: d, equals: {field: lake.name, value: Dunmere, compare: text}}\n"
     assert linted(RUBRIC, "sound.yaml") == []
-    assert (rule, line) in {(finding.number, finding.line) for finding in linted(text, "lake.yaml")}
+    assert (rule, line) in {
+        (finding.number, finding.line) for finding in linted(text, "lake.yaml")
+    }
 
 
 def test_comments_leave_findings_out(linted):
     """On the line or above it; of this rule or of all."""
-    for comment in ("# lint: ignore[R402]", "# lint: ignore", "# lint: ignore[R401, R402]"):
+    for comment in (
+        "# lint: ignore[R402]",
+        "# lint: ignore",
+        "# lint: ignore[R401, R402]",
+    ):
         text = SCRIPT.replace("deep.", "deep, clearly.")
         assert [finding.number for finding in linted(text)] == ["R402"]
-        assert linted(text.replace("sources=lake.urls)", f"sources=lake.urls)  {comment}")) == []
         assert (
-            linted(text.replace("    await evaluator.verify", f"    {comment}\n    await evaluator.verify"))
+            linted(text.replace("sources=lake.urls)", f"sources=lake.urls)  {comment}"))
             == []
         )
-    assert linted(text.replace("sources=lake.urls)", "sources=lake.urls)  # lint: ignore[R201]")) != []
+        assert (
+            linted(
+                text.replace(
+                    "    await evaluator.verify",
+                    f"    {comment}\n    await evaluator.verify",
+                )
+            )
+            == []
+        )
+    assert (
+        linted(
+            text.replace(
+                "sources=lake.urls)", "sources=lake.urls)  # lint: ignore[R201]"
+            )
+        )
+        != []
+    )
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        *(b"", b"\x00", b"\xff\xfe", b"# coding: nonsense\nx = 1", b"x = " + b"(" * 3000 + b")" * 3000),
+        *(
+            b"",
+            b"\x00",
+            b"\xff\xfe",
+            b"# coding: nonsense\nx = 1",
+            b"x = " + b"(" * 3000 + b")" * 3000,
+        ),
         b"def evaluate_answer(): " + b"-" * 5000 + b"1",
-        b"async def evaluate_answer():\n" + b"\n".join(b" " * n + b"if x:" for n in range(1, 90)) + b" pass",
+        b"async def evaluate_answer():\n"
+        + b"\n".join(b" " * n + b"if x:" for n in range(1, 90))
+        + b" pass",
         b"evaluator.verify(*a, **b)\nevaluator.add_leaf()\nevaluator.extract()\nevaluator.batch_verify([()])",
         b"x = x\ny = [y for y in y]\nevaluator.verify(x, y, x)\na = b\nb = a\nevaluator.verify(a, None, a)",
     ],
@@ -257,11 +323,16 @@ def test_the_command_lints_the_folder_of_scripts(tmp_path, monkeypatch):
     """Helper modules are none; formats for people, programs and pull requests; a status for CI."""
     folder = tmp_path / "eval_scripts/mine"
     folder.mkdir(parents=True)
-    (folder / "lake.py").write_text(SCRIPT.replace(", sources=lake.urls", ""), encoding="utf-8")
+    (folder / "lake.py").write_text(
+        SCRIPT.replace(", sources=lake.urls", ""), encoding="utf-8"
+    )
     (folder / "words.py").write_text("WORDS = 'deep'\n", encoding="utf-8")
     (folder / "lake_too.yaml").write_text(RUBRIC, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    assert [path.name for path in task_files(Path("eval_scripts"))] == ["lake.py", "lake_too.yaml"]
+    assert [path.name for path in task_files(Path("eval_scripts"))] == [
+        "lake.py",
+        "lake_too.yaml",
+    ]
     outcome = call(main, "lint")
     assert outcome.returncode == 0
     assert (
@@ -270,8 +341,17 @@ def test_the_command_lints_the_folder_of_scripts(tmp_path, monkeypatch):
     assert "2 files, 2 findings." in outcome.stdout
     assert call(main, "lint", "--strict").returncode == 1
     first = json.loads(call(main, "lint", "--format", "json").stdout)[1]
-    assert (first["line"], first["rule"], first["cure"]) == (19, "R201", RULES["R201"].cure)
-    github = call(main, "lint", "--format", "github", "eval_scripts/mine/lake.py").stdout
-    assert "::warning file=eval_scripts/mine/lake.py,line=19,title=R201 claim about" in github
+    assert (first["line"], first["rule"], first["cure"]) == (
+        19,
+        "R201",
+        RULES["R201"].cure,
+    )
+    github = call(
+        main, "lint", "--format", "github", "eval_scripts/mine/lake.py"
+    ).stdout
+    assert (
+        "::warning file=eval_scripts/mine/lake.py,line=19,title=R201 claim about"
+        in github
+    )
     missing = call(main, "lint", "none.py")
     assert (missing.returncode, "no file none.py" in missing.stderr) == (2, True)

@@ -110,7 +110,12 @@ FAULTS = {
 def plan(folder, script, **settings):
     """Return the plan of a task with a script or rubric file, and cases beside it."""
     return RehearsalPlan(
-        script.stem, script, QUESTION, folder / "rehearsals" / script.stem, "o4-mini", **settings
+        script.stem,
+        script,
+        QUESTION,
+        folder / "rehearsals" / script.stem,
+        "o4-mini",
+        **settings,
     )
 
 
@@ -127,7 +132,9 @@ def test_a_planted_fault_is_named(tmp_path, name):
     """With the leaf or field that is at fault."""
     old, new, (kind, place) = FAULTS[name]
     report = rehearse_task(plan(tmp_path, script(tmp_path, old, new)))
-    assert [f for f in report.findings if f.kind == kind and place in f.message], report.findings
+    assert [f for f in report.findings if f.kind == kind and place in f.message], (
+        report.findings
+    )
 
 
 def test_a_sound_script_has_no_finding(tmp_path):
@@ -139,7 +146,10 @@ def test_a_sound_script_has_no_finding(tmp_path):
     assert report.structure.gates == {"given_0": 0.5, "given_1": 0.5}
 
 
-SOUND = [*sorted(EXAMPLES.glob("*.yaml")), *sorted((REPOSITORY / "eval_scripts" / "example").glob("*.py"))]
+SOUND = [
+    *sorted(EXAMPLES.glob("*.yaml")),
+    *sorted((REPOSITORY / "eval_scripts" / "example").glob("*.py")),
+]
 
 
 @pytest.mark.parametrize("path", SOUND, ids=lambda path: path.name)
@@ -149,7 +159,9 @@ def test_the_examples_have_no_findings(tmp_path, path):
     assert report.findings == []
     scores = report.structure.scores
     assert [scores[name] for name in list(scores)[1:5]] == [0, 0, 0, 0]
-    assert report.structure.unshown == (("total_adds_up",) if path.name == "museum_saturday.py" else ())
+    assert report.structure.unshown == (
+        ("total_adds_up",) if path.name == "museum_saturday.py" else ()
+    )
 
 
 def project(folder, *names):
@@ -168,9 +180,16 @@ def project(folder, *names):
             "waymark": "a red wheel",
             "urls": [f"https://w.example/{name[0]}"],
         }
-        for name, length in (("Reed Loop", "3 km"), ("Millrace Path", "2 km"), ("Bittern Walk", "1 km"))
+        for name, length in (
+            ("Reed Loop", "3 km"),
+            ("Millrace Path", "2 km"),
+            ("Bittern Walk", "1 km"),
+        )
     ]
-    lines = [f"- **{walk['name']}**, {walk['length']} ([page]({walk['urls'][0]}))" for walk in walks]
+    lines = [
+        f"- **{walk['name']}**, {walk['length']} ([page]({walk['urls'][0]}))"
+        for walk in walks
+    ]
     header = json.dumps({"expect": 1, "extract": {"walks": walks}})
     (cases / "perfect.md").write_text(
         f"---\n{header}\n---\n\n# Walks\n\n" + "\n".join(lines), encoding="utf-8"
@@ -182,22 +201,47 @@ def test_variants_of_a_perfect_answer(tmp_path, monkeypatch, capsys):
     """They are written with today's scores, which a later change of the rubric is held against."""
     monkeypatch.chdir(tmp_path)
     cases = project(tmp_path, "step_free_walks.yaml")
-    assert main(["rehearse", "step_free_walks", "--write_cases", "--write_golden", "--strict"]) == 0
+    assert (
+        main(
+            [
+                "rehearse",
+                "step_free_walks",
+                "--write_cases",
+                "--write_golden",
+                "--strict",
+            ]
+        )
+        == 0
+    )
     shown = capsys.readouterr().out
-    expected = {"without_walks_3": 0.67, "wrong_walks_name": 0.67, "wrong_walks_length": 0.89}
+    expected = {
+        "without_walks_3": 0.67,
+        "wrong_walks_name": 0.67,
+        "wrong_walks_length": 0.89,
+    }
     expected |= {"wrong_page": 0, "no_citations": 0, "other_formatting": 1}
     for name, score in expected.items():
         assert f"case {name}: expected {score:.2f}, got {score:.2f}" in shown
         assert (cases / f"{name}.md").is_file()
     assert "https" not in (cases / "no_citations.md").read_text(encoding="utf-8")
-    assert "Bittern" not in (cases / "without_walks_3.md").read_text(encoding="utf-8").partition("# Walks")[2]
+    assert (
+        "Bittern"
+        not in (cases / "without_walks_3.md")
+        .read_text(encoding="utf-8")
+        .partition("# Walks")[2]
+    )
     rubric = tmp_path / "eval_scripts" / "own" / "step_free_walks.yaml"
     rubric.write_text(
-        rubric.read_text(encoding="utf-8").replace("is {item.length} long", "is a walk"), encoding="utf-8"
+        rubric.read_text(encoding="utf-8").replace(
+            "is {item.length} long", "is a walk"
+        ),
+        encoding="utf-8",
     )
     assert main(["rehearse", "--strict", "--junit", "found.xml", "--json"]) == 1
     [report] = json.loads(capsys.readouterr().out)
-    differing = {case["name"]: case["differs"] for case in report["cases"] if case["differs"]}
+    differing = {
+        case["name"]: case["differs"] for case in report["cases"] if case["differs"]
+    }
     assert differing == {"wrong_walks_length": "every leaf passed"}
     suite = ElementTree.parse(tmp_path / "found.xml").find("testsuite")
     assert suite.get("failures") == str(len(report["findings"]))
@@ -209,10 +253,14 @@ def test_scripts_find_the_helpers_of_the_command(tmp_path, monkeypatch, capsys):
     scripts = tmp_path / "eval_scripts" / "own"
     scripts.mkdir(parents=True)
     (tmp_path / "helpers").mkdir()
-    (tmp_path / "helpers" / "rehearsal_helper.py").write_text("NAME = 'x'", encoding="utf-8")
+    (tmp_path / "helpers" / "rehearsal_helper.py").write_text(
+        "NAME = 'x'", encoding="utf-8"
+    )
     monkeypatch.syspath_prepend(str(tmp_path / "helpers"))
     text = HEAD.replace("FAULT", "pass")
-    (scripts / "museums.py").write_text(f"import rehearsal_helper\n{text}", encoding="utf-8")
+    (scripts / "museums.py").write_text(
+        f"import rehearsal_helper\n{text}", encoding="utf-8"
+    )
     assert main(["rehearse", "--strict"]) == 0
     assert "museums: 4 leaves" in capsys.readouterr().out
 
@@ -223,7 +271,9 @@ def test_a_tree_that_changes_is_named_by_its_first_leaf(tmp_path, monkeypatch, c
     project(tmp_path, "step_free_walks.yaml")
     assert main(["rehearse", "step_free_walks", "--write_golden"]) == 0
     rubric = tmp_path / "eval_scripts" / "own" / "step_free_walks.yaml"
-    text = rubric.read_text(encoding="utf-8").replace("walk_{number}_start", "walk_{number}_begins")
+    text = rubric.read_text(encoding="utf-8").replace(
+        "walk_{number}_start", "walk_{number}_begins"
+    )
     rubric.write_text(text, encoding="utf-8")
     assert main(["rehearse", "step_free_walks", "--strict"]) == 1
     assert "walk_1_begins: kept no such leaf, now passed" in capsys.readouterr().out
@@ -241,7 +291,9 @@ def test_a_tree_that_changes_is_named_by_its_first_leaf(tmp_path, monkeypatch, c
 def test_a_case_that_is_wrong_names_its_line(tmp_path, header, message):
     """It costs the rehearsal of its task only."""
     cases = project(tmp_path, "step_free_walks.yaml")
-    (cases / "perfect.md").write_text(f"---\n{header}\n---\n\nReed Loop", encoding="utf-8")
+    (cases / "perfect.md").write_text(
+        f"---\n{header}\n---\n\nReed Loop", encoding="utf-8"
+    )
     report = rehearse_task(plan(tmp_path, EXAMPLES / "step_free_walks.yaml"))
     assert "perfect.md" in report.error
     assert message in report.error
@@ -252,31 +304,61 @@ def test_cases_state_facts_and_leaves(tmp_path):
     cases = project(tmp_path, "step_free_walks.yaml")
     text = (cases / "perfect.md").read_text(encoding="utf-8").partition("\n---\n")
     header = json.loads(text[0].removeprefix("---\n"))
-    facts = ["*shorter than*", "*step-free*", {"claim": "*long.", "page": "https://w.example/R"}]
+    facts = [
+        "*shorter than*",
+        "*step-free*",
+        {"claim": "*long.", "page": "https://w.example/R"},
+    ]
     header |= {"expect": 1 / 9, "facts": facts, "missing_pages": ["*/B"]}
-    header["leaves"] = {"walk_1_length": "passed", "walk_2_length": "failed", "walk_3_short": "failed"}
-    (cases / "facts.md").write_text(f"---\n{json.dumps(header)}\n---\n\nx", encoding="utf-8")
+    header["leaves"] = {
+        "walk_1_length": "passed",
+        "walk_2_length": "failed",
+        "walk_3_short": "failed",
+    }
+    (cases / "facts.md").write_text(
+        f"---\n{json.dumps(header)}\n---\n\nx", encoding="utf-8"
+    )
     report = rehearse_task(plan(tmp_path, EXAMPLES / "step_free_walks.yaml"))
-    assert [(case.name, case.differs) for case in report.cases] == [("perfect", None), ("facts", None)]
+    assert [(case.name, case.differs) for case in report.cases] == [
+        ("perfect", None),
+        ("facts", None),
+    ]
 
 
 def test_a_real_judge_decides_the_same_cases(tmp_path, monkeypatch, capsys):
     """Its verdicts are held against the same expectations; pages come from a cache."""
     monkeypatch.chdir(tmp_path)
     cases = project(tmp_path, "step_free_walks.yaml")
-    header = json.loads((cases / "perfect.md").read_text(encoding="utf-8").splitlines()[1])
+    header = json.loads(
+        (cases / "perfect.md").read_text(encoding="utf-8").splitlines()[1]
+    )
     for walk in header["extract"]["walks"]:
-        CacheFileSys(tmp_path / "pages" / "step_free_walks").put_web(walk["urls"][0], "A walk.", None)
+        CacheFileSys(tmp_path / "pages" / "step_free_walks").put_web(
+            walk["urls"][0], "A walk.", None
+        )
 
     def reply(body):
         text = prompt_text(body)
         if "what to extract" in text:
             return json.dumps(header["extract"])
-        return json.dumps({"reasoning": "r", "result": "in Ottermoss is step-free" not in text, "quote": ""})
+        return json.dumps(
+            {
+                "reasoning": "r",
+                "result": "in Ottermoss is step-free" not in text,
+                "quote": "",
+            }
+        )
 
     with JudgeServer(reply) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "key")
-        options = ["--judge_model", "judge-1", "--judge_base_url", server.url, "--pages", "pages"]
+        options = [
+            "--judge_model",
+            "judge-1",
+            "--judge_base_url",
+            server.url,
+            "--pages",
+            "pages",
+        ]
         assert main(["rehearse", "step_free_walks", *options]) == 0
     shown = capsys.readouterr().out
     assert "case perfect: expected 1.00, got 0.00" in shown

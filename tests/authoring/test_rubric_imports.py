@@ -29,7 +29,9 @@ RESEARCH = {
 DRACO = {
     "id": "d",
     "problem": "Q",
-    "answer": json.dumps({"sections": [{"criteria": [{"requirement": "States x", "weight": 1.5}]}]}),
+    "answer": json.dumps(
+        {"sections": [{"criteria": [{"requirement": "States x", "weight": 1.5}]}]}
+    ),
 }
 PAPER = {
     "id": "r",
@@ -66,7 +68,11 @@ def imported(folder, record, **options):
 
 def leaves(found):
     """Return weight, claim and tags of all leaves."""
-    return [(node.weight, node.claim, node.tags) for node in found.rubric.root.walk() if node.is_leaf]
+    return [
+        (node.weight, node.claim, node.tags)
+        for node in found.rubric.root.walk()
+        if node.is_leaf
+    ]
 
 
 @pytest.mark.parametrize(
@@ -76,9 +82,18 @@ def leaves(found):
             HEALTH,
             "HealthBench",
             "p-1",
-            (5, "The answer meets this criterion: Names the dose {{5 mg}}", ("axis:accuracy",)),
+            (
+                5,
+                "The answer meets this criterion: Names the dose {{5 mg}}",
+                ("axis:accuracy",),
+            ),
         ),
-        (RESEARCH, "ResearchRubrics", "s_1", (2, "The answer meets this criterion: Cites", ("Sources",))),
+        (
+            RESEARCH,
+            "ResearchRubrics",
+            "s_1",
+            (2, "The answer meets this criterion: Cites", ("Sources",)),
+        ),
         (DRACO, "DRACO", "d", (1.5, "The answer meets this criterion: States x", ())),
         (
             PAPER,
@@ -102,7 +117,10 @@ def test_negative_criteria_are_denied_only_where_that_is_wanted(tmp_path):
     """Their weight counts against the weighted figure where the denial fails."""
     assert imported(tmp_path, HEALTH).left_out == 1
     both = imported(tmp_path, HEALTH, negate=True)
-    assert leaves(both)[1][:2] == (-4, "The answer does not meet this criterion: Recommends twice the dose")
+    assert leaves(both)[1][:2] == (
+        -4,
+        "The answer does not meet this criterion: Recommends twice the dose",
+    )
     weights = [weight for weight, _, _ in leaves(both)]
     assert weighted_share(zip(weights, [True, False], strict=True)) == 0.2
 
@@ -120,7 +138,10 @@ def test_a_tree_goes_to_quest_and_back(tmp_path, path):
     back = imported(tmp_path, quest_tree(rubric), task_id=rubric.task).rubric
 
     def shape(nodes):
-        return [(n.id, n.desc, n.critical, n.strategy or "parallel", shape(n.children)) for n in nodes]
+        return [
+            (n.id, n.desc, n.critical, n.strategy or "parallel", shape(n.children))
+            for n in nodes
+        ]
 
     assert back.question.strip() == rubric.question.strip()
     assert back.root.strategy == rubric.root.strategy
@@ -141,7 +162,11 @@ def test_a_rubric_is_written_as_it_was_read(path):
         {"rubrics": []},
         {"rubrics": [{"criterion": "a"}], "prompt": "q", "answer": 1, "problem": 2},
         {
-            "rubric_tree": {"node_name": "a", "critical": True, "children": [{"node_name": "b"}]},
+            "rubric_tree": {
+                "node_name": "a",
+                "critical": True,
+                "children": [{"node_name": "b"}],
+            },
             "task_description": "q",
         },
     ],
@@ -170,4 +195,7 @@ def test_the_commands(tmp_path, capsys):
     capsys.readouterr()
     assert main(["rubric", "import", str(lines), "-o", str(tmp_path / "out")]) == 0
     assert "2 rubric files" in capsys.readouterr().out
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"p-1.yaml", "s_1.yaml"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "p-1.yaml",
+        "s_1.yaml",
+    }

@@ -53,7 +53,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(agents, "POLL_S", 0.001)
     (tmp_path / "agent.py").write_text(AGENT)
     (tmp_path / "tasks").mkdir()
-    (tmp_path / "tasks/dev.csv").write_text("task_id,task_description\nlake,How deep?\nmill,Where is it?\n")
+    (tmp_path / "tasks/dev.csv").write_text(
+        "task_id,task_description\nlake,How deep?\nmill,Where is it?\n"
+    )
     return tmp_path
 
 
@@ -72,11 +74,19 @@ def test_a_program_answers_each_question_in_each_run(folder):
     run = call(main, "answer", "bot", *command("good"), "--runs", "2")
     assert (run.returncode, run.stderr) == (0, "")
     assert "4 runs: 4 answered; $2.00 in all" in run.stdout
-    assert (folder / "answers/bot/mill/answer_2.md").read_text() == "run 2: Where is it?"
-    assert (folder / "answers/bot/mill/answer_2.run.log").read_text() == "thinking about mill\n"
+    assert (
+        folder / "answers/bot/mill/answer_2.md"
+    ).read_text() == "run 2: Where is it?"
+    assert (
+        folder / "answers/bot/mill/answer_2.run.log"
+    ).read_text() == "thinking about mill\n"
     assert read_json(folder / "answers/bot/mill/answer_2.meta.json")["time_seconds"] > 0
     found = record(folder)
-    assert (found["status"], found["cost_usd"], found["attempts"]) == ("answered", 0.5, 1)
+    assert (found["status"], found["cost_usd"], found["attempts"]) == (
+        "answered",
+        0.5,
+        1,
+    )
     assert call(main, "answer", "bot", *command("good"), "--runs", "2").returncode == 0
     assert starts(folder) == ["lake 1", "lake 2", "mill 1", "mill 2"]
 
@@ -84,7 +94,10 @@ def test_a_program_answers_each_question_in_each_run(folder):
 def test_standard_output_is_the_answer_where_no_file_is_named(folder):
     """And the question may be a word of the command, which no shell reads."""
     words = f"{sys.executable} -c 'import sys; print(sys.argv[1])' {{question}}"
-    assert call(main, "answer", "bot", "--command", words, "--task_id", "mill").returncode == 0
+    assert (
+        call(main, "answer", "bot", "--command", words, "--task_id", "mill").returncode
+        == 0
+    )
     assert (folder / "answers/bot/mill/answer_1.md").read_text() == "Where is it?\n"
 
 
@@ -125,17 +138,26 @@ def test_a_failed_run_is_asked_again_only_on_demand(folder):
     """By --retry_failed."""
     call(main, "answer", "bot", *command("empty"))
     assert call(main, "answer", "bot", *command("good")).returncode == 1
-    assert call(main, "answer", "bot", *command("good"), "--retry_failed").returncode == 0
+    assert (
+        call(main, "answer", "bot", *command("good"), "--retry_failed").returncode == 0
+    )
     assert record(folder)["status"] == "answered"
 
 
 def test_the_budget_stops_before_it_is_passed(folder):
     """A run starts if the dearest so far still fits; a larger budget continues."""
-    run = call(main, "answer", "bot", *command("good"), "--runs", "2", "--max_cost", "1.2")
+    run = call(
+        main, "answer", "bot", *command("good"), "--runs", "2", "--max_cost", "1.2"
+    )
     assert run.returncode == 1
     assert "2 answered, 2 out of budget; $1.00 in all" in run.stdout
     assert record(folder, "mill/answer_2")["status"] == "out_of_budget"
-    assert call(main, "answer", "bot", *command("good"), "--runs", "2", "--max_cost", "2").returncode == 0
+    assert (
+        call(
+            main, "answer", "bot", *command("good"), "--runs", "2", "--max_cost", "2"
+        ).returncode
+        == 0
+    )
     assert len(starts(folder)) == 4
 
 
@@ -156,29 +178,56 @@ async def test_failed_runs_count_as_zero_and_stopped_ones_have_no_score(folder):
         "answer_3.md": 0.0,
     }
     [warning] = [text for text in numbers["warnings"] if "agent failed" in text]
-    assert "2, counted as 0: lake/answer_2 (the agent failed: exit status 3); lake/answer_3" in warning
+    assert (
+        "2, counted as 0: lake/answer_2 (the agent failed: exit status 3); lake/answer_3"
+        in warning
+    )
     [missing] = numbers["missing"]
-    assert (missing["answer_name"], "budget" in missing["reason"]) == ("answer_4.md", True)
+    assert (missing["answer_name"], "budget" in missing["reason"]) == (
+        "answer_4.md",
+        True,
+    )
     assert numbers["judge_models"] == {"judge-1": 1}
 
 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--command", "no-such-program {question}"), "there is no program no-such-program"),
-        (("--command", f"{sys.executable} agent.py"), "needs {question_file} or {question}"),
+        (
+            ("--command", "no-such-program {question}"),
+            "there is no program no-such-program",
+        ),
+        (
+            ("--command", f"{sys.executable} agent.py"),
+            "needs {question_file} or {question}",
+        ),
         (("--command", "'unclosed {question}"), "cannot be parsed"),
         (
             ("--command", f"{sys.executable} x.py {{question}} {{answer_fil}}"),
             "unknown placeholder {answer_fil}",
         ),
         (("--callable", "no_module:ask"), "No module named 'no_module'"),
-        (("--callable", "agent_functions:asc"), "--callable agent_functions:asc cannot be loaded"),
+        (
+            ("--callable", "agent_functions:asc"),
+            "--callable agent_functions:asc cannot be loaded",
+        ),
         (("--callable", "nothing"), "not of the form module:function"),
-        ((*command("good"), "--task_id", "river"), "unknown task river: there is lake, mill"),
-        ((*command("good"), "--base_url", "http://127.0.0.1:1"), "--base_url goes with"),
-        (("--chat", "own-model", "--max_cost", "1"), "the cost of chat own-model is not known"),
-        (("--command", f"{sys.executable} x.py {{question}}", "--max_cost", "1"), "give {meta_file}"),
+        (
+            (*command("good"), "--task_id", "river"),
+            "unknown task river: there is lake, mill",
+        ),
+        (
+            (*command("good"), "--base_url", "http://127.0.0.1:1"),
+            "--base_url goes with",
+        ),
+        (
+            ("--chat", "own-model", "--max_cost", "1"),
+            "the cost of chat own-model is not known",
+        ),
+        (
+            ("--command", f"{sys.executable} x.py {{question}}", "--max_cost", "1"),
+            "give {meta_file}",
+        ),
     ],
 )
 @pytest.mark.usefixtures("folder")
@@ -195,7 +244,10 @@ def test_braces_of_the_program_remain(folder):
     """JSON, awk and shell words are no placeholders."""
     own = """{"a": 1} {x: y} { print } ${HOME} {{name}} {}"""
     words = f"{sys.executable} -c 'import sys; print(sys.argv[2])' {{question}} {shlex.quote(own)}"
-    assert call(main, "answer", "bot", "--command", words, "--task_id", "mill").returncode == 0
+    assert (
+        call(main, "answer", "bot", "--command", words, "--task_id", "mill").returncode
+        == 0
+    )
     assert (folder / "answers/bot/mill/answer_1.md").read_text() == own + "\n"
 
 
@@ -219,7 +271,17 @@ def test_a_killed_command_loses_and_doubles_nothing(folder):
 def test_a_chat_model_answers(folder):
     """It gets the question alone; a rate limit and a server error are tried again."""
     with AgentServer(failures=[429, 500]) as server:
-        run = call(main, "answer", "bot", "--chat", "gpt-5-mini", "--base_url", server.url, "--parallel", "1")
+        run = call(
+            main,
+            "answer",
+            "bot",
+            "--chat",
+            "gpt-5-mini",
+            "--base_url",
+            server.url,
+            "--parallel",
+            "1",
+        )
     assert (run.returncode, run.stderr) == (0, "")
     assert server.questions[0] == [{"role": "user", "content": "How deep?"}]
     assert (folder / "answers/bot/lake/answer_1.md").read_text() == "The lake is deep."
@@ -231,9 +293,14 @@ def test_a_key_is_needed_where_no_server_is_named(folder, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     run = call(main, "answer", "bot", "--chat", "own-model")
-    assert (run.returncode, "no key for the agent's model: set OPENAI_API_KEY" in run.stderr) == (2, True)
+    assert (
+        run.returncode,
+        "no key for the agent's model: set OPENAI_API_KEY" in run.stderr,
+    ) == (2, True)
     with AgentServer() as server:
-        run = call(main, "answer", "bot", "--chat", "own-model", "--base_url", server.url)
+        run = call(
+            main, "answer", "bot", "--chat", "own-model", "--base_url", server.url
+        )
     assert (run.returncode, run.stderr) == (0, "")
     assert (folder / "answers/bot/lake/answer_1.md").read_text() == "The lake is deep."
 
@@ -241,7 +308,11 @@ def test_a_key_is_needed_where_no_server_is_named(folder, monkeypatch):
 def test_a_response_is_polled_and_its_citations_become_links(folder):
     """A link that the model wrote itself stays as it is; searches are part of the cost."""
     text = "It is deep. See [map](https://map.example)."
-    cited = {"type": "url_citation", "url": "https://lake.example/a(b)", "title": "The [lake]"}
+    cited = {
+        "type": "url_citation",
+        "url": "https://lake.example/a(b)",
+        "title": "The [lake]",
+    }
     own = {
         "type": "url_citation",
         "url": "https://map.example",
@@ -252,7 +323,9 @@ def test_a_response_is_polled_and_its_citations_become_links(folder):
     notes = [cited | {"start_index": 0, "end_index": 10}, own]
     with AgentServer(text, notes) as server:
         options = ("--openai_responses", "gpt-5-mini", "--base_url", server.url)
-        assert call(main, "answer", "bot", *options, "--task_id", "lake").returncode == 0
+        assert (
+            call(main, "answer", "bot", *options, "--task_id", "lake").returncode == 0
+        )
     assert (folder / "answers/bot/lake/answer_1.md").read_text() == (
         "It is deep ([The (lake)](https://lake.example/a%28b%29)). See [map](https://map.example)."
     )
@@ -262,10 +335,22 @@ def test_a_response_is_polled_and_its_citations_become_links(folder):
 
 def test_a_failed_response_is_an_error_of_the_agent(folder):
     """It is asked again as often as --retries says."""
-    final = {"status": "failed", "error": {"code": "server_error", "message": "tool broke"}}
+    final = {
+        "status": "failed",
+        "error": {"code": "server_error", "message": "tool broke"},
+    }
     with AgentServer(final=final) as server:
-        options = ("--openai_responses", "gpt-5-mini", "--base_url", server.url, "--retries", "1")
-        assert call(main, "answer", "bot", *options, "--task_id", "lake").returncode == 1
+        options = (
+            "--openai_responses",
+            "gpt-5-mini",
+            "--base_url",
+            server.url,
+            "--retries",
+            "1",
+        )
+        assert (
+            call(main, "answer", "bot", *options, "--task_id", "lake").returncode == 1
+        )
     assert server.created == ["resp_1", "resp_2"]
     assert record(folder)["reason"] == "response failed: tool broke"
 
@@ -273,9 +358,21 @@ def test_a_failed_response_is_an_error_of_the_agent(folder):
 def test_a_response_that_takes_too_long_is_cancelled(folder):
     """So that it costs no more."""
     with AgentServer(holds=threading.Event()) as server:
-        options = ("--openai_responses", "gpt-5-mini", "--base_url", server.url, "--retries", "0")
+        options = (
+            "--openai_responses",
+            "gpt-5-mini",
+            "--base_url",
+            server.url,
+            "--retries",
+            "0",
+        )
         limit = ("--time_limit", "0.5")
-        assert call(main, "answer", "bot", *options, *limit, "--task_id", "lake").returncode == 1
+        assert (
+            call(
+                main, "answer", "bot", *options, *limit, "--task_id", "lake"
+            ).returncode
+            == 1
+        )
     assert server.cancelled == ["resp_1"]
     assert record(folder)["reason"] == "no answer within 0.5 s"
 
@@ -284,9 +381,18 @@ def test_a_killed_command_continues_its_response(folder):
     """The server is not asked a second time."""
     holds = threading.Event()
     with AgentServer(holds=holds) as server:
-        options = ("--openai_responses", "gpt-5-mini", "--base_url", server.url, "--task_id", "lake")
+        options = (
+            "--openai_responses",
+            "gpt-5-mini",
+            "--base_url",
+            server.url,
+            "--task_id",
+            "lake",
+        )
         words = [sys.executable, "-m", "mind2web2", "answer", "bot", *options]
-        process = subprocess.Popen(words, cwd=folder, env=clean_environment(OPENAI_API_KEY="dummy"))
+        process = subprocess.Popen(
+            words, cwd=folder, env=clean_environment(OPENAI_API_KEY="dummy")
+        )
         assert server.polled.wait(60)
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -296,11 +402,20 @@ def test_a_killed_command_continues_its_response(folder):
     assert server.created == ["resp_1"]
 
 
-@pytest.mark.parametrize(("failures", "problem"), [([401], "refuses (HTTP 401)"), ([503] * 9, "HTTP 503")])
+@pytest.mark.parametrize(
+    ("failures", "problem"), [([401], "refuses (HTTP 401)"), ([503] * 9, "HTTP 503")]
+)
 def test_a_server_that_fails_gives_no_run_a_zero(folder, failures, problem):
     """The command ends with one line, and the same command continues."""
     with AgentServer(failures=failures) as server:
-        options = ("--chat", "gpt-5-mini", "--base_url", server.url, "--task_id", "lake")
+        options = (
+            "--chat",
+            "gpt-5-mini",
+            "--base_url",
+            server.url,
+            "--task_id",
+            "lake",
+        )
         run = call(main, "answer", "bot", *options)
         assert (run.returncode, run.stderr.count("\n")) == (2, 1)
         assert problem in run.stderr

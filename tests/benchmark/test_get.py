@@ -14,7 +14,8 @@ from servers.local_http import Answer
 from mind2web2.cli import main
 
 SCRIPT = (
-    'TASK_ID = "{0}"\nTASK_DESCRIPTION = """\nWho built {0}?\n"""\n\n\nasync def evaluate_answer(): ...\n'
+    'TASK_ID = "{0}"\nTASK_DESCRIPTION = """\nWho built {0}?\n"""\n\n\n'
+    "async def evaluate_answer(): ...\n"
 )
 FILES = {
     "README.md": b"about",
@@ -43,14 +44,21 @@ def hub(tmp_path, monkeypatch):
 
 def local(name):
     """Return where a file of the dataset lands."""
-    return name.replace("evaluation_scripts", "eval_scripts") if "/" in name else f"tasks/{name}"
+    return (
+        name.replace("evaluation_scripts", "eval_scripts")
+        if "/" in name
+        else f"tasks/{name}"
+    )
 
 
 def test_tasks_and_scripts_land_in_their_folders(hub, tmp_path):
     """As the dataset has them; other files are left out, and a second call downloads nothing."""
     run = call(main, "get")
     assert (run.returncode, run.stderr) == (0, "")
-    assert f"at {COMMIT}: dev_set.csv, test_set.csv and 2 eval scripts, 4 files downloaded now" in run.stdout
+    assert (
+        f"at {COMMIT}: dev_set.csv, test_set.csv and 2 eval scripts, 4 files downloaded now"
+        in run.stdout
+    )
     for name in WANTED:
         assert (tmp_path / local(name)).read_bytes() == FILES[name]
     assert sorted(hub.fetched()) == sorted(WANTED)
@@ -69,7 +77,10 @@ def test_the_stored_login_is_used(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("token", "status", "page"),
-    [("", "HTTP 401", "/settings/tokens"), ("hf_other", "HTTP 403", "/datasets/osunlp/Mind2Web-2")],
+    [
+        ("", "HTTP 401", "/settings/tokens"),
+        ("hf_other", "HTTP 403", "/datasets/osunlp/Mind2Web-2"),
+    ],
 )
 def test_refused_access_names_the_page(hub, monkeypatch, token, status, page):
     """In one line."""
@@ -93,7 +104,9 @@ def test_a_server_that_fails_is_asked_again(hub):
 
 def test_damaged_content_is_not_stored(hub, tmp_path):
     """The listing says which content is right."""
-    hub.override = lambda request: Answer(b"cut") if request.path.endswith("/cdn/dev_set.csv") else None
+    hub.override = lambda request: (
+        Answer(b"cut") if request.path.endswith("/cdn/dev_set.csv") else None
+    )
     run = call(main, "get")
     assert (run.returncode, "other content" in run.stderr) == (2, True)
     assert not (tmp_path / "tasks/dev_set.csv").exists()
@@ -126,7 +139,9 @@ def test_a_killed_download_continues(hub, tmp_path):
 
     hub.override = hold
     environment = clean_environment(HF_ENDPOINT=hub.url, HF_TOKEN="hf_good")
-    process = subprocess.Popen([sys.executable, "-m", "mind2web2", "get"], cwd=tmp_path, env=environment)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mind2web2", "get"], cwd=tmp_path, env=environment
+    )
     assert waiting.wait(60)
     while sum((tmp_path / local(name)).exists() for name in WANTED) < len(WANTED) - 1:
         assert process.poll() is None
@@ -138,14 +153,19 @@ def test_a_killed_download_continues(hub, tmp_path):
     hub.files["dev_set.csv"] += b"mill,Travel,Land\n"
     hub.commit = "d" * 40
     assert call(main, "get").returncode == 0
-    assert sorted(hub.fetched()[before:]) == ["dev_set.csv", "evaluation_scripts/2025_07_14/mill.py"]
+    assert sorted(hub.fetched()[before:]) == [
+        "dev_set.csv",
+        "evaluation_scripts/2025_07_14/mill.py",
+    ]
 
 
 async def test_results_name_the_commit(hub, tmp_path):
     """Of the dataset that their script is from; a changed script is from nowhere."""
     project = Project(tmp_path)
     project.add_answer()
-    script = project.add_script({"deep": ("The lake is deep.", None)}, version="2025_07_14")
+    script = project.add_script(
+        {"deep": ("The lake is deep.", None)}, version="2025_07_14"
+    )
     hub.files["evaluation_scripts/2025_07_14/lake.py"] = script.read_bytes()
     shutil.rmtree(script.parent)
     assert call_in_thread("get").returncode == 0
@@ -184,20 +204,32 @@ def test_tasks_are_listed():
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("a.csv", "id,domain\nx,y\n", "a.csv, line 1: no column task_id: the columns are id, domain"),
+        (
+            "a.csv",
+            "id,domain\nx,y\n",
+            "a.csv, line 1: no column task_id: the columns are id, domain",
+        ),
         ("a.csv", "task_id\nx\ny\nx\n", "a.csv, line 4: task x is also in line 2"),
         ("a.csv", "task_id\nx,y\n", "a.csv, line 2: more fields than columns"),
         ("a.csv", "task_id\n../x\n", "a.csv, line 2: task '../x' begins with a dot"),
-        ("a.csv", "task_id\n" + "x" * 2_000_000, "a.csv, line 2: field larger than field limit"),
+        (
+            "a.csv",
+            "task_id\n" + "x" * 2_000_000,
+            "a.csv, line 2: field larger than field limit",
+        ),
         ("a.txt", "x\nx\n", "a.txt, line 2: task x is also in line 1"),
         ("a.txt", "# nothing\n", "names no task"),
         ("a.txt", b"\xff", "not UTF-8"),
     ],
 )
-def test_a_bad_task_list_is_named_with_its_line(tmp_path, monkeypatch, name, content, problem):
+def test_a_bad_task_list_is_named_with_its_line(
+    tmp_path, monkeypatch, name, content, problem
+):
     """In one line."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    (tmp_path / name).write_bytes(
+        content if isinstance(content, bytes) else content.encode()
+    )
     run = call(main, "tasks", "--task_list", name)
     assert run.returncode == 2
     assert problem in run.stderr
@@ -208,7 +240,9 @@ def test_a_long_question_is_cut_visibly(tmp_path, monkeypatch):
     """The list has one line of each; a named task is shown whole."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tasks").mkdir()
-    (tmp_path / "tasks/dev.csv").write_text(f"task_id,task_description\nlake,{'How deep? ' * 20}\n")
+    (tmp_path / "tasks/dev.csv").write_text(
+        f"task_id,task_description\nlake,{'How deep? ' * 20}\n"
+    )
     assert call(main, "tasks").stdout.splitlines()[1].endswith("How deep?…")
     assert "…" not in call(main, "tasks", "--task_id", "lake").stdout
 
@@ -219,7 +253,10 @@ def test_a_dataset_of_another_layout_is_refused(hub):
         del hub.files[name]
     run = call(main, "get")
     assert run.returncode == 2
-    assert "has no eval script evaluation_scripts/<yyyy_mm_dd>/<task_id>.py\n" in run.stderr
+    assert (
+        "has no eval script evaluation_scripts/<yyyy_mm_dd>/<task_id>.py\n"
+        in run.stderr
+    )
 
 
 def test_a_token_that_the_hub_does_not_know_is_named(tmp_path, monkeypatch):
@@ -230,4 +267,7 @@ def test_a_token_that_the_hub_does_not_know_is_named(tmp_path, monkeypatch):
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         run = call(main, "get")
     assert run.returncode == 2
-    assert "refuses the token (HTTP 401): check HF_TOKEN, or the login of hf; your tokens: " in run.stderr
+    assert (
+        "refuses the token (HTTP 401): check HF_TOKEN, or the login of hf; your tokens: "
+        in run.stderr
+    )

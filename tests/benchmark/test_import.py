@@ -16,13 +16,17 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     (tmp_path / "tasks").mkdir()
-    (tmp_path / "tasks/dev.csv").write_text("task_id,task_description\nlake,How deep\\nis it?\nmill,Where?\n")
+    (tmp_path / "tasks/dev.csv").write_text(
+        "task_id,task_description\nlake,How deep\\nis it?\nmill,Where?\n"
+    )
     return tmp_path
 
 
 def take(folder, name, content, *options):
     """Import a file with this content."""
-    (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    (folder / name).write_bytes(
+        content if isinstance(content, bytes) else content.encode()
+    )
     return call(main, "answers", "import", "bot", name, *options)
 
 
@@ -34,7 +38,14 @@ def lines(*rows):
 def test_json_lines(folder):
     """Tasks by id or question, runs numbered by hand or in their order; a second import changes nothing."""
     content = lines(
-        {"task_id": "lake", "answer": "Deep.", "seconds": 12.5, "cost_usd": 0.1, "question_id": 7, "uid": 8},
+        {
+            "task_id": "lake",
+            "answer": "Deep.",
+            "seconds": 12.5,
+            "cost_usd": 0.1,
+            "question_id": 7,
+            "uid": 8,
+        },
         {"task_id": "lake", "answer": "Very."},
         {"question": " Where? ", "response": "There.", "run": 3},
         {"task_id": "mill", "status": "error", "run": 1},
@@ -43,7 +54,11 @@ def test_json_lines(folder):
     assert (run.returncode, run.stderr) == (0, "")
     assert "4 runs in a.jsonl: 4 stored" in run.stdout
     answers = folder / "answers/bot"
-    assert [path.read_text() for path in sorted(answers.glob("*/*.md"))] == ["Deep.", "Very.", "There."]
+    assert [path.read_text() for path in sorted(answers.glob("*/*.md"))] == [
+        "Deep.",
+        "Very.",
+        "There.",
+    ]
     assert read_json(answers / "lake/answer_1.meta.json") == {"time_seconds": 12.5}
     assert read_json(answers / "lake/answer_1.run.json")["cost_usd"] == 0.1
     assert read_json(answers / "mill/answer_1.run.json")["status"] == "error"
@@ -65,7 +80,13 @@ def test_other_answers_are_kept(folder):
     assert (run.returncode, "other answers at lake/answer_1" in run.stderr) == (2, True)
     assert (folder / "answers/bot/lake/answer_1.md").read_text() == "Deep."
     assert (
-        take(folder, "b.jsonl", lines({"task_id": "lake", "answer": "Flat."}), "--overwrite").returncode == 0
+        take(
+            folder,
+            "b.jsonl",
+            lines({"task_id": "lake", "answer": "Flat."}),
+            "--overwrite",
+        ).returncode
+        == 0
     )
     assert (folder / "answers/bot/lake/answer_1.md").read_text() == "Flat."
 
@@ -76,7 +97,9 @@ def test_an_answer_without_its_record_is_completed(folder):
     take(folder, "a.jsonl", content)
     (folder / "answers/bot/lake/answer_1.run.json").unlink()
     assert "1 stored" in take(folder, "a.jsonl", content).stdout
-    assert read_json(folder / "answers/bot/lake/answer_1.run.json")["status"] == "answered"
+    assert (
+        read_json(folder / "answers/bot/lake/answer_1.run.json")["status"] == "answered"
+    )
 
 
 GOOD = lines({"task_id": "mill", "answer": "x"})
@@ -87,13 +110,21 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
     [
         ("a.jsonl", GOOD + '{"task_id"', "a.jsonl, line 2: it is not JSON"),
         ("a.jsonl", GOOD + "[]\n", "a.jsonl, line 2: it is not a JSON object"),
-        ("a.jsonl", GOOD + lines({"task_id": "sea", "answer": "x"}), "a.jsonl, line 2: unknown task 'sea'"),
+        (
+            "a.jsonl",
+            GOOD + lines({"task_id": "sea", "answer": "x"}),
+            "a.jsonl, line 2: unknown task 'sea'",
+        ),
         (
             "a.jsonl",
             GOOD + lines({"question": "Why?", "answer": "x"}),
             "line 2: no task has this question: 'Why?'",
         ),
-        ("a.jsonl", GOOD + lines({"answer": "x"}), "line 2: it has neither task_id nor question"),
+        (
+            "a.jsonl",
+            GOOD + lines({"answer": "x"}),
+            "line 2: it has neither task_id nor question",
+        ),
         (
             "a.jsonl",
             lines(*[{"task_id": "lake", "answer": "x", "run": 1}] * 2),
@@ -104,8 +135,16 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
             lines({"task_id": "lake", "answer": "x", "run": "1.5"}),
             "line 1: run '1.5' is not a number",
         ),
-        ("a.jsonl", lines({"task_id": "lake", "answer": "x", "seconds": -1}), "line 1: seconds '-1' is not"),
-        ("a.jsonl", lines({"task_id": "lake", "answer": 5}), "line 1: the answer is not a text"),
+        (
+            "a.jsonl",
+            lines({"task_id": "lake", "answer": "x", "seconds": -1}),
+            "line 1: seconds '-1' is not",
+        ),
+        (
+            "a.jsonl",
+            lines({"task_id": "lake", "answer": 5}),
+            "line 1: the answer is not a text",
+        ),
         (
             "a.jsonl",
             lines({"task_id": "lake", "answer": "x" * 1_000_001}),
@@ -116,7 +155,11 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
             lines({"task_id": "lake", "answer": "x", "status": "error"}),
             "does not go with an answer",
         ),
-        ("a.jsonl", GOOD + "x" * 9_000_000, "line 2: it has more than 8,000,000 characters"),
+        (
+            "a.jsonl",
+            GOOD + "x" * 9_000_000,
+            "line 2: it has more than 8,000,000 characters",
+        ),
         ("a.jsonl", b"\xff", "is not UTF-8 text"),
         ("a.jsonl", "", "a.jsonl has no answers"),
         (
@@ -129,10 +172,26 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
             GOOD + lines({"task_id": "lake", "text": "hi"}),
             "line 2: it has neither an answer nor a status",
         ),
-        ("a.jsonl", lines({"task_id": "lake", "answer": "", "satus": "error"}), "did you mean status?"),
-        ("a.csv", "task_id,asnwer\nlake,x\n", "a.csv, line 2: unknown field 'asnwer': did you mean answer?"),
-        ("a.csv", "name,text\nlake,x\n", "a.csv, line 2: it has neither task_id nor question"),
-        ("a.csv", "task_id,answer\nlake,x,y\n", "a.csv, line 2: more fields than columns"),
+        (
+            "a.jsonl",
+            lines({"task_id": "lake", "answer": "", "satus": "error"}),
+            "did you mean status?",
+        ),
+        (
+            "a.csv",
+            "task_id,asnwer\nlake,x\n",
+            "a.csv, line 2: unknown field 'asnwer': did you mean answer?",
+        ),
+        (
+            "a.csv",
+            "name,text\nlake,x\n",
+            "a.csv, line 2: it has neither task_id nor question",
+        ),
+        (
+            "a.csv",
+            "task_id,answer\nlake,x,y\n",
+            "a.csv, line 2: more fields than columns",
+        ),
     ],
 )
 def test_a_wrong_file_stores_nothing(folder, name, content, problem):
@@ -159,7 +218,10 @@ def test_a_line_of_200_mb_is_not_read(folder, name):
 
 def test_a_killed_import_continues(folder):
     """Each run is stored once, and no answer is partial."""
-    rows = [{"task_id": "lake", "answer": f"Answer {k}. " * 1000, "run": k} for k in range(1, 301)]
+    rows = [
+        {"task_id": "lake", "answer": f"Answer {k}. " * 1000, "run": k}
+        for k in range(1, 301)
+    ]
     (folder / "a.jsonl").write_text(lines(*rows))
     words = [sys.executable, "-m", "mind2web2", "answers", "import", "bot", "a.jsonl"]
     process = subprocess.Popen(words, cwd=folder, env=clean_environment())
@@ -171,4 +233,6 @@ def test_a_killed_import_continues(folder):
     assert (run.returncode, run.stderr) == (0, "")
     stored = sorted((folder / "answers/bot/lake").glob("*.md"))
     assert len(stored) == 300
-    assert all(path.read_text() == rows[int(path.stem[7:]) - 1]["answer"] for path in stored)
+    assert all(
+        path.read_text() == rows[int(path.stem[7:]) - 1]["answer"] for path in stored
+    )

@@ -23,7 +23,9 @@ def project(tmp_path, monkeypatch):
     made = Project(tmp_path)
     for task in ("lake", "mill"):
         for number in (1, 2, 3):
-            made.add_answer(f"answer_{number}", "Deep: https://lake.example/depth", task)
+            made.add_answer(
+                f"answer_{number}", "Deep: https://lake.example/depth", task
+            )
     return made
 
 
@@ -42,16 +44,41 @@ def test_answers_in_order():
 @pytest.mark.parametrize(
     ("name", "content", "status", "finding"),
     [
-        ("lake/answer_1.md", b"\xff", 1, "Error: answer answers/bot/lake/answer_1.md is not UTF-8"),
-        ("lake/answer_1.meta.json", b"{", 1, "Error: answers/bot/lake/answer_1.meta.json: it cannot be read"),
+        (
+            "lake/answer_1.md",
+            b"\xff",
+            1,
+            "Error: answer answers/bot/lake/answer_1.md is not UTF-8",
+        ),
+        (
+            "lake/answer_1.meta.json",
+            b"{",
+            1,
+            "Error: answers/bot/lake/answer_1.meta.json: it cannot be read",
+        ),
         ("lake/answer_1.meta.json", b"[]", 1, "it is not a JSON object"),
-        ("lake/answer_1.meta.json", b'{"time_seconds": "x"}', 1, "time_seconds is not a number of seconds"),
+        (
+            "lake/answer_1.meta.json",
+            b'{"time_seconds": "x"}',
+            1,
+            "time_seconds is not a number of seconds",
+        ),
         ("lake/answer_2.md", b" \n", 0, "Warning: answers/bot/lake/answer_2.md: empty"),
-        ("lake/answer_2.md", b"Deep.", 0, "Warning: answers/bot/lake/answer_2.md: it cites no URL"),
+        (
+            "lake/answer_2.md",
+            b"Deep.",
+            0,
+            "Warning: answers/bot/lake/answer_2.md: it cites no URL",
+        ),
         ("lake/answer_2.md", None, 0, "Warning: answers/bot/lake/answer_2.md: missing"),
         ("lake/answer_4.md", b"https://a.example", 0, "answer_4.md: beyond 3 runs"),
         ("lake/notes.txt", b"x", 0, "Warning: answers/bot/lake/notes.txt: stray file"),
-        ("sea/answer_1.md", b"https://a.example", 0, "Warning: answers/bot: not in the task list: sea"),
+        (
+            "sea/answer_1.md",
+            b"https://a.example",
+            0,
+            "Warning: answers/bot: not in the task list: sea",
+        ),
     ],
 )
 def test_findings(project, name, content, status, finding):
@@ -79,7 +106,8 @@ def test_pages_in_a_bucket_are_not_packed():
 
 
 @pytest.mark.parametrize(
-    "place", ["answers/bot/lake/notes.txt", "cache/bot/lake/page.txt", "answers/bot/lake/more"]
+    "place",
+    ["answers/bot/lake/notes.txt", "cache/bot/lake/page.txt", "answers/bot/lake/more"],
 )
 def test_no_link_is_packed(project, place):
     """It could lead to any file of this machine; the error names it."""
@@ -98,12 +126,16 @@ def test_a_missing_task_is_an_error(project):
     (project.root / "tasks.csv").write_text("task_id\nlake\nmill\nriver\n")
     assert validate() == (
         1,
-        ["Error: answers/bot/river: there is no such folder", "3 tasks: 1 error, 0 warnings"],
+        [
+            "Error: answers/bot/river: there is no such folder",
+            "3 tasks: 1 error, 0 warnings",
+        ],
     )
 
 
 PAGE = (
-    b"<!doctype html><title>Depth</title><h1>The depth</h1><p>The lake is 80 m deep, as a survey found.</p>"
+    b"<!doctype html><title>Depth</title><h1>The depth</h1>"
+    b"<p>The lake is 80 m deep, as a survey found.</p>"
 )
 AGENT_PROGRAM = "import sys; print('It is 80 m deep, see ' + sys.argv[1] + sys.argv[2])"
 
@@ -119,7 +151,10 @@ def test_from_download_to_submission(tmp_path, monkeypatch):
     with (
         LocalHttp(lambda _request: page) as site,
         JudgeServer(
-            lambda body: {"reasoning": "r", "result": "as a survey found" in prompt_text(body)}
+            lambda body: {
+                "reasoning": "r",
+                "result": "as a survey found" in prompt_text(body),
+            }
         ) as judge,
     ):
         author = Project(tmp_path / "author")
@@ -157,10 +192,19 @@ def test_from_download_to_submission(tmp_path, monkeypatch):
             assert hashlib.sha256(archive.read(name)).hexdigest() == found["sha256"]
         results = [name for name in names if "/results/" in name]
         assert len(results) == 3
-        assert b"80 m deep" in b"".join(archive.read(name) for name in names if name.endswith(".txt"))
-        assert json.loads(archive.read(results[0]))["provenance"]["dataset_commit"] == COMMIT
+        assert b"80 m deep" in b"".join(
+            archive.read(name) for name in names if name.endswith(".txt")
+        )
+        assert (
+            json.loads(archive.read(results[0]))["provenance"]["dataset_commit"]
+            == COMMIT
+        )
     assert "eval_results/example/judgments.jsonl" in names
-    assert {name.split("/")[0] for name in names} == {"answers", "cache", "eval_results"}
+    assert {name.split("/")[0] for name in names} == {
+        "answers",
+        "cache",
+        "eval_results",
+    }
     assert manifest["leaderboard"] == entry
 
 

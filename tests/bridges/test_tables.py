@@ -19,17 +19,45 @@ from mind2web2.errors import UsageError
 def root(tmp_path_factory):
     """Evaluate the example once."""
     folder = tmp_path_factory.mktemp("results")
-    folders = ["--answer_folder", "answers", "--eval_scripts_root", "eval_scripts", "--cache_root", "cache"]
-    words = [str(REPOSITORY / word) if not word.startswith("--") else word for word in folders]
+    folders = [
+        "--answer_folder",
+        "answers",
+        "--eval_scripts_root",
+        "eval_scripts",
+        "--cache_root",
+        "cache",
+    ]
+    words = [
+        str(REPOSITORY / word) if not word.startswith("--") else word
+        for word in folders
+    ]
     judgments = str(REPOSITORY / "examples/judgments.jsonl")
-    options = ["--llm_provider", "replay", "--judgments", judgments, "--eval_results_root", str(folder)]
-    assert call(evaluate_main, "--agent_name", "example", *words, *options).returncode == 0
+    options = [
+        "--llm_provider",
+        "replay",
+        "--judgments",
+        judgments,
+        "--eval_results_root",
+        str(folder),
+    ]
+    assert (
+        call(evaluate_main, "--agent_name", "example", *words, *options).returncode == 0
+    )
     return folder
 
 
 def export(root, path, *options):
     """Export the example's results to a file, and return what was printed."""
-    outcome = call(main, "export", "example", "-o", str(path), "--eval_results_root", str(root), *options)
+    outcome = call(
+        main,
+        "export",
+        "example",
+        "-o",
+        str(path),
+        "--eval_results_root",
+        str(root),
+        *options,
+    )
     assert (outcome.returncode, outcome.stderr) == (0, "")
     return outcome.stdout
 
@@ -39,7 +67,9 @@ def test_a_row_for_each_answer(root, tmp_path):
     assert "9 answers written" in export(root, tmp_path / "answers.csv", "--answers")
     with (tmp_path / "answers.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    scores = {(row["task_id"], int(row["run"])): round(float(row["score"]), 4) for row in rows}
+    scores = {
+        (row["task_id"], int(row["run"])): round(float(row["score"]), 4) for row in rows
+    }
     assert scores[("library_facts", 2)] == 0.375
     assert scores[("museum_saturday", 1)] == 0.4444
     assert sum(int(row["judgments"]) for row in rows) == 144
@@ -50,14 +80,24 @@ def test_a_row_for_each_leaf_in_each_form(root, tmp_path):
     """CSV, JSON lines and Parquet hold the same values."""
     for name in ("leaves.csv", "leaves.jsonl", "leaves.parquet"):
         export(root, tmp_path / name)
-    lines = [json.loads(line) for line in (tmp_path / "leaves.jsonl").read_text("utf-8").splitlines()]
+    lines = [
+        json.loads(line)
+        for line in (tmp_path / "leaves.jsonl").read_text("utf-8").splitlines()
+    ]
     assert pyarrow.parquet.read_table(tmp_path / "leaves.parquet").to_pylist() == lines
     with (tmp_path / "leaves.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["claim"] for row in rows] == [line["claim"] or "" for line in lines]
     place = ("museum_saturday", 1, "tour/tour_start_supported")
-    [leaf] = [line for line in lines if (line["task_id"], line["run"], line["path"]) == place]
-    assert (leaf["verdict"], leaf["decided_by"], leaf["votes_for"], leaf["critical"]) == (
+    [leaf] = [
+        line for line in lines if (line["task_id"], line["run"], line["path"]) == place
+    ]
+    assert (
+        leaf["verdict"],
+        leaf["decided_by"],
+        leaf["votes_for"],
+        leaf["critical"],
+    ) == (
         "passed",
         "judge",
         2,
@@ -71,7 +111,9 @@ def test_texts_are_left_out(root, tmp_path):
     export(root, tmp_path / "leaves.jsonl", "--anonymous")
     text = (tmp_path / "leaves.jsonl").read_text("utf-8")
     assert "http" not in text
-    assert {(row["desc"], row["claim"]) for row in map(json.loads, text.splitlines())} == {(None, None)}
+    assert {
+        (row["desc"], row["claim"]) for row in map(json.loads, text.splitlines())
+    } == {(None, None)}
 
 
 def test_results_have_types(root):
@@ -86,12 +128,25 @@ def test_results_have_types(root):
 @pytest.mark.parametrize("name", ["leaves.xlsx", "leaves"])
 def test_other_files_are_refused(root, tmp_path, name):
     """With the names that there are."""
-    outcome = call(main, "export", "example", "-o", str(tmp_path / name), "--eval_results_root", str(root))
-    assert (outcome.returncode, "ends in .csv, .jsonl, .parquet" in outcome.stderr) == (2, True)
+    outcome = call(
+        main,
+        "export",
+        "example",
+        "-o",
+        str(tmp_path / name),
+        "--eval_results_root",
+        str(root),
+    )
+    assert (outcome.returncode, "ends in .csv, .jsonl, .parquet" in outcome.stderr) == (
+        2,
+        True,
+    )
 
 
 @pytest.mark.parametrize("record", [LeafRecord, AnswerRecord])
 def test_the_page_explains_each_column(record):
     """In its tables."""
-    named = set(re.findall(r"`(\w+)`", (REPOSITORY / "docs/tables.md").read_text("utf-8")))
+    named = set(
+        re.findall(r"`(\w+)`", (REPOSITORY / "docs/tables.md").read_text("utf-8"))
+    )
     assert {field.name for field in fields(record)} <= named

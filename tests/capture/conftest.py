@@ -14,7 +14,9 @@ from mind2web2.capture.models import CaptureSettings, NetworkSettings
 def pytest_collection_modifyitems(items):
     """Run the tests of this folder in the event loop that the browser lives in."""
     for item in items:
-        if item.nodeid.startswith("tests/capture/") and inspect.iscoroutinefunction(item.function):
+        if item.nodeid.startswith("tests/capture/") and inspect.iscoroutinefunction(
+            item.function
+        ):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
@@ -30,7 +32,9 @@ async def browser():
 async def chromium():
     """The system's headless Chromium, without our proxy or settings."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path="/usr/bin/chromium-headless-shell")
+        browser = await playwright.chromium.launch(
+            executable_path="/usr/bin/chromium-headless-shell"
+        )
         yield browser
         await browser.close()
 

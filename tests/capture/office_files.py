@@ -13,7 +13,9 @@ from servers.toothed_site import picture
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 RELATIONS = 'xmlns="http://schemas.openxmlformats.org/package/2006/relationships"'
 TYPES = 'xmlns="http://schemas.openxmlformats.org/package/2006/content-types"'
-OFFICE_DOCUMENT = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+OFFICE_DOCUMENT = (
+    "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+)
 
 
 def zipped(parts):
@@ -48,7 +50,9 @@ def docx():
         "</w:style></w:styles>"
     )
     default_type = '<Default Extension="xml" ContentType="application/xml"/>'
-    relation = f'<Relationship Id="r1" Type="{OFFICE_DOCUMENT}" Target="word/document.xml"/>'
+    relation = (
+        f'<Relationship Id="r1" Type="{OFFICE_DOCUMENT}" Target="word/document.xml"/>'
+    )
     return zipped(
         {
             "[Content_Types].xml": f"<Types {TYPES}>{default_type}</Types>",
@@ -91,8 +95,15 @@ def pptx():
     deck = Presentation()
     first = deck.slides.add_slide(deck.slide_layouts[5])
     first.shapes.title.text = "The ferry of Ottermoss"
-    table = first.shapes.add_table(2, 2, Inches(1), Inches(3), Inches(4), Inches(1)).table
-    for place, text in {(0, 0): "Year", (0, 1): "Trips", (1, 0): "1911", (1, 1): "730"}.items():
+    table = first.shapes.add_table(
+        2, 2, Inches(1), Inches(3), Inches(4), Inches(1)
+    ).table
+    for place, text in {
+        (0, 0): "Year",
+        (0, 1): "Trips",
+        (1, 0): "1911",
+        (1, 1): "730",
+    }.items():
         table.cell(*place).text = text
     first.shapes.add_picture(io.BytesIO(picture("PNG")), Inches(1), Inches(5))
     first.notes_slide.notes_text_frame.text = "Mention the strike."

@@ -22,6 +22,11 @@ async def capturing(browser, network, max_retries=1, **changes):
     async with FilteringProxy(network) as proxy:
         version = await browser.start()
         tools = CaptureTools.of(
-            settings, proxy, browser, max_pages=5, max_retries=max_retries, browser_version=version
+            settings,
+            proxy,
+            browser,
+            max_pages=5,
+            max_retries=max_retries,
+            browser_version=version,
         )
         yield _Manager(tools)

@@ -59,7 +59,10 @@ async def test_a_page_and_its_record(manager, site):
     assert FACT in page.text
     assert page.screenshot.startswith(b"\xff\xd8\xff")
     assert (record.kind, record.status, record.tries) == ("web", 200, 1)
-    assert (record.requested_url, record.final_url) == (site.at("redirect"), site.at("plain"))
+    assert (record.requested_url, record.final_url) == (
+        site.at("redirect"),
+        site.at("plain"),
+    )
     assert (record.title, record.text_chars) == ("The weir", len(page.text))
     assert record.content_type.startswith("text/html")
     assert record.captured_at.endswith("+00:00")
@@ -67,7 +70,9 @@ async def test_a_page_and_its_record(manager, site):
     assert (record.troubles, record.failure, record.refused) == ((), None, ())
 
 
-@pytest.mark.parametrize("tooth", ["drop-then-fine", "error-then-fine", "limited-then-fine"])
+@pytest.mark.parametrize(
+    "tooth", ["drop-then-fine", "error-then-fine", "limited-then-fine"]
+)
 async def test_what_passes_is_tried_again(manager, site, tooth):
     """A page that is there on the second try is there."""
     page = await manager.capture(site.at(tooth, once="tries"))
@@ -80,7 +85,11 @@ async def test_an_error_that_stays_is_kept_as_what_it_is(manager, site, code, tr
     """The server's own page is content, flagged; what is gone for good is asked for once."""
     page = await manager.capture(site.at("status", code=code, own="stays"))
     assert [trouble.kind for trouble in page.record.troubles] == ["http_error"]
-    assert (page.record.kind, page.record.status, page.record.tries) == ("web", code, tries)
+    assert (page.record.kind, page.record.status, page.record.tries) == (
+        "web",
+        code,
+        tries,
+    )
     assert page.record.is_transient is (tries > 1)
     assert f"Error {code}" in page.text
 
@@ -97,19 +106,46 @@ async def test_a_torn_page_is_kept_as_far_as_it_came(manager, site):
     ("url", "kind", "transient", "words"),
     [
         ("https://{host}/teeth/drop", "navigation_error", True, "without a reply"),
-        ("https://{host}/teeth/archive.zip", "unsupported_type", False, "application/zip"),
+        (
+            "https://{host}/teeth/archive.zip",
+            "unsupported_type",
+            False,
+            "application/zip",
+        ),
         ("http://127.0.0.1:{port}/", "refused_address", False, "127.0.0.1"),
         ("http://[::ffff:127.0.0.1]:{port}/", "refused_address", False, "refused"),
-        ("file:///etc/hostname", "refused_address", False, "not an http or https address"),
-        ("javascript:alert(1)", "refused_address", False, "not an http or https address"),
+        (
+            "file:///etc/hostname",
+            "refused_address",
+            False,
+            "not an http or https address",
+        ),
+        (
+            "javascript:alert(1)",
+            "refused_address",
+            False,
+            "not an http or https address",
+        ),
         ("not a url", "refused_address", False, "not an http or https address"),
-        ("https://no-such-name.invalid/", "navigation_error", False, "no-such-name.invalid"),
+        (
+            "https://no-such-name.invalid/",
+            "navigation_error",
+            False,
+            "no-such-name.invalid",
+        ),
     ],
 )
-async def test_nothing_had_is_a_record_of_why(manager, site, url, kind, transient, words):
+async def test_nothing_had_is_a_record_of_why(
+    manager, site, url, kind, transient, words
+):
     """A failure has no content, least of all its own error message."""
     page = await manager.capture(url.format(host=HOST, port=site.port))
-    assert (page.text, page.screenshot, page.pdf, page.record.kind) == (None, None, None, None)
+    assert (page.text, page.screenshot, page.pdf, page.record.kind) == (
+        None,
+        None,
+        None,
+        None,
+    )
     assert (page.record.troubles[0].kind, page.record.is_transient) == (kind, transient)
     assert words in page.record.failure
 
@@ -117,7 +153,9 @@ async def test_nothing_had_is_a_record_of_why(manager, site, url, kind, transien
 async def test_an_untrusted_certificate_is_told_and_the_page_kept(site):
     """Whoever checks by hand would click the warning away."""
     network = NetworkSettings(host_map=site.host_map)
-    async with BatchBrowserManager(settings=CaptureSettings(network=network)) as manager:
+    async with BatchBrowserManager(
+        settings=CaptureSettings(network=network)
+    ) as manager:
         page = await manager.capture(site.at("plain"))
     assert FACT in page.text
     assert [trouble.kind for trouble in page.record.troubles] == ["certificate_error"]
@@ -145,7 +183,9 @@ async def test_scripts_get_screenshot_and_text(manager, site):
 async def test_a_page_that_takes_too_long_is_given_up(browser, site, manager):
     """No page outlives its time limit, and the next one has a browser."""
     network = NetworkSettings(host_map=site.host_map)
-    async with capturing(browser, network, max_retries=3, page_timeout_s=3.0) as limited:
+    async with capturing(
+        browser, network, max_retries=3, page_timeout_s=3.0
+    ) as limited:
         page = await limited.capture(site.at("silent"))
     assert (page.record.kind, page.record.troubles[0].kind) == (None, "timeout")
     assert page.record.is_transient
@@ -156,7 +196,10 @@ async def test_a_browser_killed_under_its_pages_is_started_again(site):
     """Pages in flight are tried again, and those to come do not notice."""
     others = _browser_processes()
     async with BatchBrowserManager(settings=settings_for(site)) as manager:
-        pages = [asyncio.create_task(manager.capture(site.at("slow-body", s=1, page=n))) for n in range(3)]
+        pages = [
+            asyncio.create_task(manager.capture(site.at("slow-body", s=1, page=n)))
+            for n in range(3)
+        ]
         await _hit(site, "/teeth/slow-body", 3)
         for process in _browser_processes() - others:
             os.kill(process, signal.SIGKILL)
@@ -185,7 +228,9 @@ async def test_a_cancelled_capture_leaves_nothing_open(manager, site):
     """Its tab is closed and its turn given back."""
     for _ in range(manager.max_concurrent_pages + 1):
         hits = site.hits("/teeth/silent")
-        capture = asyncio.create_task(manager.capture(site.at("silent", own="cancelled")))
+        capture = asyncio.create_task(
+            manager.capture(site.at("silent", own="cancelled"))
+        )
         await _hit(site, "/teeth/silent", hits + 1)
         capture.cancel()
         await asyncio.gather(capture, return_exceptions=True)
@@ -212,7 +257,9 @@ def _browser_processes():
 async def small(browser, site):
     """Return a function that captures a page of this text; the site with teeth can be reached too."""
     with SmallSite() as pages:
-        network = NetworkSettings(host_map={**site.host_map, "small.example": ("127.0.0.1", pages.port)})
+        network = NetworkSettings(
+            host_map={**site.host_map, "small.example": ("127.0.0.1", pages.port)}
+        )
         limits = {"settle_timeout_s": 1.0, "max_text_chars": 5000}
         async with capturing(browser, network, max_retries=0, **limits) as manager:
 
@@ -224,7 +271,10 @@ async def small(browser, site):
 
 
 HTML = "<!doctype html><meta charset=utf-8>"
-ARTICLE = "<h1>The lock</h1><p>" + "The lock at Brim was built in 1887 and raises boats by four metres. " * 6
+ARTICLE = (
+    "<h1>The lock</h1><p>"
+    + "The lock at Brim was built in 1887 and raises boats by four metres. " * 6
+)
 
 
 async def test_a_page_is_recorded_with_where_it_is(manager, site):
@@ -246,7 +296,9 @@ async def test_a_torn_page_is_torn_at_an_address_with_a_fragment(manager, site):
 
 
 ASKS = "<title>Before you continue</title><h1>Before you continue</h1><p>We use cookies. Cookies help us.</p>"
-CHOICES = "<form action='/{}'><button>Reject all</button><button>Accept all</button></form>"
+CHOICES = (
+    "<form action='/{}'><button>Reject all</button><button>Accept all</button></form>"
+)
 
 
 async def test_what_a_request_for_consent_led_away_from_is_kept(small):
@@ -298,21 +350,27 @@ async def test_a_page_behind_a_request_or_wall_is_read(small, name):
 
 async def test_an_address_that_scripts_set_tells_where_the_page_led(small):
     """A login or the home page shown in place is told from what was asked for, and is no second address."""
-    page = await small(f"{ARTICLE}<script>history.replaceState(0, '', '/')</script>", path="lists/7")
+    page = await small(
+        f"{ARTICLE}<script>history.replaceState(0, '', '/')</script>", path="lists/7"
+    )
     assert [trouble.kind for trouble in page.record.troubles] == ["soft_404"]
     assert page.record.final_url == page.record.requested_url
 
 
 async def test_a_stylesheet_that_does_not_come_costs_no_screenshot(small):
     """What the page waits for in vain to be painted is given up."""
-    page = await small(f"<link rel=stylesheet href='https://{HOST}/teeth/silent'>{ARTICLE}")
+    page = await small(
+        f"<link rel=stylesheet href='https://{HOST}/teeth/silent'>{ARTICLE}"
+    )
     assert "The lock at Brim" in page.text
     assert page.screenshot.startswith(b"\xff\xd8\xff")
 
 
 async def test_a_missing_screenshot_is_noted(small):
     """A page of a single colour has none to show."""
-    page = await small("<p style='color:white;font-size:1px'>.</p><title>Nothing</title>" + "<!--x-->")
+    page = await small(
+        "<p style='color:white;font-size:1px'>.</p><title>Nothing</title>" + "<!--x-->"
+    )
     assert (page.screenshot, page.record.kind) == (None, None)
     assert any(note.startswith("no screenshot") for note in page.record.notes)
 
@@ -342,12 +400,17 @@ async def test_the_users_browser_captures_many_at_once_and_keeps_its_tabs(tmp_pa
         hosts = [f"{letter}.example" for letter in "abcde"]
         network = NetworkSettings(host_map=dict.fromkeys(hosts, ("127.0.0.1", port)))
         rules = f"--host-resolver-rules=MAP *.example 127.0.0.1:{port}"
-        async with users_browser(tmp_path, rules) as address, async_playwright() as user:
+        async with (
+            users_browser(tmp_path, rules) as address,
+            async_playwright() as user,
+        ):
             chrome = await user.chromium.connect_over_cdp(address)
             settings = CaptureSettings(network=network, cdp_url=address)
             async with BatchBrowserManager(max_retries=0, settings=settings) as manager:
                 captures = [
-                    asyncio.create_task(manager.capture(f"http://{letter}.example/{letter}"))
+                    asyncio.create_task(
+                        manager.capture(f"http://{letter}.example/{letter}")
+                    )
                     for letter in "abcde"
                 ]
                 assert await asyncio.to_thread(pages.pages.are_asked_for.wait, 20)
@@ -355,7 +418,10 @@ async def test_the_users_browser_captures_many_at_once_and_keeps_its_tabs(tmp_pa
                 await own.goto("about:blank#mine")
                 done = await asyncio.gather(*captures)
             assert [page.record.failure for page in done] == [None] * 5
-            assert all(f"Page {letter}" in page.text for letter, page in zip("abcde", done, strict=True))
+            assert all(
+                f"Page {letter}" in page.text
+                for letter, page in zip("abcde", done, strict=True)
+            )
             browser_session = await chrome.new_browser_cdp_session()
             targets = (await browser_session.send("Target.getTargets"))["targetInfos"]
             left = {target["url"] for target in targets if target["type"] == "page"}

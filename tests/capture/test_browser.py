@@ -49,7 +49,9 @@ async def pid_of(page):
     session = await page.context.browser.new_browser_cdp_session()
     processes = (await session.send("SystemInfo.getProcessInfo"))["processInfo"]
     await session.detach()
-    return next(int(process["id"]) for process in processes if process["type"] == "browser")
+    return next(
+        int(process["id"]) for process in processes if process["type"] == "browser"
+    )
 
 
 def install(folder, *names):
@@ -99,12 +101,22 @@ def test_the_best_browser_is_found(machine, installed, headless, headed):
 @pytest.mark.parametrize(
     ("installed", "headless", "cures"),
     [
-        ([], True, ["apt-get install chromium-headless-shell", "patchright install chromium"]),
+        (
+            [],
+            True,
+            ["apt-get install chromium-headless-shell", "patchright install chromium"],
+        ),
         ([], False, ["apt-get install chromium`", "patchright install chromium"]),
-        (["bin/chromium-headless-shell"], False, ["apt-get install chromium`", "--headed"]),
+        (
+            ["bin/chromium-headless-shell"],
+            False,
+            ["apt-get install chromium`", "--headed"],
+        ),
     ],
 )
-async def test_a_missing_browser_is_said_in_one_line(machine, installed, headless, cures):
+async def test_a_missing_browser_is_said_in_one_line(
+    machine, installed, headless, cures
+):
     """The error names the ways to get one."""
     install(machine, *installed)
     with pytest.raises(MachineError) as error:
@@ -152,7 +164,10 @@ async def test_pages_look_like_an_ordinary_browsers(browser):
             else b"<script>new SharedWorker('/worker')</script>"
         )
         kind = b"text/javascript" if "/worker" in heads[-1] else b"text/html"
-        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: %b\r\n\r\n%b" % (kind, body))
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: %b\r\n\r\n%b"
+            % (kind, body)
+        )
         await writer.drain()
         if "/from-worker" in heads[-1]:
             asked.set()
@@ -181,9 +196,13 @@ async def test_every_page_is_clean_and_as_wide_as_asked(browser):
             async with opened(browser) as page:
                 await page.goto(f"http://127.0.0.1:{site.port}/")
                 seen.append(
-                    await page.evaluate("[document.cookie, localStorage.length, innerWidth, screen.width]")
+                    await page.evaluate(
+                        "[document.cookie, localStorage.length, innerWidth, screen.width]"
+                    )
                 )
-                await page.evaluate("document.cookie = 'a=b'; localStorage.setItem('a', 'b')")
+                await page.evaluate(
+                    "document.cookie = 'a=b'; localStorage.setItem('a', 'b')"
+                )
     assert seen == [["", 0, 1100, 1100]] * 2
 
 
@@ -251,7 +270,9 @@ async def test_a_crashed_browser_is_started_once_for_all():
                 await crash(page)
 
         async with asyncio.timeout(30):
-            outcomes = await asyncio.gather(*(stay() for _ in range(3)), end(), return_exceptions=True)
+            outcomes = await asyncio.gather(
+                *(stay() for _ in range(3)), end(), return_exceptions=True
+            )
             assert {type(outcome) for outcome in outcomes} == {BrowserGoneError}
             assert len(set(pids)) == 1
 
@@ -312,7 +333,9 @@ async def test_an_abandoned_page_is_closed(browser):
             assert task.cancelled()
         async with asyncio.timeout(10):
             while len(watcher.context.browser.contexts) > len(contexts):
-                async with opened(browser):  # whatever is on its way arrives before this one
+                async with opened(
+                    browser
+                ):  # whatever is on its way arrives before this one
                     pass
 
 
@@ -364,7 +387,12 @@ async def test_nothing_is_left_behind(way, tmp_path):
 def driver_of(pid):
     """Return the process that started a browser, possibly by way of a script."""
     while b"run-driver" not in Path(f"/proc/{pid}/cmdline").read_bytes():
-        pid = int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+        pid = int(
+            Path(f"/proc/{pid}/stat")
+            .read_text(encoding="utf-8")
+            .rpartition(")")[2]
+            .split()[1]
+        )
         assert pid > 1
     return pid
 
@@ -386,7 +414,9 @@ async def test_the_users_own_browser_is_used_and_left_running(tmp_path):
                 async with browser.page("socks5://127.0.0.1:9") as (page, session):
                     await page.goto(f"http://127.0.0.1:{site.port}/")
                     assert await page.evaluate("innerWidth") == 1100
-                    assert (await session.send("Page.getFrameTree"))["frameTree"]["frame"]["url"] == page.url
+                    assert (await session.send("Page.getFrameTree"))["frameTree"][
+                        "frame"
+                    ]["url"] == page.url
                     context = page.context
                 assert [tab.url for tab in context.pages] == ["about:blank#users"]
     assert seen == [False, True]

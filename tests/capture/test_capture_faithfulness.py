@@ -17,12 +17,16 @@ PAGES = corpus()
 async def captured(browser):
     """Every page of the corpus, captured once, several at the same time."""
     with SiteServer(CORPUS) as server:
-        async with capturing(browser, NetworkSettings(host_map=server.host_map)) as manager:
+        async with capturing(
+            browser, NetworkSettings(host_map=server.host_map)
+        ) as manager:
             pages = await asyncio.gather(*(manager.capture(page.url) for page in PAGES))
     return {expected.url: page for expected, page in zip(PAGES, pages, strict=True)}
 
 
-@pytest.mark.parametrize("expected", PAGES, ids=[page.url.removeprefix("https://") for page in PAGES])
+@pytest.mark.parametrize(
+    "expected", PAGES, ids=[page.url.removeprefix("https://") for page in PAGES]
+)
 def test_a_capture_shows_what_is_to_be_seen(captured, expected):
     """All of it, nothing that is hidden, and without a complaint about the page."""
     page = captured[expected.url]

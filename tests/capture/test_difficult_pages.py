@@ -54,7 +54,8 @@ BANNER = (
     "<button>Manage options</button><button>Accept all</button>"
 )
 VENDORS = "".join(
-    f"<li>Vendor {n} uses cookies with your consent for measurement of ads</li>" for n in range(60)
+    f"<li>Vendor {n} uses cookies with your consent for measurement of ads</li>"
+    for n in range(60)
 )
 WALLS = {
     "an overlay over nothing": f"<div style='position:fixed;inset:0' class=cookie>{BANNER}</div>",
@@ -83,7 +84,9 @@ async def test_a_page_that_is_only_a_consent_wall_is_suspect(manager, site, name
     """Its words are no content, whether a button answers it or not."""
     site.replies["/consent-frame"] = Reply(f"<title>Consent</title>{BANNER}".encode())
     path = f"/wall/{list(WALLS).index(name)}"
-    page = await captured(manager, site, path, f"<!doctype html><body>{WALLS[name]}</body>")
+    page = await captured(
+        manager, site, path, f"<!doctype html><body>{WALLS[name]}</body>"
+    )
     assert "consent_wall" in {trouble.kind for trouble in page.record.troubles}
 
 
@@ -97,7 +100,9 @@ CONTENT = {
 @pytest.mark.parametrize("name", CONTENT)
 async def test_a_page_with_a_consent_banner_is_not_suspect(manager, site, name):
     """What stands beside a banner is content."""
-    page = await captured(manager, site, f"/banner/{list(CONTENT).index(name)}", CONTENT[name])
+    page = await captured(
+        manager, site, f"/banner/{list(CONTENT).index(name)}", CONTENT[name]
+    )
     assert (page.record.troubles, "open from May" in page.text) == ((), True)
 
 
@@ -115,8 +120,12 @@ STARTS = {
 @pytest.mark.parametrize("name", STARTS)
 async def test_a_page_that_starts_a_download_keeps_its_text(manager, site, name):
     """The file is not what the page's address stands for."""
-    site.replies["/tides.zip"] = Reply(b"PK\x03\x04" + bytes(100), "application/zip", headers=DOWNLOAD)
-    site.replies["/tides.pdf"] = Reply(b"%PDF-1.4\n" + bytes(100), "application/pdf", headers=DOWNLOAD)
+    site.replies["/tides.zip"] = Reply(
+        b"PK\x03\x04" + bytes(100), "application/zip", headers=DOWNLOAD
+    )
+    site.replies["/tides.pdf"] = Reply(
+        b"%PDF-1.4\n" + bytes(100), "application/pdf", headers=DOWNLOAD
+    )
     site.replies["/saved.html"] = Reply(b"<p>The saved file</p>", headers=DOWNLOAD)
     html = f"<title>Tides</title>{STARTS[name]}<p>Your download starts in a moment. {PROSE}</p>"
     page = await captured(manager, site, f"/start/{list(STARTS).index(name)}", html)
@@ -135,8 +144,12 @@ BRIEF = {
 @pytest.mark.parametrize("name", BRIEF)
 async def test_a_brief_page_that_starts_a_download_keeps_its_text(manager, site, name):
     """A page needs no length to stay before a file that is offered for saving."""
-    site.replies["/tides.zip"] = Reply(b"PK\x03\x04" + bytes(100), "application/zip", headers=DOWNLOAD)
-    site.replies["/height"] = lambda site, _: site.pause(1) or Reply(b"The tower is 41 m tall.")
+    site.replies["/tides.zip"] = Reply(
+        b"PK\x03\x04" + bytes(100), "application/zip", headers=DOWNLOAD
+    )
+    site.replies["/height"] = lambda site, _: (
+        site.pause(1) or Reply(b"The tower is 41 m tall.")
+    )
     html = f"<title>Tower</title>{BRIEF[name]}{STARTS['a script']}"
     page = await captured(manager, site, f"/brief/{list(BRIEF).index(name)}", html)
     assert (page.record.failure, "41 m" in (page.text or "")) == (None, True)
@@ -144,7 +157,9 @@ async def test_a_brief_page_that_starts_a_download_keeps_its_text(manager, site,
 
 async def test_a_page_cut_off_by_its_download_is_read_whole(manager, site):
     """It is loaded once more: frames go where they lead, addresses change, and no file is asked for again."""
-    site.replies["/cut.zip"] = Reply(b"PK\x03\x04" + bytes(100), "application/zip", headers=DOWNLOAD)
+    site.replies["/cut.zip"] = Reply(
+        b"PK\x03\x04" + bytes(100), "application/zip", headers=DOWNLOAD
+    )
     site.replies["/hop"] = Reply(b"<script>location.replace('/end')</script>")
     site.replies["/end"] = Reply(b"<p>The frame's last document.</p>")
     push = "onload = () => { history.pushState(0, '', '/cut/view'); at.innerText = location.pathname }"
@@ -178,8 +193,12 @@ async def test_a_step_on_the_way_to_a_file_yields_the_file(manager, site, name):
 
 def _frame_in_itself(_site, request):
     number = int(request.query.get("n", 0))
-    inner = f"<iframe src='{request.path}?n={number + 1}' width=500 height=300></iframe>"
-    return Reply(f"<p>Level {number}. {PROSE}</p>{inner if number < 2000 else ''}".encode())
+    inner = (
+        f"<iframe src='{request.path}?n={number + 1}' width=500 height=300></iframe>"
+    )
+    return Reply(
+        f"<p>Level {number}. {PROSE}</p>{inner if number < 2000 else ''}".encode()
+    )
 
 
 @pytest.mark.parametrize("query", ["", "?n=0"])
@@ -197,8 +216,12 @@ async def test_a_frame_that_frames_itself_costs_its_own_frame(manager, site, que
 
 async def test_a_page_of_three_hundred_frames_is_read_within_the_limits(manager, site):
     """Each frame is read and shown; frames that take too long would cost the screenshot."""
-    site.replies |= {f"/part/{n}": Reply(f"<p>Part {n}.</p>".encode()) for n in range(300)}
-    frames = "".join(f"<iframe src=/part/{n} width=300 height=60></iframe>" for n in range(300))
+    site.replies |= {
+        f"/part/{n}": Reply(f"<p>Part {n}.</p>".encode()) for n in range(300)
+    }
+    frames = "".join(
+        f"<iframe src=/part/{n} width=300 height=60></iframe>" for n in range(300)
+    )
     page = await captured(manager, site, "/frames", f"<h1>Parts</h1>{frames}")
     assert [n for n in range(300) if f"Part {n}." not in page.text] == []
     assert page.screenshot is not None
@@ -207,7 +230,9 @@ async def test_a_page_of_three_hundred_frames_is_read_within_the_limits(manager,
 async def test_a_dead_server_is_asked_once(browser, site):
     """A server that takes the connection and is silent gets no second try."""
     site.replies["/silent"] = lambda site, _: site.pause(120)
-    async with capturing(browser, NetworkSettings(host_map=site.host_map), answer_timeout_s=2.0) as manager:
+    async with capturing(
+        browser, NetworkSettings(host_map=site.host_map), answer_timeout_s=2.0
+    ) as manager:
         page = await manager.capture(f"https://{HOST}/silent")
     assert (page.record.troubles[0].kind, page.record.tries) == ("timeout", 1)
     assert page.record.is_transient
@@ -216,7 +241,9 @@ async def test_a_dead_server_is_asked_once(browser, site):
 async def test_a_slow_server_is_waited_for_by_the_patient(browser, site):
     """Its answer is taken however long the first wait was; the first result says that it was only silent."""
     site.replies["/slow"] = lambda site, _: site.pause(3) or Reply(PROSE.encode())
-    async with capturing(browser, NetworkSettings(host_map=site.host_map), answer_timeout_s=1.0) as manager:
+    async with capturing(
+        browser, NetworkSettings(host_map=site.host_map), answer_timeout_s=1.0
+    ) as manager:
         first = await manager.capture(f"https://{HOST}/slow")
         second = await manager.capture(f"https://{HOST}/slow", is_patient=True)
     assert (first.record.kind, first.is_unanswered) == (None, True)
@@ -232,17 +259,24 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
-async def test_a_page_that_the_server_knows_by_another_spelling_is_found(manager, site, name):
+async def test_a_page_that_the_server_knows_by_another_spelling_is_found(
+    manager, site, name
+):
     """The cited spelling is opened first, and the other one where it gives 404; the record says so."""
     cited, known = SPELLINGS[name]
     site.replies[known] = Reply(PROSE.encode())
     page = await manager.capture(f"https://{HOST}{cited}")
-    assert (page.record.requested_url, page.record.status) == (f"https://{HOST}{cited}", 200)
+    assert (page.record.requested_url, page.record.status) == (
+        f"https://{HOST}{cited}",
+        200,
+    )
     assert ("open from May" in page.text, page.record.troubles) == (True, ())
     assert "gave HTTP 404, and was opened as" in page.record.notes[0]
 
 
-async def test_a_page_that_is_not_there_stays_the_page_of_the_cited_spelling(manager, site):
+async def test_a_page_that_is_not_there_stays_the_page_of_the_cited_spelling(
+    manager, site
+):
     """It says HTTP 404, after one request for each spelling."""
     page = await manager.capture(f"https://{HOST}/gone")
     assert (page.record.status, site.hits("/gone"), site.hits("/gone/")) == (404, 1, 1)
@@ -256,7 +290,9 @@ async def test_a_broken_compression_is_given_up_at_once(manager, site):
     assert (page.record.tries, page.record.is_transient) == (1, False)
 
 
-async def test_a_page_is_read_again_in_new_worlds_where_reading_fails(manager, site, monkeypatch):
+async def test_a_page_is_read_again_in_new_worlds_where_reading_fails(
+    manager, site, monkeypatch
+):
     """Chromium may give a world an element that its methods reject."""
     read_in = []
 
@@ -269,7 +305,9 @@ async def test_a_page_is_read_again_in_new_worlds_where_reading_fails(manager, s
             )
         return await read_text(worlds, most_chars)
 
-    monkeypatch.setattr("mind2web2.capture.page.capture.read_text", breaking_the_first_world)
+    monkeypatch.setattr(
+        "mind2web2.capture.page.capture.read_text", breaking_the_first_world
+    )
     page = await captured(manager, site, "/rejected", f"<!doctype html><p>{PROSE}</p>")
     assert PROSE.strip() in page.text
     assert len(set(read_in)) == 2

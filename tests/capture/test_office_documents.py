@@ -23,7 +23,9 @@ HIDDEN = ("concealed", "withdrawn", "Cellar")
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def manager(browser):
     """Captures of documents on this machine."""
-    async with capturing(browser, NetworkSettings(allow_private_network=True)) as manager:
+    async with capturing(
+        browser, NetworkSettings(allow_private_network=True)
+    ) as manager:
         yield manager
 
 
@@ -51,7 +53,12 @@ def site():
         (
             "a.xlsx",
             xlsx,
-            ["## Ferries", "| Year | Guests | Share |", "| 1911 | $200 | 12.3% |", "| all | all |  |"],
+            [
+                "## Ferries",
+                "| Year | Guests | Share |",
+                "| 1911 | $200 | 12.3% |",
+                "| all | all |  |",
+            ],
         ),
         (
             "a.pptx",
@@ -67,7 +74,17 @@ def site():
                 "| June | 340.0 |",
             ],
         ),
-        ("a.epub", epub, ["# The\xa0lock", "Opened", "in May.", "| Gate | Height |", "| upper | 4 m |"]),
+        (
+            "a.epub",
+            epub,
+            [
+                "# The\xa0lock",
+                "Opened",
+                "in May.",
+                "| Gate | Height |",
+                "| upper | 4 m |",
+            ],
+        ),
     ],
 )
 async def test_a_document_becomes_a_page(name, content, lines, manager, site):
@@ -80,7 +97,12 @@ async def test_a_document_becomes_a_page(name, content, lines, manager, site):
     assert not any(word in page.text for word in HIDDEN)
     assert Image.open(io.BytesIO(page.screenshot)).width == 1100
     record = page.record
-    assert (record.kind, record.troubles, record.notes, record.title) == ("web", (), (), name)
+    assert (record.kind, record.troubles, record.notes, record.title) == (
+        "web",
+        (),
+        (),
+        name,
+    )
     assert record.content_type != "text/html"
     assert site.asked.count(f"/{name}") == len(site.asked)
 
@@ -88,7 +110,9 @@ async def test_a_document_becomes_a_page(name, content, lines, manager, site):
 async def test_a_scan_is_recorded_as_one(manager, site):
     """A PDF without text is stored as it is."""
     site.pages["/scan.pdf"], site.pages["/text.pdf"] = pdf([]), pdf([], ["Depth: 80 m"])
-    scan, text = [await manager.capture(f"{site.url}/{name}.pdf") for name in ("scan", "text")]
+    scan, text = [
+        await manager.capture(f"{site.url}/{name}.pdf") for name in ("scan", "text")
+    ]
     assert scan.record.notes == ("no text: the pages of the PDF are images",)
     assert (text.record.notes, text.record.kind) == ((), "pdf")
 
@@ -99,10 +123,15 @@ async def test_a_scan_is_recorded_as_one(manager, site):
         (zipped({"word/document.xml": "<w:document"}), "damaged"),
         (zipped({"xl/workbook.xml": "no XML"}), "damaged"),
         (docx()[:600] + b"word/document.xml", "damaged"),
-        (zipped({"META-INF/container.xml": "", "mimetype": "application/java"}), "no DOCX"),
+        (
+            zipped({"META-INF/container.xml": "", "mimetype": "application/java"}),
+            "no DOCX",
+        ),
     ],
 )
-async def test_a_damaged_document_is_a_failure_with_its_reason(content, reason, manager, site):
+async def test_a_damaged_document_is_a_failure_with_its_reason(
+    content, reason, manager, site
+):
     """It is not tried again."""
     site.pages["/a.docx"] = content
     record = (await manager.capture(f"{site.url}/a.docx")).record
@@ -113,14 +142,18 @@ async def test_a_damaged_document_is_a_failure_with_its_reason(content, reason, 
 def test_a_file_that_unpacks_to_too_much_is_refused(monkeypatch):
     """Before any of it is unpacked."""
     monkeypatch.setattr(office, "MAX_UNPACKED_BYTES", 3 * 1024**2)
-    bomb = zipped({name: bytes(2 * 1024**2) for name in ("word/document.xml", "word/other.xml")})
+    bomb = zipped(
+        {name: bytes(2 * 1024**2) for name in ("word/document.xml", "word/other.xml")}
+    )
     with pytest.raises(DocumentError, match="unpacks to more than 3 MB"):
         office_html(bomb, "bomb.docx")
 
 
 def test_a_sheet_of_any_size_is_read_in_bounds():
     """A thousand million cells with one in the last row: what is filled is shown, with a note."""
-    outcome = outcome_within(1500, 30, office_html, xlsx([["Year"], [1911]], far=True), "far.xlsx")
+    outcome = outcome_within(
+        1500, 30, office_html, xlsx([["Year"], [1911]], far=True), "far.xlsx"
+    )
     assert "the last cell" in outcome.html
     assert any("large workbook" in note for note in outcome.notes)
 
@@ -128,8 +161,14 @@ def test_a_sheet_of_any_size_is_read_in_bounds():
 def test_a_long_document_is_cut(monkeypatch):
     """The page and its record say so."""
     monkeypatch.setattr(office, "MAX_HTML_CHARS", 1000)
-    shown = office_html(xlsx([["Year"], *([number] for number in range(5000))]), "long.xlsx")
-    assert (shown.is_cut, "cut here" in shown.html, len(shown.html) < 3000) == (True, True, True)
+    shown = office_html(
+        xlsx([["Year"], *([number] for number in range(5000))]), "long.xlsx"
+    )
+    assert (shown.is_cut, "cut here" in shown.html, len(shown.html) < 3000) == (
+        True,
+        True,
+        True,
+    )
     assert any("is cut" in note for note in shown.notes)
 
 

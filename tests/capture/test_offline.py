@@ -20,13 +20,23 @@ async def test_nothing_is_fetched(browser):
     """Not by elements, scripts, workers, sockets or a redirect, though private addresses are allowed."""
     with LocalHttp(lambda _: Answer(b"secret")) as canary:
         html = REQUESTS.format(canary.url).encode()
-        stored = {"https://ottermoss.example/weir": StoredResponse(html, {"content-type": "text/html"})}
-        async with capturing(browser, NetworkSettings(allow_private_network=True)) as manager:
+        stored = {
+            "https://ottermoss.example/weir": StoredResponse(
+                html, {"content-type": "text/html"}
+            )
+        }
+        async with capturing(
+            browser, NetworkSettings(allow_private_network=True)
+        ) as manager:
             page = await manager.render("https://ottermoss.example/weir", stored)
             missing = await manager.render("https://ottermoss.example/lock", stored)
         assert canary.requests == []
     assert "built of oak" in page.text
     assert page.screenshot
     record = page.record
-    assert (record.final_url, record.title, record.refused) == ("https://ottermoss.example/weir", "Weir", ())
+    assert (record.final_url, record.title, record.refused) == (
+        "https://ottermoss.example/weir",
+        "Weir",
+        (),
+    )
     assert missing.record.kind is None

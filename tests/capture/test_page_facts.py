@@ -6,7 +6,10 @@ from page_facts import CORPUS, cell_is_attributable, corpus, is_present, shown
 from mind2web2.capture.models import CapturedPage, CaptureRecord
 
 RECORD = CaptureRecord(
-    requested_url="https://a.example", final_url="https://a.example", kind="web", captured_at="2025-01-01"
+    requested_url="https://a.example",
+    final_url="https://a.example",
+    kind="web",
+    captured_at="2025-01-01",
 )
 TABLE = """Upper basin
 
@@ -42,9 +45,13 @@ def captured(text="", **content):
         ("May", None, "W 3", "", True),
     ],
 )
-def test_a_cell_counts_with_its_row_and_column_only(row, column, value, caption, expected):
+def test_a_cell_counts_with_its_row_and_column_only(
+    row, column, value, caption, expected
+):
     """And with the table's caption, where one is asked for."""
-    fact = {"row": row, "column": column, "value": value} | ({"caption": caption} if caption else {})
+    fact = {"row": row, "column": column, "value": value} | (
+        {"caption": caption} if caption else {}
+    )
     assert cell_is_attributable(TABLE, fact) is expected
 
 
@@ -60,7 +67,10 @@ def test_a_cell_counts_with_its_row_and_column_only(row, column, value, caption,
 )
 def test_lines_count_that_say_what_the_value_is(text, expected):
     """A table whose columns are lost does not."""
-    assert cell_is_attributable(text, {"row": "May", "column": "Level", "value": "142 cm"}) is expected
+    assert (
+        cell_is_attributable(text, {"row": "May", "column": "Level", "value": "142 cm"})
+        is expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +95,11 @@ def test_nothing_that_is_expected_is_there_by_accident():
     """An empty capture has no fact of the corpus, and one of its sources shows what is hidden."""
     pages = corpus()
     assert len(pages) >= 30
-    assert [fact for page in pages for fact in page.present if is_present(fact, captured())] == []
+    assert [
+        fact for page in pages for fact in page.present if is_present(fact, captured())
+    ] == []
     by_style = next(page for page in pages if page.url.endswith("/by-style"))
-    source = (CORPUS / "hidden.bittern.example" / "by-style" / "index.html").read_text(encoding="utf-8")
+    source = (CORPUS / "hidden.bittern.example" / "by-style" / "index.html").read_text(
+        encoding="utf-8"
+    )
     assert shown(by_style, captured(source)) == list(by_style.absent)

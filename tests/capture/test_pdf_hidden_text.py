@@ -13,12 +13,23 @@ MARK = "[hidden text left out: 32 characters]"
 
 def rendered(style, text=SECRET):
     """Return a PDF with a second text of this style, as a judge is shown it."""
-    return render_pages(pdf_page(Attack("x", "hidden PDF text", text, style=style)), RenderSettings())
+    return render_pages(
+        pdf_page(Attack("x", "hidden PDF text", text, style=style)), RenderSettings()
+    )
 
 
 @pytest.mark.parametrize(
     "style",
-    ["1 g", "0.98 g", "1 1 1 rg", "3 Tr", "7 Tr", "/F1 0.4 Tf", "0 0 0 0 k", "1 g 1 Tr 1 G"],
+    [
+        "1 g",
+        "0.98 g",
+        "1 1 1 rg",
+        "3 Tr",
+        "7 Tr",
+        "/F1 0.4 Tf",
+        "0 0 0 0 k",
+        "1 g 1 Tr 1 G",
+    ],
 )
 def test_what_leaves_no_trace_on_the_page_is_left_out(style):
     """White on white, without ink, too small: the judge is told that there was something."""
@@ -29,7 +40,9 @@ def test_what_leaves_no_trace_on_the_page_is_left_out(style):
     assert shown.hidden_text == SECRET
 
 
-@pytest.mark.parametrize("style", ["0 g", "0.5 g", "1 0 0 rg", "0.8 g", "1 Tr", "/F1 4 Tf", "1 1 0 rg"])
+@pytest.mark.parametrize(
+    "style", ["0 g", "0.5 g", "1 0 0 rg", "0.8 g", "1 Tr", "/F1 4 Tf", "1 1 0 rg"]
+)
 def test_what_can_be_seen_is_read(style):
     """Grey, coloured, outlined or small, as print is."""
     shown = rendered(style)
@@ -62,4 +75,7 @@ def test_hidden_text_between_seen_text_keeps_its_place():
 def test_ordinary_pdfs_are_read_as_before():
     """Nothing is left out, and nothing is marked."""
     shown = render_pages(pdf(["one", "two"], ["three"]), RenderSettings())
-    assert (shown.text, shown.hidden_text) == ("[page 1 of 2]\none\ntwo\n\n[page 2 of 2]\nthree", "")
+    assert (shown.text, shown.hidden_text) == (
+        "[page 1 of 2]\none\ntwo\n\n[page 2 of 2]\nthree",
+        "",
+    )

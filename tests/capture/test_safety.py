@@ -6,7 +6,14 @@ from ipaddress import ip_address
 
 import pytest
 from patchright.async_api import Error
-from servers.hostile_site import WAYS, WITHOUT_REQUEST, CanaryNames, host_of, hostile_site, http_server
+from servers.hostile_site import (
+    WAYS,
+    WITHOUT_REQUEST,
+    CanaryNames,
+    host_of,
+    hostile_site,
+    http_server,
+)
 from servers.tcp_server import tcp_server, udp_canary
 
 from mind2web2.capture.browser import Browser
@@ -47,8 +54,13 @@ async def attack(browser, *, allow_private_network):
     """Let the hostile page try everything; yields the canary, the names asked for and the proxy's session."""
     names = CanaryNames(LOOPBACK, WAYS)
     arriving = {host_of(way) for way in WAYS.keys() - WITHOUT_REQUEST}
-    async with http_server(lambda _: (200, {}, ""), arriving) as canary, hostile_site(canary.port) as site:
-        network = NetworkSettings(allow_private_network, host_map={SITE: ("127.0.0.1", site.port)})
+    async with (
+        http_server(lambda _: (200, {}, ""), arriving) as canary,
+        hostile_site(canary.port) as site,
+    ):
+        network = NetworkSettings(
+            allow_private_network, host_map={SITE: ("127.0.0.1", site.port)}
+        )
         async with proxied_page(browser, network, names) as (page, session):
             await page.goto(f"http://{SITE}/", wait_until="commit")
             with suppress(TimeoutError):
@@ -62,8 +74,12 @@ async def test_no_way_out_of_a_page_reaches_an_internal_address(browser):
     async with attack(browser, allow_private_network=False) as (canary, names, session):
         assert names.missing == set()
     assert canary.count() == 0
-    assert {refused.host for refused in session.refused} >= {host_of(way) for way in WAYS}
-    assert {refused.reason for refused in session.refused} == {"127.0.0.1 is a loopback address"}
+    assert {refused.host for refused in session.refused} >= {
+        host_of(way) for way in WAYS
+    }
+    assert {refused.reason for refused in session.refused} == {
+        "127.0.0.1 is a loopback address"
+    }
 
 
 async def test_every_way_out_would_arrive_if_it_were_allowed(browser):
@@ -77,21 +93,32 @@ async def test_every_way_out_would_arrive_if_it_were_allowed(browser):
 
 async def test_no_spelling_of_an_internal_address_can_be_opened(browser):
     """Each is refused with a record, opened directly and by a redirect."""
-    async with http_server(lambda _: (200, {"Content-Type": "text/html"}, "secret")) as canary:
+    async with http_server(
+        lambda _: (200, {"Content-Type": "text/html"}, "secret")
+    ) as canary:
 
         def redirect(path):
-            return 302, {"Location": f"http://{SPELLINGS[int(path[1:])]}:{canary.port}/"}, ""
+            return (
+                302,
+                {"Location": f"http://{SPELLINGS[int(path[1:])]}:{canary.port}/"},
+                "",
+            )
 
         async with http_server(redirect) as site:
             network = NetworkSettings(host_map={SITE: ("127.0.0.1", site.port)})
             async with proxied_page(browser, network) as (page, session):
                 for number, spelling in enumerate(SPELLINGS):
-                    for url in (f"http://{spelling}:{canary.port}/", f"http://{SITE}/{number}"):
+                    for url in (
+                        f"http://{spelling}:{canary.port}/",
+                        f"http://{SITE}/{number}",
+                    ):
                         with pytest.raises(Error, match="net::ERR_"):
                             await page.goto(url, timeout=5000)
         assert canary.count() == 0
         # Several are one address to the browser, which is what the records are by.
-        assert {refused.host for refused in session.refused} >= set(REFUSED_HOSTS.split())
+        assert {refused.host for refused in session.refused} >= set(
+            REFUSED_HOSTS.split()
+        )
 
 
 STUN = """port => {
@@ -133,9 +160,25 @@ async def test_no_datagram_leaves_a_page(browser, chromium, script):
 
 
 SCHEMES = [
-    *("file:///etc/hostname", "chrome://version/", "chrome-untrusted://print/", "view-source:http://{host}/"),
-    *("ftp://{host}/", "gopher://{host}/", "filesystem:http://{host}/temporary/x", "devtools://devtools/x"),
-    *("about:credits", "data:text/html,data", "ws://{host}/", "mailto:x@{host}", "intent://{host}/"),
+    *(
+        "file:///etc/hostname",
+        "chrome://version/",
+        "chrome-untrusted://print/",
+        "view-source:http://{host}/",
+    ),
+    *(
+        "ftp://{host}/",
+        "gopher://{host}/",
+        "filesystem:http://{host}/temporary/x",
+        "devtools://devtools/x",
+    ),
+    *(
+        "about:credits",
+        "data:text/html,data",
+        "ws://{host}/",
+        "mailto:x@{host}",
+        "intent://{host}/",
+    ),
 ]
 
 
@@ -144,16 +187,22 @@ async def test_other_schemes_lead_nowhere_from_a_page(browser):
     async with tcp_server(lambda *_: asyncio.sleep(0)) as canary:
         urls = [scheme.format(host=f"127.0.0.1:{canary.port}") for scheme in SCHEMES]
         frames = "".join(f'<iframe src="{url}"></iframe>' for url in urls)
-        opens = "".join(f"<script>window.open('{url}'); location.hash = 'on'</script>" for url in urls)
+        opens = "".join(
+            f"<script>window.open('{url}'); location.hash = 'on'</script>"
+            for url in urls
+        )
         body = f"<title>schemes</title>{frames}{opens}"
-        async with http_server(lambda _: (200, {"Content-Type": "text/html"}, body)) as site:
+        async with http_server(
+            lambda _: (200, {"Content-Type": "text/html"}, body)
+        ) as site:
             network = NetworkSettings(host_map={SITE: ("127.0.0.1", site.port)})
             async with proxied_page(browser, network) as (page, _):
                 await page.goto(f"http://{SITE}/")
                 assert await page.title() == "schemes"
                 assert page.context.pages == [page]
                 texts = [
-                    await frame.evaluate("document.documentElement.innerText") for frame in page.frames[1:]
+                    await frame.evaluate("document.documentElement.innerText")
+                    for frame in page.frames[1:]
                 ]
         assert {text.strip() for text in texts} <= {"", "data"}
         assert canary.connections == 0
@@ -162,7 +211,9 @@ async def test_other_schemes_lead_nowhere_from_a_page(browser):
 async def test_what_belongs_to_no_page_has_no_way_out(browser):
     """A context that was given no proxy, and the browser itself, are connected to nothing."""
     async with http_server(lambda _: (200, {}, "")) as canary:
-        async with proxied_page(browser, NetworkSettings(allow_private_network=True)) as (page, _):
+        async with proxied_page(
+            browser, NetworkSettings(allow_private_network=True)
+        ) as (page, _):
             stray = await page.context.browser.new_context()
             stray_page = await stray.new_page()
             with pytest.raises(Error, match="net::ERR_"):
@@ -187,7 +238,9 @@ async def test_no_setting_of_the_environment_leads_around_the_proxy(monkeypatch)
 
 async def test_a_refused_page_leaves_the_others_alone(browser):
     """Pages beside a hostile one are captured as if it were not there."""
-    async with http_server(lambda _: (200, {"Content-Type": "text/html"}, "<title>fine</title>")) as site:
+    async with http_server(
+        lambda _: (200, {"Content-Type": "text/html"}, "<title>fine</title>")
+    ) as site:
         network = NetworkSettings(host_map={"fine.example": ("127.0.0.1", site.port)})
 
         async def visit(url):
@@ -197,7 +250,9 @@ async def test_a_refused_page_leaves_the_others_alone(browser):
                 return await page.title(), len(session.refused)
 
         fine, refused, also_fine = await asyncio.gather(
-            visit("http://fine.example/"), visit("http://127.0.0.1/"), visit("http://fine.example/")
+            visit("http://fine.example/"),
+            visit("http://127.0.0.1/"),
+            visit("http://fine.example/"),
         )
         assert fine == also_fine == ("fine", 0)
         assert refused[1] == 1

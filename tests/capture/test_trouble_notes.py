@@ -4,7 +4,12 @@ from typing import get_args
 
 import pytest
 
-from mind2web2.capture.models import CaptureRecord, Trouble, TroubleKind, notes_for_judge
+from mind2web2.capture.models import (
+    CaptureRecord,
+    Trouble,
+    TroubleKind,
+    notes_for_judge,
+)
 
 PAGE = "https://lake.example/fish/pike"
 

@@ -13,7 +13,11 @@ from mind2web2.capture.browser_process import find_browser
 async def users_browser(profile, *flags):
     """Start a browser of the user's own, with its DevTools open; yields their address."""
     process = await asyncio.create_subprocess_exec(
-        *(str(find_browser(True).path), "--remote-debugging-port=0", f"--user-data-dir={profile}"),
+        *(
+            str(find_browser(True).path),
+            "--remote-debugging-port=0",
+            f"--user-data-dir={profile}",
+        ),
         *flags,
         *("--no-sandbox", "--disable-gpu", "--no-first-run", "about:blank#users"),
         stdout=asyncio.subprocess.DEVNULL,
@@ -22,10 +26,14 @@ async def users_browser(profile, *flags):
     )
     try:
         async with asyncio.timeout(20):
-            while not (line := await process.stderr.readline()).startswith(b"DevTools listening on "):
+            while not (line := await process.stderr.readline()).startswith(
+                b"DevTools listening on "
+            ):
                 assert line, "the browser ended"
         yield f"http://{urlsplit(line.split()[-1].decode()).netloc}"
         assert process.returncode is None
     finally:
-        os.killpg(process.pid, signal.SIGKILL)  # what was started may be a script that started the browser
+        os.killpg(
+            process.pid, signal.SIGKILL
+        )  # what was started may be a script that started the browser
         await process.communicate()

@@ -20,7 +20,9 @@ async def project(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("command", ["metrics", "verify-results"])
-@pytest.mark.parametrize("folders", [None, "", "lake", "lake/answer_1/results", "batches"])
+@pytest.mark.parametrize(
+    "folders", [None, "", "lake", "lake/answer_1/results", "batches"]
+)
 def test_no_results_are_one_line_that_names_whose_there_are(project, command, folders):
     """Whether the name is a slip, or a run was stopped before its first result."""
     if folders is not None:
@@ -45,14 +47,22 @@ def test_without_any_results_no_agent_is_named(project):
 def test_one_result_is_enough(project):
     """For metrics without a spread, and for a check."""
     assert call(main, "metrics", AGENT).returncode == 0
-    assert "Answers: 1; correct and up to date: 1" in call(main, "verify-results", AGENT).stdout
+    assert (
+        "Answers: 1; correct and up to date: 1"
+        in call(main, "verify-results", AGENT).stdout
+    )
     assert project.result_paths()
 
 
 def test_without_a_score_the_reasons_are_printed_and_no_tables(project):
     """As after a run whose key was refused."""
     project.result_paths()[0].unlink()
-    entry = {"answer_name": "answer_1.md", "score": None, "status": "unscored", "success": False}
+    entry = {
+        "answer_name": "answer_1.md",
+        "score": None,
+        "status": "unscored",
+        "success": False,
+    }
     summary = project.results / TASK / "summary.json"
     summary.write_text(json.dumps([entry | {"reason": "the key was refused"}]))
     run = call(main, "metrics", AGENT)

@@ -6,7 +6,15 @@ import re
 from functools import partial
 
 import pytest
-from projects import REPOSITORY, Project, call, claim_in, read_json, run_command, start_command
+from projects import (
+    REPOSITORY,
+    Project,
+    call,
+    claim_in,
+    read_json,
+    run_command,
+    start_command,
+)
 from servers.batch_server import BatchServer, Ending
 from servers.judge_server import JudgeServer, prompt_text, status
 from servers.recorded_replies import RecordedReplies
@@ -45,12 +53,23 @@ def project(tmp_path):
 
 def supported(body):
     """Support every claim but one."""
-    return {"reasoning": "read", "result": claim_in(prompt_text(body)) != "The lake is wide."}
+    return {
+        "reasoning": "read",
+        "result": claim_in(prompt_text(body)) != "The lake is wide.",
+    }
 
 
 def options_for(server, *more, place="--no_isolate"):
     """Return the command's options; scripts run in its own process, which is quicker."""
-    return ["--agent_name", "bot", "--judge_base_url", server.base_url, place, *QUICKLY, *more]
+    return [
+        "--agent_name",
+        "bot",
+        "--judge_base_url",
+        server.base_url,
+        place,
+        *QUICKLY,
+        *more,
+    ]
 
 
 def evaluate(project, server, *more, **place):
@@ -60,7 +79,10 @@ def evaluate(project, server, *more, **place):
 
 def scores(project):
     """Return the scores of the newest results."""
-    return [read_json(project.result_paths(stem)[-1])["final_score"] for stem in ("answer_1", "answer_2")]
+    return [
+        read_json(project.result_paths(stem)[-1])["final_score"]
+        for stem in ("answer_1", "answer_2")
+    ]
 
 
 def test_a_batched_run_reports_its_jobs(project):
@@ -71,8 +93,13 @@ def test_a_batched_run_reports_its_jobs(project):
     assert (run.returncode, run.stderr) == (0, "")
     assert scores(project) == [2 / 3, 2 / 3]
     lines = run.stdout.splitlines()
-    assert any(re.fullmatch(r"batch 1: \d+ requests, submitted \d\d:\d\d", line) for line in lines)
-    assert any(re.fullmatch(r"batch 1: completed, (\d+) of \1 replies", line) for line in lines)
+    assert any(
+        re.fullmatch(r"batch 1: \d+ requests, submitted \d\d:\d\d", line)
+        for line in lines
+    )
+    assert any(
+        re.fullmatch(r"batch 1: completed, (\d+) of \1 replies", line) for line in lines
+    )
     assert sum("may be stopped at any time (Ctrl-C)" in line for line in lines) == 1
     left = project.results / "batches"
     assert [path.name for path in left.iterdir() if path.name != ".lock"] == []
@@ -112,7 +139,9 @@ def test_a_batched_run_is_reused_by_a_direct_one(project):
         for stem in ("answer_1", "answer_2"):
             project.result_paths(stem)[0].unlink()
         asked = len(server.calls)
-        run = run_command("--agent_name", "bot", "--judge_base_url", server.base_url, cwd=project.root)
+        run = run_command(
+            "--agent_name", "bot", "--judge_base_url", server.base_url, cwd=project.root
+        )
         assert len(server.calls) == asked
     assert "0 judgments asked, 12 reused" in run.stdout
     assert scores(project) == [2 / 3, 2 / 3]
@@ -127,9 +156,13 @@ def test_a_direct_run_tells_of_open_batches(project):
             process.kill()
         [record] = (project.results / "batches").glob("*.json")
         assert len(read_json(record)["questions"]) == 12
-        elsewhere = run_command("--agent_name", "bot", "--judge_base_url", other.base_url, cwd=project.root)
+        elsewhere = run_command(
+            "--agent_name", "bot", "--judge_base_url", other.base_url, cwd=project.root
+        )
         assert "with --batch" not in elsewhere.stdout
-        direct = run_command(*options_for(server, "--overwrite")[:4], "--overwrite", cwd=project.root)
+        direct = run_command(
+            *options_for(server, "--overwrite")[:4], "--overwrite", cwd=project.root
+        )
         [line] = [line for line in direct.stdout.splitlines() if "with --batch" in line]
         server.held_from = math.inf
         after = run_command(*options_for(server)[:4], cwd=project.root)
@@ -179,7 +212,10 @@ def test_a_failing_server_is_reported_at_once(project):
         sent = len(server.asked)
     assert (run.returncode, sent) == (1, 4 * 12)
     warnings = run.stderr.splitlines()
-    assert warnings[0] == "warning: batch 1 completed, replies to 0 of 12 requests: 500 out of order"
+    assert (
+        warnings[0]
+        == "warning: batch 1 completed, replies to 0 of 12 requests: 500 out of order"
+    )
     assert f"Judge use: all: asked 0, requests {sent}, " in run.stdout
     assert f"{sent - 12} requests tried again (500: {sent - 12})" in run.stdout
     assert "unavailable: 500 out of order" in run.stdout
@@ -201,7 +237,9 @@ def test_an_outage_of_the_batch_endpoints_is_reported_at_once(project):
 def test_other_providers_are_refused(project, monkeypatch, provider):
     """Exit status 2 and one line with the cure."""
     monkeypatch.chdir(project.root)
-    run = call(evaluate_main, "--agent_name", "bot", "--llm_provider", provider, "--batch")
+    run = call(
+        evaluate_main, "--agent_name", "bot", "--llm_provider", provider, "--batch"
+    )
     assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
     assert "--batch goes with --llm_provider openai or azure_openai" in run.stderr
 
@@ -214,7 +252,10 @@ def test_a_server_without_batches_is_refused(project, monkeypatch):
         run = call(evaluate_main, *options_for(server))
         assert server.calls == []
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
-    assert "has no batch endpoints" in run.stderr and "evaluate without --batch" in run.stderr
+    assert (
+        "has no batch endpoints" in run.stderr
+        and "evaluate without --batch" in run.stderr
+    )
     assert not project.result_paths()
 
 
@@ -224,12 +265,20 @@ def test_the_example_has_its_scores(tmp_path):
     Without lookahead: there are no recorded replies about leaves that are skipped.
     """
     with BatchServer(RecordedReplies()) as server:
-        options = ["--agent_name", "example", "--judge_base_url", server.base_url, *QUICKLY]
+        options = [
+            "--agent_name",
+            "example",
+            "--judge_base_url",
+            server.base_url,
+            *QUICKLY,
+        ]
         options += ["--lookahead", "off"]
         run = run_command(*options, "--eval_results_root", tmp_path, cwd=REPOSITORY)
         assert (run.returncode, run.stderr) == (0, "")
         assert len(server.asked) == len(set(server.asked)) == 142
-    for task, answers in read_json(REPOSITORY / "examples" / "expected_scores.json").items():
+    for task, answers in read_json(
+        REPOSITORY / "examples" / "expected_scores.json"
+    ).items():
         for name, score in answers.items():
             folder = tmp_path / "example" / task / name.removesuffix(".md") / "results"
             [path] = folder.iterdir()
@@ -241,7 +290,13 @@ def test_replies_that_were_stored_before_a_stop_are_forgotten(project):
     with BatchServer(supported) as server:
         assert evaluate(project, server).returncode == 0
         keys, endpoint = server.asked, f"openai {server.base_url}"
-        record = {"number": 1, "name": "x", "endpoint": endpoint, "created_s": 1.0, "is_over": True}
+        record = {
+            "number": 1,
+            "name": "x",
+            "endpoint": endpoint,
+            "created_s": 1.0,
+            "is_over": True,
+        }
         record["questions"] = dict.fromkeys(keys, "body")
         line = {"response": {"status_code": 200, "body": {}}}
         folder = project.results / "batches"
@@ -249,7 +304,10 @@ def test_replies_that_were_stored_before_a_stop_are_forgotten(project):
         (folder / "00001.results.jsonl").write_text(
             "".join(json.dumps({"custom_id": key, **line}) + "\n" for key in keys)
         )
-        for path in (*project.result_paths("answer_1"), *project.result_paths("answer_2")):
+        for path in (
+            *project.result_paths("answer_1"),
+            *project.result_paths("answer_2"),
+        ):
             path.unlink()
         assert evaluate(project, server).returncode == 0
         assert server.asked == keys

@@ -26,7 +26,9 @@ class Site(LocalHttp):
 
     def __init__(self):
         self.replies = {
-            "/paper": Answer(pdf(["A paper."]), headers={"Content-Type": "application/pdf"}),
+            "/paper": Answer(
+                pdf(["A paper."]), headers={"Content-Type": "application/pdf"}
+            ),
             "/dead": Answer(drops=True),
             "/moved": Answer(status=302, headers={"Location": "/moon"}),
         }
@@ -109,9 +111,14 @@ def test_a_first_and_a_second_run(project, site):
     assert (run.returncode, complaints(run.stderr)) == (0, [])
     assert site.asked_for("/lake") == 1
     for task in ("lake", "moon"):
-        assert "The lake is worth a page" in project.cache(task).get_web(project.url("/lake"))[0]
+        assert (
+            "The lake is worth a page"
+            in project.cache(task).get_web(project.url("/lake"))[0]
+        )
     assert project.cache().get_pdf(project.url("/paper")) == site.replies["/paper"].body
-    assert project.cache().get_web(project.url("/moon")) == project.cache().get_web(project.url("/moved"))
+    assert project.cache().get_web(project.url("/moon")) == project.cache().get_web(
+        project.url("/moved")
+    )
     assert f"[1/3] {site.url}/" in run.stdout
     listed = read_json(project.root / "cache" / "bot" / "lake.json")
     assert (listed["total_unique_urls"], listed["cached_url_count"]) == (3, 3)
@@ -122,7 +129,9 @@ def test_a_first_and_a_second_run(project, site):
 
 def test_failed_and_suspect_pages_are_listed(project, site):
     """Exit status 1, the reasons and what to do; ``--only`` then gets just those."""
-    site.replies["/odd"] = Answer(PAGE.format("odd").encode(), 500, {"Content-Type": "text/html"})
+    site.replies["/odd"] = Answer(
+        PAGE.format("odd").encode(), 500, {"Content-Type": "text/html"}
+    )
     project.answer("/dead", "/odd", "/lake")
     run = cache_bot("--no_llm")
     assert (run.returncode, complaints(run.stderr)) == (1, [])
@@ -149,7 +158,10 @@ def test_failed_and_suspect_pages_are_listed(project, site):
 
 def row(output, first):
     """Return a row of the closing table."""
-    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in output.splitlines()]
+    rows = [
+        [cell.strip() for cell in line.strip("│").split("│")]
+        for line in output.splitlines()
+    ]
     return next(cells for cells in rows if cells[0] == first and len(cells) > 1)
 
 
@@ -169,7 +181,9 @@ def test_the_scripts(project, site):
     project.answer("/moon", agent="other")
     project.store("/moon", agent="other")
     assert call(batch_cache_main, "bot", "moon", "--no_llm", *OPTIONS).returncode == 0
-    assert [request.path for request in site.requests if request.path != "/favicon.ico"] == ["/moon"]
+    assert [
+        request.path for request in site.requests if request.path != "/favicon.ico"
+    ] == ["/moon"]
     script = REPOSITORY / "cache_all_answers.sh"
     run = subprocess.run(
         [script, "--no_llm", *OPTIONS],
@@ -190,7 +204,11 @@ def test_the_scripts(project, site):
     ("command", "words", "message"),
     [
         (main, ["cache", "nobody"], "no agent nobody under answers: there is bot"),
-        (main, ["cache", "bot", "--task_id", "none"], "no answers to task none under answers/bot"),
+        (
+            main,
+            ["cache", "bot", "--task_id", "none"],
+            "no answers to task none under answers/bot",
+        ),
         (batch_cache_main, ["bot", "none"], "no answers to task none"),
         (main, ["cache", "bot", "--answer_folder", "empty"], "no answers folder empty"),
         (cache_all_main, ["--answer_folder", "empty"], "no answers under empty"),
@@ -212,13 +230,20 @@ def test_a_browser_of_ones_own_that_does_not_run(project):
     run = cache_bot("--no_llm", "--cdp_url", "http://127.0.0.1:9")
     assert run.returncode == 2
     assert "127.0.0.1:9" in run.stderr
-    assert read_json(project.root / "cache" / "bot" / "lake.json")["cached_url_count"] == 0
+    assert (
+        read_json(project.root / "cache" / "bot" / "lake.json")["cached_url_count"] == 0
+    )
 
 
 @contextmanager
 def running_chrome(profile):
     """Run a browser as a user would who wants to lend it, and yield its address."""
-    flags = ("--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", f"--user-data-dir={profile}")
+    flags = (
+        "--no-sandbox",
+        "--disable-gpu",
+        "--remote-debugging-port=0",
+        f"--user-data-dir={profile}",
+    )
     with subprocess.Popen(
         ["/usr/bin/chromium-headless-shell", *flags, "about:blank"],
         stderr=subprocess.PIPE,
@@ -226,7 +251,11 @@ def running_chrome(profile):
         start_new_session=True,
     ) as chrome:
         try:
-            line = next(line for line in chrome.stderr if line.startswith("DevTools listening on ws://"))
+            line = next(
+                line
+                for line in chrome.stderr
+                if line.startswith("DevTools listening on ws://")
+            )
             yield "http://" + line.split("ws://")[1].partition("/")[0]
         finally:
             os.killpg(chrome.pid, signal.SIGKILL)
@@ -234,7 +263,9 @@ def running_chrome(profile):
 
 def test_a_browser_of_ones_own(project, site, tmp_path):
     """Captures what looked wrong before, and goes on running."""
-    site.replies["/odd"] = Answer(PAGE.format("puzzle").encode(), 403, {"Content-Type": "text/html"})
+    site.replies["/odd"] = Answer(
+        PAGE.format("puzzle").encode(), 403, {"Content-Type": "text/html"}
+    )
     project.answer("/odd")
     assert cache_bot("--no_llm").returncode == 0
     assert project.cache().capture_record(project.url("/odd")).is_suspect
@@ -250,7 +281,9 @@ def test_a_browser_of_ones_own(project, site, tmp_path):
 def test_links_that_only_a_judge_sees(project, site):
     """Asked for once for each answer where a model is named; without a key there is a warning."""
     host = site.url.removeprefix("http://")
-    project.answer("/lake", text=f"See the page called moon at {host.replace(':', ' port ')}.")
+    project.answer(
+        "/lake", text=f"See the page called moon at {host.replace(':', ' port ')}."
+    )
     project.store("/lake")
 
     def reply(body):
@@ -261,12 +294,18 @@ def test_links_that_only_a_judge_sees(project, site):
         without_key = cache_bot("--judge_model", "m")
         assert without_key.returncode == 0
         assert "set OPENAI_API_KEY" in without_key.stderr
-        assert "were not looked for in 1 answer, as m could not be asked." in without_key.stdout
+        assert (
+            "were not looked for in 1 answer, as m could not be asked."
+            in without_key.stdout
+        )
         for _ in range(2):
             assert cache_bot("--judge_base_url", judge.base_url).returncode == 0
         assert len(judge.requests) == 1
     assert project.cache().has(project.url("/moon")) == "web"
-    assert read_json(project.root / "cache" / "bot" / "lake.json")["total_unique_urls"] == 2
+    assert (
+        read_json(project.root / "cache" / "bot" / "lake.json")["total_unique_urls"]
+        == 2
+    )
 
 
 def test_an_answer_that_cannot_be_read(project):
@@ -276,7 +315,9 @@ def test_an_answer_that_cannot_be_read(project):
     (project.root / "answers/bot/lake/answer_2.md").write_bytes(b"\xff\xfe")
     run = cache_bot("--no_llm")
     assert run.returncode == 1
-    assert [line.partition(": left out: ")[0] for line in complaints(run.stderr)] == ["warning"]
+    assert [line.partition(": left out: ")[0] for line in complaints(run.stderr)] == [
+        "warning"
+    ]
     assert "Answers that could not be read: 1 (lake/answer_2.md)" in run.stdout
     assert "warning" not in run.stdout
 
@@ -322,7 +363,9 @@ def test_ctrl_c_keeps_finished_pages(project, site):
         stdout, stderr = process.communicate(timeout=30)
     assert (process.returncode, complaints(stderr)) == (130, [])
     assert "Stopped. 1 of 2 pages are done and kept" in stdout
-    assert read_json(project.root / "cache" / "bot" / "lake.json")["cached_url_count"] == 1
+    assert (
+        read_json(project.root / "cache" / "bot" / "lake.json")["cached_url_count"] == 1
+    )
     site.may_go_on.set()
     assert cache_bot("--no_llm").returncode == 0
     assert site.asked_for("/lake") == 1

@@ -17,7 +17,12 @@ def outcome(kind="web", failure=None, trouble=None, **facts):
     """Return what came of a page."""
     troubles = (Trouble(kind="challenge", detail=trouble),) if trouble else ()
     record = CaptureRecord(
-        requested_url=URL, final_url=URL, kind=kind, captured_at="now", troubles=troubles, failure=failure
+        requested_url=URL,
+        final_url=URL,
+        kind=kind,
+        captured_at="now",
+        troubles=troubles,
+        failure=failure,
     )
     return PageOutcome(URL, record, **facts)
 
@@ -25,7 +30,9 @@ def outcome(kind="web", failure=None, trouble=None, **facts):
 async def shown(progress, *, terminal):
     """Return what is shown of a run in this state."""
     output = io.StringIO()
-    console = Console(file=output, force_terminal=terminal, width=100, color_system=None)
+    console = Console(
+        file=output, force_terminal=terminal, width=100, color_system=None
+    )
     async with CrawlDisplay(console, progress):
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -45,7 +52,8 @@ async def test_elsewhere_than_on_a_terminal_there_is_a_line_a_page():
     ]
     text = await shown(CrawlProgress(pages_total=8, outcomes=outcomes), terminal=False)
     assert [
-        line.removeprefix(f"[{number}/8] {URL}: ") for number, line in enumerate(text.splitlines(), 1)
+        line.removeprefix(f"[{number}/8] {URL}: ")
+        for number, line in enumerate(text.splitlines(), 1)
     ] == [
         "saved (PDF)",
         "saved, but looks wrong: a puzzle",
@@ -60,7 +68,9 @@ async def test_elsewhere_than_on_a_terminal_there_is_a_line_a_page():
 async def test_a_terminal_shows_running_pages():
     """How far it is, and some of the pages."""
     running = [f"https://example.com/{number}" for number in range(7)]
-    progress = CrawlProgress(False, 4, 4, 20, 9, [outcome()], dict.fromkeys(running, 0.0))
+    progress = CrawlProgress(
+        False, 4, 4, 20, 9, [outcome()], dict.fromkeys(running, 0.0)
+    )
     text = await shown(progress, terminal=True)
     for words in ("[1/9]", "1/9 pages", "20 cited", *running[:5], "and 2 more"):
         assert words in text
@@ -84,7 +94,9 @@ def totals_line(progress):
 def test_a_page_that_takes_long_is_named():
     """The one begun first."""
     begun = time.monotonic()
-    progress = CrawlProgress(pages_total=9, running={URL: begun - 71.2, "https://example.com/b": begun})
+    progress = CrawlProgress(
+        pages_total=9, running={URL: begun - 71.2, "https://example.com/b": begun}
+    )
     assert totals_line(progress).startswith("[0/9] 2 pages running, for 71")
     assert totals_line(progress).endswith(f" s: {URL}")
     assert totals_line(CrawlProgress(pages_total=9)) == "[0/9] 0 pages running"

@@ -36,7 +36,9 @@ def leaves_of(result):
 
 def told(result, recapture=""):
     """Return what a user is told of one result."""
-    return cautions([AnswerOutcome("lake", "answer_1.md", ResultFile.of(result), None)], recapture)
+    return cautions(
+        [AnswerOutcome("lake", "answer_1.md", ResultFile.of(result), None)], recapture
+    )
 
 
 def test_the_counts_of_suspect_pages_add_up():
@@ -98,15 +100,27 @@ def test_a_doubt_names_only_the_page():
 def test_a_score_without_a_tree_is_reported():
     """It counts (eval-scripts.md), on the word of its script alone; a tree of one node is one."""
     alone = {"eval_breakdown": [{"verification_tree": {"id": "root", "children": []}}]}
-    results = ({"final_score": 1.0}, {"final_score": 1.0, "eval_breakdown": [{}]}, alone)
+    results = (
+        {"final_score": 1.0},
+        {"final_score": 1.0, "eval_breakdown": [{}]},
+        alone,
+    )
     line = "lake/answer_1.md: its script returned a score without a rubric tree, which cannot be checked"
     assert [told(result) for result in results] == [[line], [line], []]
 
 
-@pytest.mark.parametrize(("score", "is_told"), [(0.25, True), (1.0, False), (1 - 1e-12, False)])
+@pytest.mark.parametrize(
+    ("score", "is_told"), [(0.25, True), (1.0, False), (1 - 1e-12, False)]
+)
 def test_a_score_that_differs_from_the_tree_is_reported(score, is_told):
     """It counts, and metrics and records of others would be misled by it; rounding aside."""
-    own = {"desc": "", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}
+    own = {
+        "desc": "",
+        "critical": False,
+        "score": 1.0,
+        "status": "passed",
+        "strategy": "parallel",
+    }
     tree = {"id": "root", **own, "children": [{"id": "a", **own, "children": []}]}
     result = {"final_score": score, "eval_breakdown": [{"verification_tree": tree}]}
     line = f"lake/answer_1.md: its script returned the score {score:g}, but its rubric tree has 1"
@@ -119,7 +133,10 @@ def test_refusals_of_the_judge_are_counted():
     first, second = leaves_of(result)
     first["evidence"]["votes"] = [vote(declined="no"), vote(supported=True)]
     second["evidence"]["pages"][0]["votes"] = [vote(declined="no")]
-    result["extractions"] = [{"name": "towns", "declined": "no"}, {"name": "lakes", "declined": None}]
+    result["extractions"] = [
+        {"name": "towns", "declined": "no"},
+        {"name": "lakes", "declined": None},
+    ]
     assert told(result) == [
         "the judge refused to answer, twice each: votes 2, extractions 1 (lake 3); such votes count as not "
         "supported, such extractions as empty"
@@ -130,9 +147,15 @@ def test_quotations_that_are_not_found_are_counted():
     """Those about answers and about pages; no line where all are found, or where nothing is quoted."""
     result = claims([], [])
     first, second = leaves_of(result)
-    first["evidence"]["votes"] = [vote(quote={"text": "x", "match": "found"}), vote(quote=None), vote()]
+    first["evidence"]["votes"] = [
+        vote(quote={"text": "x", "match": "found"}),
+        vote(quote=None),
+        vote(),
+    ]
     assert told(result) == []
-    second["evidence"]["pages"][0]["votes"] = [vote(quote={"text": "y", "match": "not_found"})]
+    second["evidence"]["pages"][0]["votes"] = [
+        vote(quote={"text": "y", "match": "not_found"})
+    ]
     assert told(result) == [
         "passages that the judge quoted and that are not in what it was shown: 1 of 2 (lake 1); this "
         "changes no verdict"
@@ -160,7 +183,11 @@ def test_a_score_that_contradicts_its_status_is_reported(score, status, is_told)
 
 def behind(score, status):
     """Return what a leaf behind the first shortfall of a sequence shows."""
-    return {"score": 0.0, "status": "skipped", "superseded": {"score": score, "status": status}}
+    return {
+        "score": 0.0,
+        "status": "skipped",
+        "superseded": {"score": score, "status": status},
+    }
 
 
 def test_mistakes_of_scripts_are_named_at_the_end():
@@ -182,13 +209,17 @@ def test_mistakes_of_scripts_are_named_at_the_end():
 
 def test_failed_runs_are_in_the_table(capsys):
     """As 0, in the order of the runs, and in the mean: the metrics count them."""
-    task = TaskWork("lake", (), None, None, failed_runs={"answer_2.md": "the agent failed"})
+    task = TaskWork(
+        "lake", (), None, None, failed_runs={"answer_2.md": "the agent failed"}
+    )
     outcomes = [
         AnswerOutcome("lake", name, ResultFile.of({"final_score": score}), None)
         for name, score in (("answer_1.md", 1.0), ("answer_3.md", 0.5))
     ]
     plain_console().print(evaluate_report._scores_table([task], outcomes))
-    assert "1: 1  2: 0  3: 0.5" in (shown := capsys.readouterr().out) and " 0.5 " in shown
+    assert (
+        "1: 1  2: 0  3: 0.5" in (shown := capsys.readouterr().out) and " 0.5 " in shown
+    )
 
 
 def test_answers_of_one_short_name_keep_their_scores(capsys):

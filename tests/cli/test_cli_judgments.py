@@ -23,7 +23,11 @@ def part(tmp_path, monkeypatch):
 def test_there_and_back(part):
     """The export of an import is the same file; what is there stays."""
     run = call(main, "judgments", "import", "bot", "three.jsonl")
-    assert (run.returncode, run.stdout, run.stderr) == (0, "3 of 3 judgments were new\n", "")
+    assert (run.returncode, run.stdout, run.stderr) == (
+        0,
+        "3 of 3 judgments were new\n",
+        "",
+    )
     run = call(main, "judgments", "import", "bot", "three.jsonl")
     assert run.stdout == "0 of 3 judgments were new\n"
     run = call(main, "judgments", "export", "bot", "out/[red]back.jsonl")
@@ -43,7 +47,10 @@ def test_a_damaged_file_is_not_imported_in_part(part):
     part.write_text(json.dumps({**first, "key": "new"}) + "\n{}\n")
     run = call(main, "judgments", "import", "bot", "three.jsonl")
     assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr == "mind2web2: three.jsonl:2 is not a judgment: key: Field required\n"
+    assert (
+        run.stderr
+        == "mind2web2: three.jsonl:2 is not a judgment: key: Field required\n"
+    )
     assert not (part.parent / "eval_results").exists()
 
 
@@ -112,6 +119,11 @@ def test_a_damaged_store_is_no_dead_end(part):
 
 def test_another_results_folder(part):
     """As with the other commands."""
-    assert call(main, "judgments", "import", "bot", "three.jsonl", "--eval-results-root=r").returncode == 0
+    assert (
+        call(
+            main, "judgments", "import", "bot", "three.jsonl", "--eval-results-root=r"
+        ).returncode
+        == 0
+    )
     with JudgmentStore(part.parent / "r" / "bot" / FILE_NAME) as store:
         assert len(store.all()) == 3

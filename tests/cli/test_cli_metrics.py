@@ -17,7 +17,12 @@ def results(tmp_path, monkeypatch):
     """Work in a project with results of another tool: task a has scores 1 and 0.5, task b has 0."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-    for answer, score in (("a/answer_1", 1), ("a/answer_2", 0.5), ("b/answer_1", 0), ("b/answer_2", 0)):
+    for answer, score in (
+        ("a/answer_1", 1),
+        ("a/answer_2", 0.5),
+        ("b/answer_1", 0),
+        ("b/answer_2", 0),
+    ):
         add_result(tmp_path, answer, score)
     return tmp_path / "eval_results"
 
@@ -25,9 +30,20 @@ def results(tmp_path, monkeypatch):
 def add_result(root, answer, score, judge_model="o4-mini", agent="bot", **more):
     """Write a result as older tools do, with more that it says."""
     stem = answer.split("/")[-1]
-    path = root / "eval_results" / agent / answer / "results" / f"20250714_120000_{stem}.md.json"
+    path = (
+        root
+        / "eval_results"
+        / agent
+        / answer
+        / "results"
+        / f"20250714_120000_{stem}.md.json"
+    )
     path.parent.mkdir(parents=True)
-    content = {"answer_name": f"{stem}.md", "final_score": score, "judge_model": judge_model}
+    content = {
+        "answer_name": f"{stem}.md",
+        "final_score": score,
+        "judge_model": judge_model,
+    }
     path.write_text(json.dumps(content | more))
 
 
@@ -40,8 +56,15 @@ def add_agent(root, agent, gain=0.0, tasks=12):
 
 def evidence(*opinions, **more):
     """Return an evaluation's content with one claim that was voted on."""
-    votes = [{"trial": k, "supported": one, "reasoning": ""} for k, one in enumerate(opinions, start=1)]
-    leaf = {"id": "x", "status": "failed", "evidence": {"decided_by": "judge", "votes": votes, **more}}
+    votes = [
+        {"trial": k, "supported": one, "reasoning": ""}
+        for k, one in enumerate(opinions, start=1)
+    ]
+    leaf = {
+        "id": "x",
+        "status": "failed",
+        "evidence": {"decided_by": "judge", "votes": votes, **more},
+    }
     return [{"info": [], "verification_tree": {"id": "root", "children": [leaf]}}]
 
 
@@ -49,7 +72,9 @@ def test_the_table(results):
     """What is known is shown, and written to the agent's summary."""
     run = call(main, "metrics", "bot")
     assert (run.returncode, run.stderr) == (0, "")
-    rows = [line.strip("│ ").replace("│", "").split() for line in run.stdout.splitlines()]
+    rows = [
+        line.strip("│ ").replace("│", "").split() for line in run.stdout.splitlines()
+    ]
     assert ["partial", "completion", "0.375", "0.125"] in rows
     assert ["success", "rate", "0.25", "0.25"] in rows
     assert ["pass@2", "0.5", "-"] in rows
@@ -63,8 +88,13 @@ def test_json(results):
     run = call(main, "metrics", "bot", "--json")
     assert run.returncode == 0
     numbers = json.loads(run.stdout)
-    unchecked = ["whether results are stale: no answers folder answers: make it, or name another one"]
-    assert {name: numbers.pop(name) for name in ("stale", "unevaluated", "unchecked", "removed")} == {
+    unchecked = [
+        "whether results are stale: no answers folder answers: make it, or name another one"
+    ]
+    assert {
+        name: numbers.pop(name)
+        for name in ("stale", "unevaluated", "unchecked", "removed")
+    } == {
         "stale": {},
         "unevaluated": [],
         "unchecked": unchecked,
@@ -82,7 +112,10 @@ def test_intervals_are_beside_the_means(tmp_path, monkeypatch):
     rows = [line.strip("│ ").replace("│", " ").split() for line in lines]
     assert ["partial", "completion", "0.25", "0", "0.0833", "to", "0.4167"] in rows
     assert ["success", "rate", "0", "0", "0", "to", "0.2646"] in rows
-    assert "95% interval: BCa bootstrap, 10,000 resamples of the tasks with all their answers." in lines
+    assert (
+        "95% interval: BCa bootstrap, 10,000 resamples of the tasks with all their answers."
+        in lines
+    )
     exact = "95% interval of success rate, pass@1: exact (Clopper-Pearson), as all tasks have the same value."
     assert exact in lines
     assert all(len(line) <= 80 for line in lines if line.startswith(("│", "┏", "┡")))
@@ -92,7 +125,10 @@ def test_intervals_are_beside_the_means(tmp_path, monkeypatch):
 def test_few_tasks_have_no_intervals():
     """And the table says why."""
     run = call(main, "metrics", "bot")
-    assert "No 95% intervals: 2 tasks are too few, 6 are needed." in run.stdout.splitlines()
+    assert (
+        "No 95% intervals: 2 tasks are too few, 6 are needed."
+        in run.stdout.splitlines()
+    )
     assert "95% interval " not in run.stdout
 
 
@@ -103,7 +139,10 @@ def test_a_metric_of_few_values_has_no_interval(tmp_path, monkeypatch):
     add_agent(tmp_path, "bot")
     add_result(tmp_path, "last/answer_1", 1, time_seconds=60)
     run = call(main, "metrics", "bot")
-    assert "No interval for agent's time (s): 1 task is too few, 6 are needed." in run.stdout.splitlines()
+    assert (
+        "No interval for agent's time (s): 1 task is too few, 6 are needed."
+        in run.stdout.splitlines()
+    )
 
 
 def test_what_the_scores_rest_on(results):
@@ -111,7 +150,9 @@ def test_what_the_scores_rest_on(results):
     root = results.parent
     gone = {"url": "u", "outcome": "unavailable", "reason": "HTTP status 404"}
     add_result(root, "c/answer_1", 0, eval_breakdown=evidence(True, False, False))
-    add_result(root, "c/answer_2", 0, eval_breakdown=evidence(False, False, pages=[gone]))
+    add_result(
+        root, "c/answer_2", 0, eval_breakdown=evidence(False, False, pages=[gone])
+    )
     add_result(
         root,
         "d/answer_1",
@@ -121,7 +162,9 @@ def test_what_the_scores_rest_on(results):
         answer_flags=[{"kind": "instruction", "excerpt": "say yes"}],
         extractions=[{"name": "lakes", "declined": "no"}],
     )
-    add_result(root, "d/answer_2", 1, eval_breakdown=[{"verification_tree": {"id": "root"}}])
+    add_result(
+        root, "d/answer_2", 1, eval_breakdown=[{"verification_tree": {"id": "root"}}]
+    )
     lines = call(main, "metrics", "bot").stdout.splitlines()
     rows = [" ".join(line.strip("│ ").replace("│", " ").split()) for line in lines]
     assert "What the scores rest on: 3 claims judged" in rows
@@ -130,19 +173,35 @@ def test_what_the_scores_rest_on(results):
     assert "votes differ, of 3 1 33.3% c 1 of 2" in rows
     assert "Extractions: 1 empty, as the judge refused to answer." in rows
     assert "Warning: answers that try to instruct the judge: 1 (d/answer_1.md)" in rows
-    assert "Warning: results in doubt, which the next run judges again: 1 (d/answer_1.md)" in rows
+    assert (
+        "Warning: results in doubt, which the next run judges again: 1 (d/answer_1.md)"
+        in rows
+    )
     assert any(row.startswith("Warning: results without evidence") for row in rows)
     assert any(row.startswith("Warning: scores without a rubric tree") for row in rows)
 
 
 def test_cautions_of_the_run_are_shown_again(results):
     """Unavailable pages and undecided claims of the results that count."""
-    gone = evidence(False, False, pages=[{"url": "u", "outcome": "unavailable", "reason": "HTTP status 404"}])
-    more = {"eval_breakdown": gone, "undecided_leaves": ["depth"], "ignored_arguments": ["soucre"]}
+    gone = evidence(
+        False,
+        False,
+        pages=[{"url": "u", "outcome": "unavailable", "reason": "HTTP status 404"}],
+    )
+    more = {
+        "eval_breakdown": gone,
+        "undecided_leaves": ["depth"],
+        "ignored_arguments": ["soucre"],
+    }
     add_result(results.parent, "c/answer_1", 0, **more)
     lines = call(main, "metrics", "bot").stdout.splitlines()
-    assert "Warning: unavailable cited pages: 1 (c 1); claims on them count as failed" in lines
-    assert "Warning: leaf 'depth' is never judged, and counts 0 (c/answer_1.md)" in lines
+    assert (
+        "Warning: unavailable cited pages: 1 (c 1); claims on them count as failed"
+        in lines
+    )
+    assert (
+        "Warning: leaf 'depth' is never judged, and counts 0 (c/answer_1.md)" in lines
+    )
     assert "Warning: unknown keyword 'soucre' is ignored (c/answer_1.md)" in lines
     of_others = call(main, "metrics", "bot", "--task_id", "a").stdout
     assert "unavailable cited pages" not in of_others and "depth" not in of_others
@@ -161,7 +220,11 @@ def test_stale_results_and_answers_without_any(tmp_path, monkeypatch):
     project.add_answer("answer_2")
     run = call(main, "metrics", "bot")
     assert run.returncode == 1
-    assert [line for line in run.stdout.splitlines() if line.startswith(("Warning", "Out", "Note"))] == [
+    assert [
+        line
+        for line in run.stdout.splitlines()
+        if line.startswith(("Warning", "Out", "Note"))
+    ] == [
         f"Warning: results out of date: 1; to judge them again: {AS_BEFORE}",
         "Out of date: lake/answer_1.md: answer changed",
         "Warning: answers that were never evaluated and are not counted: 1 (lake/answer_2.md); "
@@ -176,10 +239,16 @@ def test_the_suggested_command_is_that_of_the_newest_result(tmp_path, monkeypatc
     project = Project(tmp_path)
     project.add_answer()
     project.add_script({"depth": ("It is deep.", None)})
-    judge = {"provider": "openai", "endpoint": "openai http://127.0.0.1:8200/v1", "model": "local-judge"}
+    judge = {
+        "provider": "openai",
+        "endpoint": "openai http://127.0.0.1:8200/v1",
+        "model": "local-judge",
+    }
     judge |= {"temperature": 0.5, "reasoning_effort": "low"}
     inputs = {"variables": {"LAKE_KEY": "0123456789ab"}, "as_of": "answer"}
-    made = made_from(judge=judge, with_captures=True, with_private_network=True, inputs=inputs)
+    made = made_from(
+        judge=judge, with_captures=True, with_private_network=True, inputs=inputs
+    )
     add_result(tmp_path, "lake/answer_1", 1, provenance=made)
     run = call(main, "metrics", "bot", "--cache_root", "pages")
     assert (
@@ -188,7 +257,9 @@ def test_the_suggested_command_is_that_of_the_newest_result(tmp_path, monkeypatc
         "--script_env LAKE_KEY --as_of answer --allow_private_network --cache_root pages\n"
     ) in run.stdout
     monkeypatch.setenv("UV", "/usr/bin/uv")
-    assert "again: uv run mind2web2 evaluate bot " in call(main, "metrics", "bot").stdout
+    assert (
+        "again: uv run mind2web2 evaluate bot " in call(main, "metrics", "bot").stdout
+    )
 
 
 def test_a_folder_that_cannot_be_written_still_has_its_numbers(results):
@@ -196,7 +267,10 @@ def test_a_folder_that_cannot_be_written_still_has_its_numbers(results):
     (results / "bot" / ".summing_up.lock").mkdir()
     run = call(main, "metrics", "bot")
     assert "partial completion" in run.stdout
-    assert "Warning: the numbers were not stored: cannot write to eval_results/bot: " in run.stdout
+    assert (
+        "Warning: the numbers were not stored: cannot write to eval_results/bot: "
+        in run.stdout
+    )
     assert call(main, "metrics", "bot", "--json").returncode == run.returncode
 
 
@@ -208,14 +282,24 @@ def test_a_removed_task_can_be_forgotten(results):
     project.add_script({"depth": ("It is deep.", None)}, task="a")
     ghost = results / "bot" / "ghost"
     ghost.mkdir()
-    (ghost / "summary.json").write_text('[{"answer_name": "answer_1.md", "score": null, "reason": "x"}]')
+    (ghost / "summary.json").write_text(
+        '[{"answer_name": "answer_1.md", "score": null, "reason": "x"}]'
+    )
     told = call(main, "metrics", "bot").stdout
-    assert "whose stored results still count: eval_results/bot/ghost" in " ".join(told.split())
+    assert "whose stored results still count: eval_results/bot/ghost" in " ".join(
+        told.split()
+    )
     assert "mind2web2 metrics bot --forget" in told and ghost.is_dir()
     for words, reason in (
         (["a"], "the task has answers in answers/bot/a"),
-        (["ghost", "--forget", "gost"], "there are no results in eval_results/bot/gost"),
-        (["ghost", "--answer_folder", "none"], "no folder none/bot that tells whether the task has answers"),
+        (
+            ["ghost", "--forget", "gost"],
+            "there are no results in eval_results/bot/gost",
+        ),
+        (
+            ["ghost", "--answer_folder", "none"],
+            "no folder none/bot that tells whether the task has answers",
+        ),
         (["../bot/ghost"], "give its plain folder name"),
     ):
         refused = call(main, "metrics", "bot", "--forget", *words)
@@ -224,7 +308,10 @@ def test_a_removed_task_can_be_forgotten(results):
     assert run.stdout.startswith("Deleted eval_results/bot/ghost with 0 results.\n")
     assert not ghost.exists() and "ghost" not in run.stdout.partition("\n")[2]
     again = call(main, "metrics", "bot", "--forget", "ghost")
-    assert again.returncode == 2 and "there are no results in eval_results/bot/ghost" in again.stderr
+    assert (
+        again.returncode == 2
+        and "there are no results in eval_results/bot/ghost" in again.stderr
+    )
 
 
 @pytest.mark.parametrize("has_seal", [True, False])
@@ -250,7 +337,10 @@ def test_a_result_changed_by_hand_enters_no_average(tmp_path, monkeypatch, has_s
         f"No result: lake/answer_1.md: its newest result {path.name} was changed after it was written: "
         "evaluate it again"
     ) in lines
-    assert read_json(tmp_path / "eval_results" / "bot" / "summary.json")["avg_score"] is None
+    assert (
+        read_json(tmp_path / "eval_results" / "bot" / "summary.json")["avg_score"]
+        is None
+    )
 
 
 def test_answers_that_do_not_exist_are_one_line(tmp_path, monkeypatch):
@@ -258,7 +348,12 @@ def test_answers_that_do_not_exist_are_one_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for number in range(5):
         add_result(tmp_path, f"t{number}/answer_1", 1)
-    for answer, score in (("t0/answer_2", 1), ("t1/answer_2", 1), ("t2/answer_2", 1), ("t0/answer_3", None)):
+    for answer, score in (
+        ("t0/answer_2", 1),
+        ("t1/answer_2", 1),
+        ("t2/answer_2", 1),
+        ("t0/answer_3", None),
+    ):
         add_result(tmp_path, answer, score)
     lines = call(main, "metrics", "bot").stdout.splitlines()
     assert "Warning: answers without a score: 1, not counted in the averages" in lines
@@ -266,8 +361,12 @@ def test_answers_that_do_not_exist_are_one_line(tmp_path, monkeypatch):
         "Warning: answer_3 exists for only 1 of 5 tasks, but counts as a run; if it is there by mistake, "
         "remove it from answers and results"
     ) in lines
-    assert ("Warning: missing answers: 2 (t3 answer_2, t4 answer_2), not counted in the averages") in lines
-    assert [line.split(":")[1] for line in lines if line.startswith("No result")] == [" t0/answer_3.md"]
+    assert (
+        "Warning: missing answers: 2 (t3 answer_2, t4 answer_2), not counted in the averages"
+    ) in lines
+    assert [line.split(":")[1] for line in lines if line.startswith("No result")] == [
+        " t0/answer_3.md"
+    ]
 
 
 def test_two_agents_side_by_side(tmp_path, monkeypatch):
@@ -289,8 +388,14 @@ def test_several_agents_as_json(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for agent, gain in (("bot", 0.0), ("better", 0.1), ("best", 0.15)):
         add_agent(tmp_path, agent, gain)
-    content = json.loads(call(main, "metrics", "bot", "better", "best", "--json").stdout)
-    assert [agent["agent_name"] for agent in content["agents"]] == ["bot", "better", "best"]
+    content = json.loads(
+        call(main, "metrics", "bot", "better", "best", "--json").stdout
+    )
+    assert [agent["agent_name"] for agent in content["agents"]] == [
+        "bot",
+        "better",
+        "best",
+    ]
     assert [(found["first"], found["second"]) for found in content["comparisons"]] == [
         ("bot", "better"),
         ("bot", "best"),
@@ -301,26 +406,46 @@ def test_several_agents_as_json(tmp_path, monkeypatch):
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_task_list_counts_missing_tasks(results, as_json):
     """As 0, by name, and with exit status 1; comments and empty lines are no tasks."""
-    (results.parent / "tasks.txt").write_text("\ufeff# ours\na\n\n  c  \r\n", encoding="utf-8")
-    run = call(main, "metrics", "bot", "--task-list=tasks.txt", *(["--json"] if as_json else []))
+    (results.parent / "tasks.txt").write_text(
+        "\ufeff# ours\na\n\n  c  \r\n", encoding="utf-8"
+    )
+    run = call(
+        main,
+        "metrics",
+        "bot",
+        "--task-list=tasks.txt",
+        *(["--json"] if as_json else []),
+    )
     assert run.returncode == 1
     if as_json:
         numbers = json.loads(run.stdout)
-        assert (numbers["avg_score"], numbers["num_tasks"], numbers["missing"][0]["task_id"]) == (
+        assert (
+            numbers["avg_score"],
+            numbers["num_tasks"],
+            numbers["missing"][0]["task_id"],
+        ) == (
             0.375,
             2,
             "c",
         )
     else:
-        assert "Warning: tasks without any answer: 1 (c), counted as 0" in run.stdout.splitlines()
-        assert "Warning: tasks that were not asked for, left out: b" in run.stdout.splitlines()
+        assert (
+            "Warning: tasks without any answer: 1 (c), counted as 0"
+            in run.stdout.splitlines()
+        )
+        assert (
+            "Warning: tasks that were not asked for, left out: b"
+            in run.stdout.splitlines()
+        )
 
 
 def test_results_of_several_judges_are_not_averaged_in_silence(results):
     """A warning names them."""
     add_result(results.parent, "c/answer_1", 1, judge_model="gpt-4o")
     run = call(main, "metrics", "bot")
-    [warning] = [line for line in run.stdout.splitlines() if "different judge models" in line]
+    [warning] = [
+        line for line in run.stdout.splitlines() if "different judge models" in line
+    ]
     assert "gpt-4o (1 answer), o4-mini (4 answers)" in warning
 
 
@@ -328,16 +453,28 @@ def test_results_of_several_judges_are_not_averaged_in_silence(results):
     ("words", "message"),
     [
         (["bot", "bot"], "an agent is named twice: name each one once"),
-        (["bot", "scout"], "nothing to compare: no task has scores of both bot and scout; evaluate both"),
-        (["nobody"], "no results of agent nobody under eval_results: run mind2web2 evaluate nobody first"),
+        (
+            ["bot", "scout"],
+            "nothing to compare: no task has scores of both bot and scout; evaluate both",
+        ),
+        (
+            ["nobody"],
+            "no results of agent nobody under eval_results: run mind2web2 evaluate nobody first",
+        ),
         (["../bot"], "agent '../bot' begins with a dot"),
         (["bot", "--task_list", "gone.txt"], "cannot read the task list gone.txt: "),
         (
             ["bot", "--task_list", "empty.txt"],
             "the task list empty.txt names no task: write one task id a line",
         ),
-        (["bot", "--task_list", "binary.txt"], "cannot read the task list binary.txt: "),
-        (["bot", "--eval_version", "foo"], "no eval version foo under eval_scripts: there is none"),
+        (
+            ["bot", "--task_list", "binary.txt"],
+            "cannot read the task list binary.txt: ",
+        ),
+        (
+            ["bot", "--eval_version", "foo"],
+            "no eval version foo under eval_scripts: there is none",
+        ),
         (["bot", "--eval_results_root", "gone"], "no results of agent bot under gone"),
     ],
 )
@@ -357,12 +494,20 @@ def test_commands_that_cannot_be_averaged(results, words, message):
 def test_figures_by_tag(tmp_path):
     """In the table and in JSON; without tags one line says how to give them."""
     assert "no leaf has a tag" in call(main, "metrics", "bot", "--by_tag").stdout
-    leaves = [{"id": name, "status": "passed", "tags": ["price"], "children": []} for name in "xy"]
+    leaves = [
+        {"id": name, "status": "passed", "tags": ["price"], "children": []}
+        for name in "xy"
+    ]
     leaves[1]["status"] = "failed"
     tree = [{"info": [], "verification_tree": {"id": "root", "children": leaves}}]
     add_result(tmp_path, "c/answer_1", 0.5, eval_breakdown=tree, weighted_score=0.25)
     shown = call(main, "metrics", "bot", "--by_tag").stdout
-    assert "bot, tag price: 0.500 of its leaves passed (2 leaves of 1 answer, 1 task)" in shown
+    assert (
+        "bot, tag price: 0.500 of its leaves passed (2 leaves of 1 answer, 1 task)"
+        in shown
+    )
     assert "Weighted figure of 1 answer: 0.250 (the score has no weights)" in shown
-    [figure] = json.loads(call(main, "metrics", "bot", "--by_tag", "--json").stdout)["by_tag"]
+    [figure] = json.loads(call(main, "metrics", "bot", "--by_tag", "--json").stdout)[
+        "by_tag"
+    ]
     assert (figure["tag"], figure["passed"]) == ("price", 0.5)

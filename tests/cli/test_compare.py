@@ -26,7 +26,12 @@ def add_result(root, agent, task, run, leaves, **more):
         }
         for name, (status, evidence) in leaves.items()
     ]
-    tree = {"id": "root", "critical": False, "strategy": "parallel", "children": children}
+    tree = {
+        "id": "root",
+        "critical": False,
+        "strategy": "parallel",
+        "children": children,
+    }
     tree |= {"status": "partial", "score": passed / len(leaves)}
     content = {
         "answer_name": f"answer_{run}.md",
@@ -34,12 +39,17 @@ def add_result(root, agent, task, run, leaves, **more):
         "judge_model": "judge-1",
         "eval_breakdown": [{"info": [], "verification_tree": tree}],
     }
-    (path / f"20250714_120000_answer_{run}.md.json").write_text(json.dumps(content | more))
+    (path / f"20250714_120000_answer_{run}.md.json").write_text(
+        json.dumps(content | more)
+    )
 
 
 def judged(passed, *votes, claim="c", **more):
     """Return a leaf's status and evidence with votes of the judge."""
-    trials = [{"trial": k, "supported": one, "reasoning": ""} for k, one in enumerate(votes or (passed,), 1)]
+    trials = [
+        {"trial": k, "supported": one, "reasoning": ""}
+        for k, one in enumerate(votes or (passed,), 1)
+    ]
     evidence = {"decided_by": "judge", "claim": claim, "votes": trials} | more
     return "passed" if passed else "failed", evidence
 
@@ -59,7 +69,11 @@ def project(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     add_agent(tmp_path, "old", lambda task, run: task % 2 + run % 2)
     add_agent(tmp_path, "new", lambda task, run: task % 2 + run % 2 + (task % 4 > 0))
-    add_agent(tmp_path, "same", lambda task, run: task % 2 + run % 2 + (task % 4 == 0) - (task == 3))
+    add_agent(
+        tmp_path,
+        "same",
+        lambda task, run: task % 2 + run % 2 + (task % 4 == 0) - (task == 3),
+    )
     return tmp_path
 
 
@@ -76,7 +90,11 @@ def test_two_agents():
     found = compared("old", "new")
     score = found["metrics"]["avg_score"]
     (pair,) = score["differences"]
-    assert (pair["first_agent"], pair["second_agent"], pair["difference"]) == ("old", "new", 0.1875)
+    assert (pair["first_agent"], pair["second_agent"], pair["difference"]) == (
+        "old",
+        "new",
+        0.1875,
+    )
     assert pair["p_value"] == pytest.approx(1 / 2**9, abs=1e-6) == pair["p_holm"]
     assert 0 < pair["low"] < 0.1875 < pair["high"] <= 0.25
     assert score["tied_with_best"] == ["new"]
@@ -90,7 +108,10 @@ def test_three_agents():
     """P-values are corrected for all three pairs, and an agent that chance separates is tied."""
     found = compared("new", "old", "same")["metrics"]["avg_score"]
     assert next(iter(found["values"])) == "new"
-    p_values = {(pair["first_agent"], pair["second_agent"]): pair for pair in found["differences"]}
+    p_values = {
+        (pair["first_agent"], pair["second_agent"]): pair
+        for pair in found["differences"]
+    }
     assert p_values["new", "old"]["p_holm"] == pytest.approx(3 / 2**9, abs=1e-6)
     assert p_values["old", "same"]["p_holm"] > 0.05
     text = call(main, "compare", "old", "same").stdout
@@ -128,14 +149,26 @@ def test_folders_of_results(project):
 @pytest.mark.parametrize(
     ("failed", "passed", "cause"),
     [
-        (("skipped", {"decided_by": "prerequisite", "claim": "c"}), judged(True), "skip"),
-        (("failed", {"decided_by": "page", "claim": "c", "pages": []}), judged(True), "page_missing"),
+        (
+            ("skipped", {"decided_by": "prerequisite", "claim": "c"}),
+            judged(True),
+            "skip",
+        ),
+        (
+            ("failed", {"decided_by": "page", "claim": "c", "pages": []}),
+            judged(True),
+            "page_missing",
+        ),
         (
             judged(False, pages=[{"url": "http://a.test", "outcome": "unavailable"}]),
             judged(True),
             "page_missing",
         ),
-        (("failed", {"decided_by": "script"}), ("passed", {"decided_by": "script"}), "extraction"),
+        (
+            ("failed", {"decided_by": "script"}),
+            ("passed", {"decided_by": "script"}),
+            "extraction",
+        ),
         (judged(False, claim="other"), judged(True), "answer"),
         (judged(False, True, False, False), judged(True), "vote"),
         (judged(False), judged(True), "judge"),
@@ -147,8 +180,12 @@ def test_flipped_leaves_have_a_cause(tmp_path, monkeypatch, failed, passed, caus
     add_result(tmp_path, "one", "task", 1, {"x": failed, "y": passed})
     add_result(tmp_path, "two", "task", 1, {"x": passed, "y": failed, "z": passed})
     found = compared("one", "two")["flipped_leaves"]["two"]
-    own = {name: count for name, count in found["by_cause"].items() if count["examples"]}
-    assert {name: (count["gained"], count["lost"]) for name, count in own.items()} == {cause: (1, 1)}
+    own = {
+        name: count for name, count in found["by_cause"].items() if count["examples"]
+    }
+    assert {name: (count["gained"], count["lost"]) for name, count in own.items()} == {
+        cause: (1, 1)
+    }
     assert sorted(own[cause]["examples"]) == ["task/answer_1/x", "task/answer_1/y"]
     assert (found["matched"], found["unmatched"]) == (2, 1)
 
@@ -159,10 +196,21 @@ def test_power_is_stated_within_possible_differences(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     add_agent(tmp_path, "one", lambda task, _: 4 * task, tasks=2, runs=1)
     add_agent(tmp_path, "two", lambda task, _: 4 - 3 * task, tasks=2, runs=1)
-    assert compared("one", "two")["metrics"]["avg_score"]["differences"][0]["power"]["detectable"] is None
+    assert (
+        compared("one", "two")["metrics"]["avg_score"]["differences"][0]["power"][
+            "detectable"
+        ]
+        is None
+    )
     text = call(main, "compare", "one", "two").stdout
-    assert "2 tasks are too few to show any difference in partial completion four times out of five." in text
-    assert "Such as (same claim, other verdict): task_0/answer_1/leaf_0, task_0/answer_1/leaf_1" in text
+    assert (
+        "2 tasks are too few to show any difference in partial completion four times out of five."
+        in text
+    )
+    assert (
+        "Such as (same claim, other verdict): task_0/answer_1/leaf_0, task_0/answer_1/leaf_1"
+        in text
+    )
 
 
 def test_another_claim_from_the_same_answer_is_an_extraction(tmp_path, monkeypatch):
@@ -171,20 +219,33 @@ def test_another_claim_from_the_same_answer_is_an_extraction(tmp_path, monkeypat
     same = {"provenance": made_from()}
     add_result(tmp_path, "one", "task", 1, {"x": judged(False, claim="other")}, **same)
     add_result(tmp_path, "two", "task", 1, {"x": judged(True)}, **same)
-    assert compared("one", "two")["flipped_leaves"]["two"]["by_cause"]["extraction"]["gained"] == 1
+    assert (
+        compared("one", "two")["flipped_leaves"]["two"]["by_cause"]["extraction"][
+            "gained"
+        ]
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
     ("other", "message"),
     [
         ({"judge_model": "judge-2"}, "old was judged by judge-1 and new by judge-2"),
-        ({"provenance": made_from(script_sha256="b")}, "judged by different scripts at every task"),
+        (
+            {"provenance": made_from(script_sha256="b")},
+            "judged by different scripts at every task",
+        ),
     ],
 )
 def test_unfair_comparisons_are_refused(tmp_path, monkeypatch, other, message):
     """Unless they are asked for, with a warning."""
     monkeypatch.chdir(tmp_path)
-    add_agent(tmp_path, "old", lambda task, _: task % 3, provenance=made_from(script_sha256="a"))
+    add_agent(
+        tmp_path,
+        "old",
+        lambda task, _: task % 3,
+        provenance=made_from(script_sha256="a"),
+    )
     add_agent(tmp_path, "new", lambda task, _: task % 4, **other)
     run = call(main, "compare", "old", "new")
     assert run.returncode == 2
@@ -202,7 +263,10 @@ def test_capture_days_and_missing_runs_are_pointed_out(tmp_path, monkeypatch):
             add_result(tmp_path, agent, "task", run, {"x": judged(True, pages=[page])})
         add_result(tmp_path, agent, "other", 1, {"x": judged(True)})
     warnings = compared("old", "new")["warnings"]
-    assert any("different numbers of runs" in warning and "old 2, new 1" in warning for warning in warnings)
+    assert any(
+        "different numbers of runs" in warning and "old 2, new 1" in warning
+        for warning in warnings
+    )
     assert "answers without a score at the compared tasks, left out: old 1" in warnings
     assert (
         "pages were captured on different days: old 2025-03-01 to 2025-03-01; new 2025-05-01 to 2025-05-01"

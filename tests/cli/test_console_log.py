@@ -14,7 +14,9 @@ def warned(capsys):
     """Give a function that warns at a second and returns what is printed then."""
 
     def warn(second, message, **extra):
-        record = LOG.makeRecord(LOG.name, logging.WARNING, __file__, 1, message, (), None, extra=extra)
+        record = LOG.makeRecord(
+            LOG.name, logging.WARNING, __file__, 1, message, (), None, extra=extra
+        )
         record.created = second
         LOG.handle(record)
         return capsys.readouterr().err.strip()
@@ -36,6 +38,12 @@ def test_warnings_that_are_alike_come_one_in_ten_seconds(warned):
         assert warned(101.0, "try 2", alike="no reply") == ""
         assert warned(102.0, "busy", alike="status 503") == "warning: busy"
         assert warned(109.9, "try 3", alike="no reply") == ""
-        assert warned(110.0, "try 4", alike="no reply") == "warning: try 4 (2 more like it in between)"
+        assert (
+            warned(110.0, "try 4", alike="no reply")
+            == "warning: try 4 (2 more like it in between)"
+        )
         assert warned(111.0, "try 5", alike="no reply") == ""
-        assert warned(200.0, "try 6", alike="no reply") == "warning: try 6 (1 more like it in between)"
+        assert (
+            warned(200.0, "try 6", alike="no reply")
+            == "warning: try 6 (1 more like it in between)"
+        )

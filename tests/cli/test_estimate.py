@@ -36,13 +36,22 @@ def server():
 
 def run(server, *more):
     """Run the command with this judge."""
-    options = ("--agent_name", "bot", "--judge_model", "gpt-4o", "--judge_base_url", server.base_url)
+    options = (
+        "--agent_name",
+        "bot",
+        "--judge_model",
+        "gpt-4o",
+        "--judge_base_url",
+        server.base_url,
+    )
     return call(evaluate_main, "--no_capture", *overridden(options, more))
 
 
 def files(project):
     """Return all files with their content."""
-    return {path: path.read_bytes() for path in project.root.rglob("*") if path.is_file()}
+    return {
+        path: path.read_bytes() for path in project.root.rglob("*") if path.is_file()
+    }
 
 
 def test_a_first_run_is_guessed(project, server):
@@ -51,12 +60,20 @@ def test_a_first_run_is_guessed(project, server):
     for command in ((evaluate_main, "--agent_name", "bot"), (main, "evaluate", "bot")):
         told = call(*command, "--estimate")
         assert (told.returncode, told.stderr) == (0, "")
-        assert "Answers to evaluate: 2 of 2; 0 have a result that is up to date." in told.stdout
+        assert (
+            "Answers to evaluate: 2 of 2; 0 have a result that is up to date."
+            in told.stdout
+        )
         assert "based on a guess from length and links" in told.stdout
         assert "Judge: o4-mini (openai https://api.openai.com/v1)." in told.stdout
         # One claim's page and the whole answers: nothing is known, so the range is wide.
-        assert "Judge requests: between 6 and 88, probably 22, based on a guess" in told.stdout
-        assert re.search(r"^Dollars: between \$\S+ and \$\S+, probably \$\S+\.$", told.stdout, re.M)
+        assert (
+            "Judge requests: between 6 and 88, probably 22, based on a guess"
+            in told.stdout
+        )
+        assert re.search(
+            r"^Dollars: between \$\S+ and \$\S+, probably \$\S+\.$", told.stdout, re.M
+        )
         assert "not cached yet: 1; captured when a claim needs them." in told.stdout
         assert told.stdout.endswith("Nothing was asked, run or written.\n")
     assert (files(project), server.calls) == (before, [])
@@ -67,13 +84,19 @@ def test_a_later_run_is_known(project, server):
     assert run(server).returncode == 0
     asked, before = len(server.calls), files(project)
     told = run(server, "--estimate")
-    assert "Answers to evaluate: 0 of 2; 2 have a result that is up to date." in told.stdout
+    assert (
+        "Answers to evaluate: 0 of 2; 2 have a result that is up to date."
+        in told.stdout
+    )
     assert "Judge requests: 0." in told.stdout
     assert "Dollars: $0.0000." in told.stdout
     assert "Cited pages that are not cached yet: 0." in told.stdout
     again = run(server, "--estimate", "--overwrite")
     assert f"Estimate: {TASK}: answers 2 of 2, judge requests {asked}, " in again.stdout
-    assert "Judge requests: between 6 and 10, probably 8, based on your 2 earlier results." in again.stdout
+    assert (
+        "Judge requests: between 6 and 10, probably 8, based on your 2 earlier results."
+        in again.stdout
+    )
     assert f"probably ${asked * PRICE_USD:.4f}." in again.stdout
     assert "not cached yet: 1; their claims fail (--no_capture)." in again.stdout
     assert (files(project), len(server.calls)) == (before, asked)
@@ -83,10 +106,15 @@ def test_stored_judgments_take_nothing(project, server):
     """Back at the first judge, or with another time of the agent: the run asks nothing, as estimated."""
     assert run(server).returncode == 0
     assert run(server, "--judge_model", "gpt-4.1").returncode == 0
-    (project.root / "answers/bot" / TASK / "answer_1.meta.json").write_text('{"time_seconds": 9}')
+    (project.root / "answers/bot" / TASK / "answer_1.meta.json").write_text(
+        '{"time_seconds": 9}'
+    )
     asked = len(server.calls)
     told = run(server, "--estimate")
-    assert "Answers to evaluate: 2 of 2; 0 have a result that is up to date." in told.stdout
+    assert (
+        "Answers to evaluate: 2 of 2; 0 have a result that is up to date."
+        in told.stdout
+    )
     assert "Judge requests: 0." in told.stdout
     assert "Dollars: $0.0000." in told.stdout
     assert run(server).returncode == 0
@@ -97,7 +125,10 @@ def test_stored_judgments_take_nothing(project, server):
     project.add_answer("answer_1", "another text")
     lost = run(server, "--estimate")
     assert "Answers to evaluate: 1 of 2" in lost.stdout
-    assert "Judge requests: between 3 and 5, probably 4, based on your 2 earlier" in lost.stdout
+    assert (
+        "Judge requests: between 3 and 5, probably 4, based on your 2 earlier"
+        in lost.stdout
+    )
 
 
 def test_what_is_partly_stored_may_take_less(project, server):
@@ -105,11 +136,17 @@ def test_what_is_partly_stored_may_take_less(project, server):
     assert run(server).returncode == 0
     project.add_script(CLAIMS | {"third": ("The lake is wide.", None)})
     edited = run(server, "--estimate")
-    assert "Judge requests: between 0 and 10, probably 8, based on your 2 earlier" in edited.stdout
+    assert (
+        "Judge requests: between 0 and 10, probably 8, based on your 2 earlier"
+        in edited.stdout
+    )
     for path in project.result_paths("answer_1"):
         path.unlink()
     stopped = run(server, "--estimate")
-    assert "Judge requests: between 0 and 16, probably 8, based on your 1 earlier" in stopped.stdout
+    assert (
+        "Judge requests: between 0 and 16, probably 8, based on your 1 earlier"
+        in stopped.stdout
+    )
 
 
 def test_results_of_others_say_less(project, server):
@@ -123,19 +160,26 @@ def test_results_of_others_say_less(project, server):
     answer = project.root / "answers/scout" / TASK / "answer_1.md"
     answer.parent.mkdir(parents=True)
     answer.write_text("An answer.")
-    scout = call(evaluate_main, "--agent_name", "scout", "--estimate", "--judge_model", "gpt-4o")
+    scout = call(
+        evaluate_main, "--agent_name", "scout", "--estimate", "--judge_model", "gpt-4o"
+    )
     assert "based on 2 earlier results of other agents." in scout.stdout
     project.add_answer("answer_1", task="hill")
     project.add_script(CLAIMS, task="hill")
     hill = run(server, "--estimate", "--task_id", "hill")
-    assert "Judge requests: between 2 and 36, probably 9, based on a guess" in hill.stdout
+    assert (
+        "Judge requests: between 2 and 36, probably 9, based on a guess" in hill.stdout
+    )
 
 
 def test_an_unknown_price_is_reported(project, server):
     """It is not guessed."""
     told = run(server, "--estimate", "--judge_model", "judge-1")
     assert told.returncode == 0
-    assert "Dollars: not known, as there is no price for judge-1: mind2web2.toml may give it." in told.stdout
+    assert (
+        "Dollars: not known, as there is no price for judge-1: mind2web2.toml may give it."
+        in told.stdout
+    )
     assert project.results.exists() is False
 
 
@@ -154,7 +198,10 @@ def test_a_replay_costs_nothing(server):
     ("options", "words"),
     [
         (["--max_cost", "1000"], "--max_cost 1000 covers the run."),
-        (["--max_cost", "$0.0001"], "--max_cost 0.0001 will probably not cover the run"),
+        (
+            ["--max_cost", "$0.0001"],
+            "--max_cost 0.0001 will probably not cover the run",
+        ),
         (["--llm_provider", "azure_openai"], "results of any server count as valid"),
     ],
 )
@@ -170,8 +217,18 @@ def test_a_batch_halves_the_price():
     """The requests are as many."""
     dollars = []
     for more in ([], ["--batch"]):
-        told = call(evaluate_main, "--agent_name", "bot", "--estimate", "--judge_model", "gpt-4o", *more)
-        dollars.append(float(re.search(r"Dollars: .*probably \$(\S+)\.", told.stdout)[1]))
+        told = call(
+            evaluate_main,
+            "--agent_name",
+            "bot",
+            "--estimate",
+            "--judge_model",
+            "gpt-4o",
+            *more,
+        )
+        dollars.append(
+            float(re.search(r"Dollars: .*probably \$(\S+)\.", told.stdout)[1])
+        )
     assert dollars[1] == pytest.approx(dollars[0] / 2, abs=1e-4)
 
 
@@ -183,9 +240,14 @@ def test_answers_that_will_have_no_result_are_listed(project):
     assert told.returncode == 0
     assert "Answers to evaluate: 2 of 3; 0 have a result" in told.stdout
     assert re.search(
-        r"^No result to be expected: lake/answer_3\.md: answer \S+ is not UTF-8", told.stdout, re.M
+        r"^No result to be expected: lake/answer_3\.md: answer \S+ is not UTF-8",
+        told.stdout,
+        re.M,
     )
-    assert "Score 0 without a question: lake/answer_4.md: the agent gave an empty answer" in told.stdout
+    assert (
+        "Score 0 without a question: lake/answer_4.md: the agent gave an empty answer"
+        in told.stdout
+    )
 
 
 def test_what_an_estimate_rests_on_is_added_up(project, server):
@@ -203,18 +265,26 @@ def test_judgments_of_another_agent_are_not_asked_again(project, server):
     """Of a version with the same answers: they are copied with their origin, and estimated as stored."""
     assert run(server).returncode == 0
     asked, theirs = len(server.calls), (project.results / FILE_NAME).read_bytes()
-    shutil.copytree(project.root / "answers" / "bot", project.root / "answers" / "newer")
+    shutil.copytree(
+        project.root / "answers" / "bot", project.root / "answers" / "newer"
+    )
     newer = ("--agent_name", "newer")
     apart = run(server, *newer, "--estimate", "--keep_apart")
     assert f"probably {asked}" in apart.stdout
     estimated = run(server, *newer, "--estimate")
     assert "Judge requests: 0" in estimated.stdout, estimated.stdout
     assert run(server, *newer).returncode == 0
-    assert (len(server.calls), (project.results / FILE_NAME).read_bytes()) == (asked, theirs)
+    assert (len(server.calls), (project.results / FILE_NAME).read_bytes()) == (
+        asked,
+        theirs,
+    )
     with JudgmentStore(project.results.parent / "newer" / FILE_NAME) as store:
         shared = [each for each in store.all() if each.purpose != "gate"]
     assert [each.reused_from for each in shared] == ["bot"] * len(shared)
-    scores = [call(main, "metrics", name, "--json").stdout.count("1.0") for name in ("bot", "newer")]
+    scores = [
+        call(main, "metrics", name, "--json").stdout.count("1.0")
+        for name in ("bot", "newer")
+    ]
     assert scores[0] == scores[1]
     assert run(server, *newer, "--overwrite", "--keep_apart").returncode == 0
     assert len(server.calls) == 2 * asked

@@ -8,7 +8,16 @@ import sys
 import threading
 
 import pytest
-from projects import REPOSITORY, TASK, call, claim_in, entered, overridden, read_json, run_command
+from projects import (
+    REPOSITORY,
+    TASK,
+    call,
+    claim_in,
+    entered,
+    overridden,
+    read_json,
+    run_command,
+)
 from servers.judge_server import JudgeServer, prompt_text, status
 
 from mind2web2.cli import evaluate_main, main
@@ -36,7 +45,10 @@ def server():
     """Return a judge that supports every claim but one."""
 
     def reply(body):
-        return {"reasoning": "read", "result": claim_in(prompt_text(body)) != "The lake is wide."}
+        return {
+            "reasoning": "read",
+            "result": claim_in(prompt_text(body)) != "The lake is wide.",
+        }
 
     with JudgeServer(reply) as server:
         yield server
@@ -44,14 +56,19 @@ def server():
 
 def evaluate(server, *more):
     """Evaluate the project's answers in this process."""
-    return call(evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url, *more)
+    return call(
+        evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url, *more
+    )
 
 
 @pytest.mark.usefixtures("project")
 def test_both_commands_are_the_same(server):
     """The agent may be given either way; options take hyphens and ``=``."""
     url = f"--judge-base-url={server.base_url}"
-    for command, *words in ((main, "evaluate", "--agent-name=bot"), (evaluate_main, "bot")):
+    for command, *words in (
+        (main, "evaluate", "--agent-name=bot"),
+        (evaluate_main, "bot"),
+    ):
         run = call(command, *words, url)
         assert (run.returncode, run.stderr) == (0, "")
     assert len(server.requests) == 12
@@ -72,17 +89,29 @@ def test_the_output_of_a_run(project, server):
         assert words in run.stdout
     assert lines[-1] == "Results: eval_results/bot"
     assert "lake" in run.stdout and "example" in run.stdout
-    assert {path.name for path in project.results.iterdir()} >= {TASK, "summary.json", "run.log", FILE_NAME}
+    assert {path.name for path in project.results.iterdir()} >= {
+        TASK,
+        "summary.json",
+        "run.log",
+        FILE_NAME,
+    }
 
 
 def test_the_judge_is_the_one_given(project, server):
     """Model and parameters go into the requests and the results."""
     run = evaluate(
-        server, "--judge_model", "gpt-4o", "--judge_temperature", "0.3", "--judge_reasoning_effort", "low"
+        server,
+        "--judge_model",
+        "gpt-4o",
+        "--judge_temperature",
+        "0.3",
+        "--judge_reasoning_effort",
+        "low",
     )
     assert run.returncode == 0
     sent = {
-        (body["model"], body.get("temperature"), body.get("reasoning_effort")) for body in server.requests
+        (body["model"], body.get("temperature"), body.get("reasoning_effort"))
+        for body in server.requests
     }
     assert sent == {("gpt-4o", 0.3, "low")}
     assert read_json(project.result_paths()[0])["judge_model"] == "gpt-4o"
@@ -93,9 +122,13 @@ def test_the_environment_names_server_and_key(project, server, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
     assert call(evaluate_main, "--agent_name", "bot").returncode == 0
-    assert {call.headers["authorization"] for call in server.calls} == {"Bearer sk-mine"}
+    assert {call.headers["authorization"] for call in server.calls} == {
+        "Bearer sk-mine"
+    }
     assert "sk-mine" not in "".join(
-        path.read_text(errors="replace") for path in project.results.rglob("*") if path.is_file()
+        path.read_text(errors="replace")
+        for path in project.results.rglob("*")
+        if path.is_file()
     )
 
 
@@ -129,7 +162,10 @@ def test_a_version_may_be_pinned(project, server):
         run = evaluate(server, *more)
         assert run.returncode == 0
         assert version in run.stdout
-        assert read_json(project.result_paths()[-1])["provenance"]["script"] == f"{version}/lake.py"
+        assert (
+            read_json(project.result_paths()[-1])["provenance"]["script"]
+            == f"{version}/lake.py"
+        )
 
 
 def test_at_most_so_many_requests_at_once(project):
@@ -144,7 +180,9 @@ def test_at_most_so_many_requests_at_once(project):
         return {"reasoning": "read", "result": full.wait(30)}
 
     with JudgeServer(reply) as server:
-        run = evaluate(server, "--max_llm_requests", "3", "--max_concurrent_answers", "5")
+        run = evaluate(
+            server, "--max_llm_requests", "3", "--max_concurrent_answers", "5"
+        )
         assert run.returncode == 0
         assert (server.most_at_once, len(server.requests)) == (3, 30)
 
@@ -157,7 +195,9 @@ def test_at_most_so_many_requests_at_once(project):
         (["--max_concurrent_tasks", "2"], 4, 4, 4),
     ],
 )
-def test_short_tasks_keep_the_judge_busy(tmp_path, project, options, tasks, least, most):
+def test_short_tasks_keep_the_judge_busy(
+    tmp_path, project, options, tasks, least, most
+):
     """By default as many answers run at once as it takes; the bounds of the options are obeyed."""
     for path in (tmp_path / "answers" / "bot" / TASK).iterdir():
         path.unlink()
@@ -198,13 +238,18 @@ def test_failures_are_listed_and_the_rest_is_scored(project, server):
         "unscripted/answer_1.md": "no script for task unscripted",
     }
     assert reasons.keys() == expected.keys()
-    assert [name for name, words in expected.items() if words not in reasons[name]] == []
+    assert [
+        name for name, words in expected.items() if words not in reasons[name]
+    ] == []
     assert "1: 0.6667  2: 0.6667  4: -" in run.stdout
     assert "Note: lake: ignored notes.txt" in run.stdout
     assert "Warning: answers without a score: " in run.stdout
     log = (project.results / "run.log").read_text(encoding="utf-8")
     assert [reason for reason in reasons.values() if reason not in log] == []
-    assert [entry["score"] for entry in project.task_summary().values()] == [2 / 3, 2 / 3] + [None] * 3
+    assert [entry["score"] for entry in project.task_summary().values()] == [
+        2 / 3,
+        2 / 3,
+    ] + [None] * 3
 
 
 def test_a_warning_is_one_line(project, server, monkeypatch):
@@ -215,16 +260,22 @@ def test_a_warning_is_one_line(project, server, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     run = evaluate(server)
     assert run.returncode == 0
-    [warning] = [line for line in run.stderr.splitlines() if line.startswith("warning: ")]
+    [warning] = [
+        line for line in run.stderr.splitlines() if line.startswith("warning: ")
+    ]
     assert warning.startswith(
         f"warning: damaged result, counts as none path={path.relative_to(project.root)} "
     )
-    assert warning.removeprefix("warning: ") in (project.results / "run.log").read_text()
+    assert (
+        warning.removeprefix("warning: ") in (project.results / "run.log").read_text()
+    )
 
 
 def test_a_wrong_key_ends_the_run_with_one_line(project):
     """No retry, no score, and the key itself is nowhere."""
-    with JudgeServer(faults=lambda _: status(401, "Incorrect API key: dummy")) as server:
+    with JudgeServer(
+        faults=lambda _: status(401, "Incorrect API key: dummy")
+    ) as server:
         run = evaluate(server)
         # Both trials of all three claims of both answers are in flight when the first of them fails.
         assert len(server.requests) <= 12
@@ -245,15 +296,30 @@ def test_a_wrong_key_ends_the_run_with_one_line(project):
         (["--agent_name", "nobody"], "no agent nobody under answers: there is bot"),
         (["--task_id", "../lake"], "task '../lake' begins with a dot"),
         (["--task_id", "a/b"], "task 'a/b' contains"),
-        (["--task_id", "sea"], "no answers to task sea under answers/bot: there is lake"),
+        (
+            ["--task_id", "sea"],
+            "no answers to task sea under answers/bot: there is lake",
+        ),
         (["--eval_version", "../x"], "eval version '../x' begins with a dot"),
-        (["--eval_version", "2030_01_01"], "no eval version 2030_01_01 under eval_scripts: there is example"),
+        (
+            ["--eval_version", "2030_01_01"],
+            "no eval version 2030_01_01 under eval_scripts: there is example",
+        ),
         (["--answer_folder", "gone"], "no answers folder gone"),
         (["--eval_scripts_root", "gone"], "there is no folder gone"),
         (["--cache_root", "gone", "--no_capture"], "--cache_root gone is no folder"),
-        (["--judgments", "x.jsonl"], "--judgments FILE goes with --llm_provider replay"),
-        (["--llm_provider", "replay"], "no judgments at eval_results/bot/judgments.sqlite3"),
-        (["--llm_provider", "replay", "--judgments", "x.jsonl"], "no judgments at x.jsonl"),
+        (
+            ["--judgments", "x.jsonl"],
+            "--judgments FILE goes with --llm_provider replay",
+        ),
+        (
+            ["--llm_provider", "replay"],
+            "no judgments at eval_results/bot/judgments.sqlite3",
+        ),
+        (
+            ["--llm_provider", "replay", "--judgments", "x.jsonl"],
+            "no judgments at x.jsonl",
+        ),
         (["--judge_base_url", "localhost:8000"], "base URL"),
     ],
 )
@@ -292,7 +358,9 @@ def test_reasons_for_low_scores_are_reported(project, server):
     )
     run = evaluate(server, "--no_capture")
     assert run.returncode == 0
-    warnings = [line for line in run.stdout.splitlines() if line.startswith("Warning: ")]
+    warnings = [
+        line for line in run.stdout.splitlines() if line.startswith("Warning: ")
+    ]
     assert warnings == [
         "Warning: unavailable cited pages: 1 (lake 1); claims on them count as failed",
         "Warning: lake.py, line 20: leaf 'forgotten' is never judged, and counts 0 "
@@ -315,8 +383,12 @@ def test_extractions_without_their_page_are_reported(project, server):
     for _ in ("judged", "reused"):
         run = evaluate(server, "--no_capture")
         assert run.returncode == 0
-        warnings = [line for line in run.stdout.splitlines() if line.startswith("Warning: ")]
-        assert warnings == ["Warning: unavailable cited pages: 1 (lake 1); 2 extractions came out empty"]
+        warnings = [
+            line for line in run.stdout.splitlines() if line.startswith("Warning: ")
+        ]
+        assert warnings == [
+            "Warning: unavailable cited pages: 1 (lake 1); 2 extractions came out empty"
+        ]
 
 
 @pytest.mark.parametrize(
@@ -329,14 +401,23 @@ def test_extractions_without_their_page_are_reported(project, server):
 )
 def test_without_a_key(project, provider, variable):
     """As a user meets it, in a clean environment: the line names the variable to set."""
-    run = run_command("--agent_name", "bot", "--llm_provider", provider, cwd=project.root, OPENAI_API_KEY="")
+    run = run_command(
+        "--agent_name",
+        "bot",
+        "--llm_provider",
+        provider,
+        cwd=project.root,
+        OPENAI_API_KEY="",
+    )
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.count("\n") == 1
     assert variable in run.stderr
     assert not list(project.root.rglob("*.md.json"))
 
 
-@pytest.mark.parametrize("obstacle", ["eval_results", "eval_results/bot", f"eval_results/bot/{FILE_NAME}"])
+@pytest.mark.parametrize(
+    "obstacle", ["eval_results", "eval_results/bot", f"eval_results/bot/{FILE_NAME}"]
+)
 def test_results_that_cannot_be_written(project, server, obstacle):
     """One line that names the folder, before anything is asked."""
     path = project.root / obstacle
@@ -360,7 +441,10 @@ def test_replayed_results_that_cannot_be_written(project, server, obstacle):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("in the way")
     run = call(
-        evaluate_main, "--agent_name=bot", "--llm_provider=replay", f"--judgments={project.root}/kept.sqlite3"
+        evaluate_main,
+        "--agent_name=bot",
+        "--llm_provider=replay",
+        f"--judgments={project.root}/kept.sqlite3",
     )
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith("run_eval.py: cannot write to eval_results/bot: ")
@@ -427,11 +511,20 @@ def test_extracted_values_are_shown_for_writing_scripts(project, server):
     )
     run = evaluate(server, "--self_debug", "--no_isolate")
     value = '{"reasoning":"read"}'
-    assert f"extracted name=why url=None declined=None value={value}" in run.stdout + run.stderr
+    assert (
+        f"extracted name=why url=None declined=None value={value}"
+        in run.stdout + run.stderr
+    )
     asked = len(server.requests)
     again = evaluate(server, "--self_debug").stdout.splitlines()
-    place = again.index("lake/answer_1.md: reused, the script did not run; stored values:")
-    assert again[place + 1 : place + 4] == ["  why", "    {", '      "reasoning": "read"']
+    place = again.index(
+        "lake/answer_1.md: reused, the script did not run; stored values:"
+    )
+    assert again[place + 1 : place + 4] == [
+        "  why",
+        "    {",
+        '      "reasoning": "read"',
+    ]
     assert len(server.requests) == asked
 
 
@@ -439,7 +532,8 @@ def test_unknown_keys_of_a_meta_file_are_named(project, server):
     """A slip would lose the agent's time without a word."""
     (project.root / "answers/bot/lake/answer_1.meta.json").write_text('{"time": 99}')
     told = (
-        "lake: ignored unknown keys in .meta.json files: answer_1: time; known are time_seconds and created"
+        "lake: ignored unknown keys in .meta.json files: answer_1: time;"
+        " known are time_seconds and created"
     )
     assert f"Note: {told}" in evaluate(server).stdout
 
@@ -450,5 +544,8 @@ def test_the_time_stands_at_the_end(server):
     evaluate(server)
     run = evaluate(server)
     assert re.fullmatch(r"Time: \d+ s\.", run.stdout.splitlines()[-2])
-    assert run.stdout.splitlines()[-3] == "Why an answer has its score: mind2web2 show bot TASK ANSWER"
+    assert (
+        run.stdout.splitlines()[-3]
+        == "Why an answer has its score: mind2web2 show bot TASK ANSWER"
+    )
     assert "Judge use" not in run.stdout

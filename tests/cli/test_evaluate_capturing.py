@@ -51,7 +51,10 @@ def project(tmp_path, server):
     for task in ("lake", "pond"):
         for stem in ("answer_1", "answer_2"):
             project.add_answer(stem, task=task)
-        claims = {name: (f"The lake is {name}.", f"{server.url}/depth") for name in ("deep", "cold", "wide")}
+        claims = {
+            name: (f"The lake is {name}.", f"{server.url}/depth")
+            for name in ("deep", "cold", "wide")
+        }
         project.add_script(claims, task=task)
     return project
 
@@ -88,13 +91,17 @@ def test_an_uncached_page_is_captured_once_and_kept(project, server, judge):
     assert len(server.requests) == asked
 
 
-def test_refused_pages_are_judged_once_private_addresses_are_allowed(project, server, judge):
+def test_refused_pages_are_judged_once_private_addresses_are_allowed(
+    project, server, judge
+):
     """A result that failed for want of the option holds without it, and with it is judged anew, once."""
     assert PRIVATE in evaluate(project, judge).stdout
     assert PRIVATE in evaluate(project, judge).stdout
     assert server.requests == []
     [path] = project.result_paths()
-    [page] = read_json(path)["eval_breakdown"][0]["verification_tree"]["children"][0]["evidence"]["pages"]
+    [page] = read_json(path)["eval_breakdown"][0]["verification_tree"]["children"][0][
+        "evidence"
+    ]["pages"]
     assert (page["outcome"], "refused" in page["reason"]) == ("unavailable", True)
     run = evaluate(project, judge, "--allow_private_network")
     assert (run.returncode, complaints(run.stderr)) == (0, [])
@@ -109,13 +116,19 @@ def test_the_estimate_counts_pages_that_are_allowed_now(project, server, judge):
     """Where nothing is captured, the option changes nothing."""
     assert evaluate(project, judge).returncode == 0
     allowed = ["--estimate", "--allow_private_network"]
-    for options, answers in ((["--estimate"], 0), ([*allowed, "--no_capture"], 0), (allowed, 4)):
+    for options, answers in (
+        (["--estimate"], 0),
+        ([*allowed, "--no_capture"], 0),
+        (allowed, 4),
+    ):
         run = evaluate(project, judge, *options)
         assert f"Answers to evaluate: {answers} of 4; " in run.stdout
     assert (server.requests, judge.requests) == ([], [])
 
 
-def test_a_refusal_for_another_reason_is_not_blamed_on_private_addresses(project, judge):
+def test_a_refusal_for_another_reason_is_not_blamed_on_private_addresses(
+    project, judge
+):
     """The option does not open the ports of services that are not the web's."""
     for task in ("lake", "pond"):
         project.add_script({"mail": ("It is deep.", "http://127.0.0.1:25/")}, task)
@@ -131,8 +144,12 @@ def test_without_a_browser_an_answer_gets_no_result(project, server, judge):
     project.cache("pond").put_web(f"{server.url}/depth", "Depth: 80 m", None)
     run = evaluate(project, judge, "--allow_private_network", PATH=NO_PROGRAMS)
     assert run.returncode == 1
-    [line] = [line for line in run.stdout.splitlines() if line.startswith("No result: ")]
-    assert line.startswith("No result: lake/answer_1.md, lake/answer_2.md: no browser found")
+    [line] = [
+        line for line in run.stdout.splitlines() if line.startswith("No result: ")
+    ]
+    assert line.startswith(
+        "No result: lake/answer_1.md, lake/answer_2.md: no browser found"
+    )
     assert "--no_capture" in line
     assert project.task_summary("pond")["answer_1.md"]["score"] == 1.0
 
@@ -155,17 +172,29 @@ def test_a_replay_captures_nothing(project, server, judge):
     """It depends on nothing but what is stored."""
     for task in ("lake", "pond"):
         project.add_script(
-            {"known": ("It is deep.", None), "cited": ("It is cold.", f"{server.url}/depth")}, task
+            {
+                "known": ("It is deep.", None),
+                "cited": ("It is cold.", f"{server.url}/depth"),
+            },
+            task,
         )
     assert evaluate(project, judge, "--no_capture").returncode == 0
-    options = ["--agent_name", "bot", "--llm_provider", "replay", "--allow_private_network"]
+    options = [
+        "--agent_name",
+        "bot",
+        "--llm_provider",
+        "replay",
+        "--allow_private_network",
+    ]
     run = run_command(*options, cwd=project.root)
     assert (run.returncode, complaints(run.stderr), server.requests) == (0, [], [])
     assert project.task_summary("lake")["answer_1.md"]["score"] == 0.5
 
 
 @pytest.mark.parametrize("isolation", ["--isolate", "--no_isolate"])
-def test_downloads_of_scripts_keep_to_the_same_addresses(project, server, judge, isolation):
+def test_downloads_of_scripts_keep_to_the_same_addresses(
+    project, server, judge, isolation
+):
     """PDFs that a script fetches itself, say; such answers are judged again by each run."""
     project.add_script_body(
         f"""
@@ -179,8 +208,13 @@ def test_downloads_of_scripts_keep_to_the_same_addresses(project, server, judge,
     )
     runs = (([], 0.0, 1), ([], 0.0, 2), (["--allow_private_network"], 1.0, 3))
     for options, score, results in runs:
-        run = evaluate(project, judge, "--task_id", "lake", "--no_capture", isolation, *options)
+        run = evaluate(
+            project, judge, "--task_id", "lake", "--no_capture", isolation, *options
+        )
         assert (run.returncode, complaints(run.stderr)) == (0, [])
         assert project.task_summary("lake")["answer_1.md"]["score"] == score
         assert len(project.result_paths()) == results
-        assert (DOWNLOAD in run.stdout, not server.requests) == (score == 0.0, score == 0.0)
+        assert (DOWNLOAD in run.stdout, not server.requests) == (
+            score == 0.0,
+            score == 0.0,
+        )

@@ -95,10 +95,15 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(project, end):
                 "Stopped. 0 of 1 answers have results, and every judgment so far is kept: the same command "
                 "continues from here."
             )
-            assert re.match(r".* the server did not report the tokens of [12] requests ", under_way)
+            assert re.match(
+                r".* the server did not report the tokens of [12] requests ", under_way
+            )
         else:
             assert process.returncode == -signal.SIGKILL
-        assert stored_claims(project) == ["The lake is cold."] * 2 + ["The lake is deep."] * 2
+        assert (
+            stored_claims(project)
+            == ["The lake is cold."] * 2 + ["The lake is deep."] * 2
+        )
         assert list(project.root.rglob("*.md.json")) == []
         asked_before = len(server.requests)
         run = run_command(*options, cwd=project.root)
@@ -117,7 +122,14 @@ def test_results_that_are_done_stay_when_a_run_is_stopped(project):
     project.add_script({"only": ("The lake is deep.", None)}, task="early")
     project.add_answer(task="early")
     with JudgeServer(judge) as server:
-        options = ["--agent_name", "bot", "--judge_base_url", server.base_url, "--max_concurrent_tasks", "1"]
+        options = [
+            "--agent_name",
+            "bot",
+            "--judge_base_url",
+            server.base_url,
+            "--max_concurrent_tasks",
+            "1",
+        ]
         options.append("--no_isolate")
         with start_command(*options, cwd=project.root) as process:
             judge.wait()
@@ -128,7 +140,9 @@ def test_results_that_are_done_stay_when_a_run_is_stopped(project):
         assert "Stopped. 1 of 2 answers have results" in stdout
         run = run_command(*options, cwd=project.root)
     assert run.returncode == 0
-    assert re.search(r"^\[1/2\] early/answer_1\.md: 1\.0000, reused", run.stdout, re.MULTILINE)
+    assert re.search(
+        r"^\[1/2\] early/answer_1\.md: 1\.0000, reused", run.stdout, re.MULTILINE
+    )
     assert len(project.result_paths(task="early")) == 1
 
 
@@ -186,7 +200,11 @@ def test_no_script_ends_a_run_or_keeps_it_from_ending(project, option):
         )
     assert (run.returncode, run.stderr) == (1, "")
     reasons = dict(
-        re.findall(r"^No result: (\w+)/answer_1\.md: script \w+\.py (.+)$", run.stdout, re.MULTILINE)
+        re.findall(
+            r"^No result: (\w+)/answer_1\.md: script \w+\.py (.+)$",
+            run.stdout,
+            re.MULTILINE,
+        )
     )
     late = "did not return within 3 s (--answer_timeout)"
     blocked = reasons.pop("blocking")
@@ -205,7 +223,9 @@ def test_no_script_ends_a_run_or_keeps_it_from_ending(project, option):
     assert blocked.startswith("was stopped: it blocked all other work")
     scores = {
         task: entries["bot"][0]["score"]
-        for task, entries in read_json(project.root / "eval_results" / "all_results.json").items()
+        for task, entries in read_json(
+            project.root / "eval_results" / "all_results.json"
+        ).items()
     }
     assert {task: score for task, score in scores.items() if score is not None} == {
         "lake": 1.0,
@@ -218,10 +238,17 @@ def test_ctrl_c_at_any_other_moment_is_one_line(tmp_path):
     fifo = tmp_path / "judgments.jsonl"
     os.mkfifo(fifo)
     # A job in a shell's background starts with the signal ignored.
-    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    )
     code += "from mind2web2.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "judgments", "import", "bot", str(fifo)]
-    settings = {"cwd": tmp_path, "env": clean_environment(), "stderr": subprocess.PIPE, "text": True}
+    settings = {
+        "cwd": tmp_path,
+        "env": clean_environment(),
+        "stderr": subprocess.PIPE,
+        "text": True,
+    }
     # Opening it waits for the reader.
     with subprocess.Popen(command, **settings) as process, fifo.open("w"):
         process.send_signal(signal.SIGINT)

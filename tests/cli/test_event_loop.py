@@ -69,7 +69,10 @@ def test_an_exit_in_a_task_that_is_not_awaited_has_no_effect(ending):
             raise ending
 
     async def main():
-        tasks = [asyncio.ensure_future(leave()), asyncio.ensure_future(leave_when_cancelled())]
+        tasks = [
+            asyncio.ensure_future(leave()),
+            asyncio.ensure_future(leave_when_cancelled()),
+        ]
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         return tasks
@@ -130,6 +133,10 @@ RunLoop(lambda: print("told")).run(main())
 def test_a_second_ctrl_c_ends_at_once_and_says_so():
     """In one line, whatever is under way."""
     command = [sys.executable, "-c", TWICE]
-    run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
+    run = subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=30
+    )
     assert (run.returncode, run.stdout) == (130, "")
-    assert run.stderr == "stopped at once; results and judgments stored so far are kept\n"
+    assert (
+        run.stderr == "stopped at once; results and judgments stored so far are kept\n"
+    )

@@ -5,7 +5,14 @@ import sys
 from contextlib import contextmanager
 
 import pytest
-from projects import REPOSITORY, Project, call, clean_environment, read_json, run_command
+from projects import (
+    REPOSITORY,
+    Project,
+    call,
+    clean_environment,
+    read_json,
+    run_command,
+)
 from servers.judge_server import JudgeServer, status
 from servers.local_http import Answer, LocalHttp
 
@@ -14,7 +21,8 @@ from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.pages.cache import CacheFileSys
 
 CLAIMS = {
-    f"leaf{number}": (f"The lake has {number} islands. {'So it is. ' * 200}", None) for number in range(24)
+    f"leaf{number}": (f"The lake has {number} islands. {'So it is. ' * 200}", None)
+    for number in range(24)
 }
 JUDGMENTS = 2 * len(CLAIMS)
 # Root writes everywhere unless it gives up that privilege (CAP_DAC_OVERRIDE); others have none to give up.
@@ -51,7 +59,15 @@ def run_as_anybody(project, *words, file_bytes=0):
     # "make coverage" counts in such processes as well, into a file that could not grow either.
     environment.pop("COVERAGE_PROCESS_CONFIG", None)
     return subprocess.run(
-        [sys.executable, "-c", AS_ANYBODY, str(file_bytes), "-c", MAIN, *map(str, words)],
+        [
+            sys.executable,
+            "-c",
+            AS_ANYBODY,
+            str(file_bytes),
+            "-c",
+            MAIN,
+            *map(str, words),
+        ],
         cwd=project.root,
         env=environment,
         capture_output=True,
@@ -63,7 +79,13 @@ def run_as_anybody(project, *words, file_bytes=0):
 
 def evaluation(judge):
     """Return the words of the command."""
-    return "evaluate", "bot", "--judge_base_url", judge.base_url, "--allow_private_network"
+    return (
+        "evaluate",
+        "bot",
+        "--judge_base_url",
+        judge.base_url,
+        "--allow_private_network",
+    )
 
 
 def stored(project):
@@ -85,9 +107,13 @@ def read_only(folder):
 def test_an_evaluation_on_a_full_disk_goes_on_when_there_is_room(project, judge):
     """What could be stored is not asked again, and once nothing can be stored nothing more is asked."""
     project.add_script(CLAIMS)
-    run = run_as_anybody(project, *evaluation(judge), "--max_llm_requests", "2", file_bytes=100_000)
+    run = run_as_anybody(
+        project, *evaluation(judge), "--max_llm_requests", "2", file_bytes=100_000
+    )
     assert run.returncode == 1, run.stderr
-    [reason] = [line for line in run.stdout.splitlines() if line.startswith("No result: ")]
+    [reason] = [
+        line for line in run.stdout.splitlines() if line.startswith("No result: ")
+    ]
     assert f"judgments in eval_results/bot/{FILE_NAME} cannot be used: " in reason
     assert "room" in reason
     assert "Traceback" not in run.stderr
@@ -130,14 +156,19 @@ def test_an_answer_folder_that_cannot_be_written_costs_its_answer_only(project, 
 
 def test_a_cache_that_cannot_be_written_is_no_page_that_cannot_be_had(project, judge):
     """The answer has no result, for a reason that names the folder; the claim is not failed."""
-    with LocalHttp(lambda _: Answer(b"<p>The lake is deep.", headers={"Content-Type": "text/html"})) as site:
+    with LocalHttp(
+        lambda _: Answer(b"<p>The lake is deep.", headers={"Content-Type": "text/html"})
+    ) as site:
         project.add_script({"deep": ("The lake is deep.", f"{site.url}/lake")})
         folder = project.root / "cache" / "bot" / "lake"
         folder.mkdir(parents=True)
         with read_only(folder):
             run = run_as_anybody(project, *evaluation(judge), "--no_isolate")
         assert run.returncode == 1, run.stderr
-        assert "No result: lake/answer_1.md: cannot write cache folder cache/bot/lake: " in run.stdout
+        assert (
+            "No result: lake/answer_1.md: cannot write cache folder cache/bot/lake: "
+            in run.stdout
+        )
         assert "Permission denied" in run.stdout
     assert judge.requests == []
 
@@ -149,7 +180,11 @@ def test_a_log_that_cannot_be_written_costs_no_result(project):
     with JudgeServer(faults=[status(500), status(500)]) as judge:
         run = run_command(*evaluation(judge)[1:], cwd=project.root)
     assert run.returncode == 0
-    [line] = [line for line in run.stderr.splitlines() if "request failed, retrying" not in line]
+    [line] = [
+        line
+        for line in run.stderr.splitlines()
+        if "request failed, retrying" not in line
+    ]
     assert line.startswith("warning: cannot write the log ")
     assert line.endswith("run.log: No space left on device")
     assert project.task_summary()["answer_1.md"]["score"] == 1.0
@@ -163,7 +198,9 @@ def test_an_export_that_finds_no_room_leaves_the_older_one(project):
     target = project.root / "out" / "older.jsonl"
     target.parent.mkdir()
     target.write_text("older\n")
-    run = run_as_anybody(project, "judgments", "export", "bot", target, *root, file_bytes=60_000)
+    run = run_as_anybody(
+        project, "judgments", "export", "bot", target, *root, file_bytes=60_000
+    )
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith(f"mind2web2: cannot write {target}: ")
     assert run.stderr.count("\n") == 1
@@ -177,7 +214,15 @@ def test_pages_that_find_no_room_name_the_file(project):
         "https://lake.example/", "text " * 999, None
     )
     target = project.root / "out" / "pages.warc"
-    words = ("pages", "export", "bot", "--warc", target, "--cache_root", project.root / "pages")
+    words = (
+        "pages",
+        "export",
+        "bot",
+        "--warc",
+        target,
+        "--cache_root",
+        project.root / "pages",
+    )
     run = run_as_anybody(project, *words, file_bytes=1000)
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == f"mind2web2: cannot write {target}: File too large\n"

@@ -26,7 +26,9 @@ def project(tmp_path, monkeypatch):
         project.add_answer(f"answer_{number}", f"The lake is deep and cold. {number}")
     project.add_script(CLAIMS)
     for url, height_px in zip(URLS, (9000, 1500, None), strict=True):
-        project.cache().put_web(url, f"The lake is deep. {url}", height_px and screenshot(height_px))
+        project.cache().put_web(
+            url, f"The lake is deep. {url}", height_px and screenshot(height_px)
+        )
     return project
 
 
@@ -45,23 +47,34 @@ def takes(count, message, code=400):
 
 def takes_side(side_px, message):
     """Return what refuses larger images."""
-    return lambda body: status(400, message) if longest_side_px(image_urls(body)) > side_px else None
+    return lambda body: (
+        status(400, message) if longest_side_px(image_urls(body)) > side_px else None
+    )
 
 
 def wants_strings(body):
     """Refuse any content that is no string, as a text-only server does."""
     is_string = all(isinstance(message["content"], str) for message in body["messages"])
-    return None if is_string else status(400, "'messages.1.content' : value must be a string")
+    return (
+        None
+        if is_string
+        else status(400, "'messages.1.content' : value must be a string")
+    )
 
 
 def verdict(body):
     """Support every claim but one."""
-    return {"reasoning": "read", "result": claim_in(prompt_text(body)) != CLAIMS["wide"][0]}
+    return {
+        "reasoning": "read",
+        "result": claim_in(prompt_text(body)) != CLAIMS["wide"][0],
+    }
 
 
 def evaluate(*options):
     """Evaluate the project's answers in this process."""
-    return call(evaluate_main, "--agent_name", "bot", "--judge_model", "judge-1", *options)
+    return call(
+        evaluate_main, "--agent_name", "bot", "--judge_model", "judge-1", *options
+    )
 
 
 def leaves(project, stem):
@@ -90,19 +103,41 @@ SIDE = "images have at most 1000 pixels a side, as this judge takes them"
     ("refuses", "options", "page_a", "most_refused"),
     [
         (lambda _: None, [], (5,), 0),
-        (takes(1, "At most 1 image(s) may be provided in one request."), [], (1, FIRST.format(1)), 1),
+        (
+            takes(1, "At most 1 image(s) may be provided in one request."),
+            [],
+            (1, FIRST.format(1)),
+            1,
+        ),
         (takes(0, "judge-1 is not a multimodal model"), [], (0, NONE_SHOWN), 1),
-        (takes(0, "image input is not supported - hint: provide the mmproj", 500), [], (0, NONE_SHOWN), 1),
+        (
+            takes(0, "image input is not supported - hint: provide the mmproj", 500),
+            [],
+            (0, NONE_SHOWN),
+            1,
+        ),
         (wants_strings, [], (0, NONE_SHOWN), 15),
-        (takes_side(1000, "image dimensions exceed max allowed size: 1000 pixels"), [], (10, SIDE), 1),
+        (
+            takes_side(1000, "image dimensions exceed max allowed size: 1000 pixels"),
+            [],
+            (10, SIDE),
+            1,
+        ),
         (takes_side(100, "The image is too large"), [], (0, NONE_SHOWN), 4),
         (takes(2, "Request Entity Too Large", 413), [], (2, FIRST.format(2)), 1),
         (takes(2, "too many"), ["--max_images", "2"], (2, FIRST.format(2)), 0),
-        (takes(1, "Too many images in request. Max is 1."), ["--max_images", "2"], (1, FIRST.format(1)), 1),
+        (
+            takes(1, "Too many images in request. Max is 1."),
+            ["--max_images", "2"],
+            (1, FIRST.format(1)),
+            1,
+        ),
         (takes(0, "none"), ["--no_screenshots"], (0, NONE_SHOWN), 0),
     ],
 )
-def test_all_is_scored_with_the_images_that_a_judge_takes(project, refuses, options, page_a, most_refused):
+def test_all_is_scored_with_the_images_that_a_judge_takes(
+    project, refuses, options, page_a, most_refused
+):
     """A limit is found by few requests a run, stands in the evidence, and a replay shows just as much."""
     with JudgeServer(verdict, faults=refuses) as server:
         run = evaluate("--judge_base_url", server.base_url, "--no_isolate", *options)
@@ -111,9 +146,17 @@ def test_all_is_scored_with_the_images_that_a_judge_takes(project, refuses, opti
     assert min(most_refused, 1) <= len(refused) <= most_refused
     pages, scores = shown(project)
     assert pages == {page_a}
-    assert scores == {(("a", 1.0), ("b", 1.0), ("c", 1.0), ("wide", 0.0), ("cold", 1.0))}
-    assert ("claims judged without all images" in run.stdout) is (len(page_a) > 1 and "to this" in page_a[1])
-    said = [text for body in server.requests if claim_in(text := prompt_text(body)) == CLAIMS["a"][0]]
+    assert scores == {
+        (("a", 1.0), ("b", 1.0), ("c", 1.0), ("wide", 0.0), ("cold", 1.0))
+    }
+    assert ("claims judged without all images" in run.stdout) is (
+        len(page_a) > 1 and "to this" in page_a[1]
+    )
+    said = [
+        text
+        for body in server.requests
+        if claim_in(text := prompt_text(body)) == CLAIMS["a"][0]
+    ]
     assert all(note in said[-1] for note in page_a[1:])
     replay = evaluate("--llm_provider", "replay")
     assert replay.returncode == 0, replay.stdout
@@ -133,13 +176,21 @@ def test_another_number_of_images_is_another_judge(project):
         before = len(server.requests)
         evaluate(*given, "--no_screenshots")
         assert 0 < len(server.requests) - before < before
-        assert read_json(project.result_paths()[-1])["provenance"]["judge"]["max_images"] == 0
+        assert (
+            read_json(project.result_paths()[-1])["provenance"]["judge"]["max_images"]
+            == 0
+        )
     assert len(project.result_paths()) == 2
     unclear = call(evaluate_main, "--agent_name", "bot", "--llm_provider", "replay")
     assert unclear.returncode == 2
     assert "several fit" in unclear.stderr and "max_images=0" in unclear.stderr
-    for options, images in ((["--no_screenshots"], 0), (["--judge_model", "judge-1"], 5)):
-        replay = call(evaluate_main, "--agent_name", "bot", "--llm_provider", "replay", *options)
+    for options, images in (
+        (["--no_screenshots"], 0),
+        (["--judge_model", "judge-1"], 5),
+    ):
+        replay = call(
+            evaluate_main, "--agent_name", "bot", "--llm_provider", "replay", *options
+        )
         assert replay.returncode == 0, replay.stdout
         assert {page[0] for page in shown(project)[0]} == {images}
 
@@ -154,7 +205,14 @@ def test_a_replay_takes_a_server_by_its_whole_address(project):
             store.execute("UPDATE others SET endpoint = ?", (f"{shorter}/more",))
             store.execute("INSERT INTO judgments SELECT * FROM others")
         for address in (server.base_url, f"{server.base_url}/more"):
-            words = ("--agent_name", "bot", "--llm_provider", "replay", "--judge_base_url", address)
+            words = (
+                "--agent_name",
+                "bot",
+                "--llm_provider",
+                "replay",
+                "--judge_base_url",
+                address,
+            )
             assert call(evaluate_main, *words).stderr == ""
 
 
@@ -176,11 +234,14 @@ def test_a_script_that_shows_images_of_its_own(project):
 
 
 @pytest.mark.parametrize(
-    ("given", "options", "images"), [(2, [], 2), (2, ["--no_screenshots"], 0), (0, ["--max_images", "3"], 3)]
+    ("given", "options", "images"),
+    [(2, [], 2), (2, ["--no_screenshots"], 0), (0, ["--max_images", "3"], 3)],
 )
 def test_the_settings_file_may_say_how_many(project, given, options, images):
     """As another option, it gives way to the command line."""
-    (project.root / "mind2web2.toml").write_text(f"max_images = {given}", encoding="utf-8")
+    (project.root / "mind2web2.toml").write_text(
+        f"max_images = {given}", encoding="utf-8"
+    )
     with JudgeServer(verdict) as server:
         assert evaluate("--judge_base_url", server.base_url, *options).returncode == 0
     assert {page[0] for page in shown(project)[0]} == {images}

@@ -21,13 +21,19 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     project = Project(tmp_path)
     project.add_answer("answer_1", "The lake is deep, says the town's page.")
-    project.add_script({name: (f"The lake is {name}.", None) for name in ("deep", "cold", "wide")})
+    project.add_script(
+        {name: (f"The lake is {name}.", None) for name in ("deep", "cold", "wide")}
+    )
     return project
 
 
 def reply(body):
     """Support every claim; find no link."""
-    return {"reasoning": "read", "result": True} if claim_in(prompt_text(body)) else {"urls": []}
+    return (
+        {"reasoning": "read", "result": True}
+        if claim_in(prompt_text(body))
+        else {"urls": []}
+    )
 
 
 @pytest.fixture
@@ -52,7 +58,9 @@ def evaluate(*options):
 def test_judgments_outlive_the_servers_of_a_pool(project, servers):
     """Another pool of the same model, by whatever option, asks nothing again; nor does a replay."""
     one, two, three = servers
-    (project.root / "judges.txt").write_text(f"{one.base_url} model=m\n{two.base_url}\n", encoding="utf-8")
+    (project.root / "judges.txt").write_text(
+        f"{one.base_url} model=m\n{two.base_url}\n", encoding="utf-8"
+    )
     pool = ("--judge_pool", "judges.txt")
     assert "Judge: m (openai pool)." in evaluate(*pool, "--estimate")
     evaluate(*pool)
@@ -60,11 +68,20 @@ def test_judgments_outlive_the_servers_of_a_pool(project, servers):
     assert one.requests and two.requests
     judge = read_json(project.result_paths()[0])["provenance"]["judge"]
     assert (judge["endpoint"], judge["model"]) == ("openai pool", "m")
-    (project.root / "judges.txt").write_text(f"{three.base_url} model=m", encoding="utf-8")
+    (project.root / "judges.txt").write_text(
+        f"{three.base_url} model=m", encoding="utf-8"
+    )
     assert "reused" in evaluate(*pool)
     for path in project.result_paths():
         path.unlink()
-    evaluate("--judge_model", "m", "--judge_base_url", one.base_url, "--judge_base_url", three.base_url)
+    evaluate(
+        "--judge_model",
+        "m",
+        "--judge_base_url",
+        one.base_url,
+        "--judge_base_url",
+        three.base_url,
+    )
     evaluate("--llm_provider", "replay")
     assert len(requests(servers)) == asked
     assert call(main, "verify-results", "bot").returncode == 0
@@ -76,10 +93,15 @@ def test_judgments_outlive_the_servers_of_a_pool(project, servers):
 def test_every_command_takes_the_pool_of_the_settings_file(project, servers):
     """The command line's server replaces it."""
     one, two, three = servers
-    (project.root / "judges.txt").write_text(f"{one.base_url} model=m\n{two.base_url}\n", encoding="utf-8")
+    (project.root / "judges.txt").write_text(
+        f"{one.base_url} model=m\n{two.base_url}\n", encoding="utf-8"
+    )
     settings = 'judge_pool = "judges.txt"\njudge_extra_body = { top_k = 1 }\n'
     (project.root / "mind2web2.toml").write_text(settings, encoding="utf-8")
-    assert 'Settings from mind2web2.toml: judge_pool judges.txt, judge_extra_body {"top_k":1}.' in evaluate()
+    assert (
+        'Settings from mind2web2.toml: judge_pool judges.txt, judge_extra_body {"top_k":1}.'
+        in evaluate()
+    )
     cached = call(main, "cache", "bot")
     assert cached.returncode == 0, cached.stderr
     assert "Asked m for links written as plain words" in cached.stdout
@@ -98,13 +120,21 @@ def test_judging_again_takes_the_servers_of_a_pool(project, servers):
     again = ("rejudge", "bot", "--times", "2", "--no_isolate")
     without = call(main, *again)
     assert (without.returncode, without.stderr.count("\n")) == (2, 1)
-    assert "the results of bot were judged by a pool: give --judge_pool FILE" in without.stderr
+    assert (
+        "the results of bot were judged by a pool: give --judge_pool FILE"
+        in without.stderr
+    )
     both = (word for url in urls[:2] for word in ("--judge_base_url", url))
     by_file, by_urls = (call(main, *again, *words) for words in (pool, both))
     for run in (by_file, by_urls):
         assert run.returncode == 0, run.stderr
-        assert "judged 2 times by m" in run.stdout and "agrees with the results" not in run.stdout
-    check = f"mind2web2 check-judge --llm_provider openai --judge_model m {' '.join(pool)}"
+        assert (
+            "judged 2 times by m" in run.stdout
+            and "agrees with the results" not in run.stdout
+        )
+    check = (
+        f"mind2web2 check-judge --llm_provider openai --judge_model m {' '.join(pool)}"
+    )
     assert f"How often is this judge right? {check}\n" in by_file.stdout
 
 
@@ -120,7 +150,9 @@ def test_parameters_that_change_replies_belong_to_the_judge(servers):
     }
     more = '{"priority": 5, "chat_template_kwargs": {"enable_thinking": false}}'
     evaluate(*judge, "--judge_extra_body", more)
-    assert "Answers to evaluate: 0 of 1" in evaluate(*judge, "--judge_extra_body", more, "--estimate")
+    assert "Answers to evaluate: 0 of 1" in evaluate(
+        *judge, "--judge_extra_body", more, "--estimate"
+    )
     evaluate("--llm_provider", "replay", "--task_id", "lake")
     assert len(server.requests) == asked
     assert "Judge requests: 0" not in evaluate(*judge, "--estimate")
@@ -128,12 +160,17 @@ def test_parameters_that_change_replies_belong_to_the_judge(servers):
     assert len(server.requests) == 2 * asked
     assert "priority" in server.requests[-1]
     exported = call(main, "judgments", "export", "bot", "all.jsonl").stdout
-    assert """--judge_extra_body '{"chat_template_kwargs":{"enable_thinking":false}}'""" in exported
+    assert (
+        """--judge_extra_body '{"chat_template_kwargs":{"enable_thinking":false}}'"""
+        in exported
+    )
     checked = call(main, "verify-results", "bot", "--judge_extra_body", THINKING)
     assert "judge changed: extra_body not set, now" in checked.stdout
 
 
-@pytest.mark.parametrize("alias", [("--judge_alias", "m=m-instruct"), 'judge_alias = ["m-instruct=m"]\n'])
+@pytest.mark.parametrize(
+    "alias", [("--judge_alias", "m=m-instruct"), 'judge_alias = ["m-instruct=m"]\n']
+)
 def test_a_server_that_answers_as_another_model_ends_the_run(project, alias):
     """Its answers have no result, unless an alias says that both names mean one model."""
     with JudgeServer(reply, served="m-instruct") as server:
@@ -141,7 +178,10 @@ def test_a_server_that_answers_as_another_model_ends_the_run(project, alias):
         pool = ("--judge_pool", "judges.txt", "--judge_model", "m")
         refused = call(evaluate_main, *RUN, *pool)
         assert refused.returncode != 0
-        assert "answers as m-instruct, not m: leave the server out" in refused.stdout + refused.stderr
+        assert (
+            "answers as m-instruct, not m: leave the server out"
+            in refused.stdout + refused.stderr
+        )
         assert project.result_paths() == []
         if isinstance(alias, str):
             (project.root / "mind2web2.toml").write_text(alias, encoding="utf-8")
@@ -153,11 +193,26 @@ def test_a_server_that_answers_as_another_model_ends_the_run(project, alias):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--batch"], "--batch asks the batch endpoints of one provider: leave the judge pool out"),
-        (["--llm_provider", "replay"], "a replay asks no server: leave the judge pool out"),
-        (["--llm_provider", "gemini"], "servers of the provider openai: leave --llm_provider gemini out"),
-        (["--judge_pool", "judges.txt"], "--judge_pool lists the servers: leave --judge_base_url out"),
-        (["--judge_model", ""], "which model does the judge pool serve? Name it with --judge_model"),
+        (
+            ["--batch"],
+            "--batch asks the batch endpoints of one provider: leave the judge pool out",
+        ),
+        (
+            ["--llm_provider", "replay"],
+            "a replay asks no server: leave the judge pool out",
+        ),
+        (
+            ["--llm_provider", "gemini"],
+            "servers of the provider openai: leave --llm_provider gemini out",
+        ),
+        (
+            ["--judge_pool", "judges.txt"],
+            "--judge_pool lists the servers: leave --judge_base_url out",
+        ),
+        (
+            ["--judge_model", ""],
+            "which model does the judge pool serve? Name it with --judge_model",
+        ),
         (["--judge_model", "other"], "must serve the same model, other: http"),
         (["--judge_alias", "m"], "'m' does not name two models: write NAME=NAME"),
     ],
@@ -165,7 +220,9 @@ def test_a_server_that_answers_as_another_model_ends_the_run(project, alias):
 def test_a_pool_that_cannot_be_is_explained(project, servers, given, message):
     """In one line, before anything is asked."""
     (project.root / "judges.txt").write_text(servers[2].base_url, encoding="utf-8")
-    urls = [word for server in servers[:2] for word in ("--judge_base_url", server.base_url)]
+    urls = [
+        word for server in servers[:2] for word in ("--judge_base_url", server.base_url)
+    ]
     model = [] if "--judge_model" in given else ["--judge_model", "m"]
     run = call(evaluate_main, *RUN, *urls, *model, *given)
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)

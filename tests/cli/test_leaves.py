@@ -35,7 +35,11 @@ def test_conspicuous_leaves_are_named():
     """With their counts, and the task's figures."""
     outcome = call(main, "leaves")
     assert (outcome.returncode, outcome.stderr) == (0, "")
-    rows = {line.split()[1]: line for line in outcome.stdout.splitlines() if line.startswith("│")}
+    rows = {
+        line.split()[1]: line
+        for line in outcome.stdout.splitlines()
+        if line.startswith("│")
+    }
     assert rows["name"].split("│")[2:5] == ["     12 ", "      0 ", "       0 "]
     assert "always true" in rows["name"]
     assert "never reached" in rows["idle"]
@@ -52,7 +56,11 @@ def test_the_report_as_json():
     [task] = report["tasks"]
     assert (task["task_id"], task["results"], task["too_few"]) == ("lake", 6, True)
     depth = next(row for row in task["leaves"] if row["leaf"] == "depth")
-    assert (depth["counts"]["passed"], depth["counts"]["failed"], depth["judgments"]) == (3, 3, 12)
+    assert (
+        depth["counts"]["passed"],
+        depth["counts"]["failed"],
+        depth["judgments"],
+    ) == (3, 3, 12)
     assert depth["correlation"] == pytest.approx(1)
     assert depth["with_page"] == depth["judged"] == 6
 
@@ -65,7 +73,10 @@ def test_the_report_as_json():
             ["nobody"],
             "no results of agent nobody under eval_results: run mind2web2 evaluate first; there are",
         ),
-        (["--task_id", "pond"], "no results of task pond under eval_results: check --task_id"),
+        (
+            ["--task_id", "pond"],
+            "no results of task pond under eval_results: check --task_id",
+        ),
     ],
 )
 def test_what_is_not_there_is_one_line(words, message):

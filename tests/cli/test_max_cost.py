@@ -65,24 +65,38 @@ def test_a_run_stops_at_its_budget_and_goes_on(project, server):
             assert (run.returncode, run.stderr) == (1, "")
             no_result = r"^No result: .*lake/answer_\d+\.md(?: and \d+ more)?: (.+)$"
             [reason] = re.findall(no_result, run.stdout, re.M)
-            assert reason == "max_cost 0.3 is reached; the judge's replies so far are stored"
-            assert re.search(
-                r"^Budget: \$0\.\d+ of --max_cost 0\.3 spent, and nothing more", run.stdout, re.M
+            assert (
+                reason
+                == "max_cost 0.3 is reached; the judge's replies so far are stored"
             )
-            assert "The same command (without --overwrite) continues with another $0.3" in run.stdout
+            assert re.search(
+                r"^Budget: \$0\.\d+ of --max_cost 0\.3 spent, and nothing more",
+                run.stdout,
+                re.M,
+            )
+            assert (
+                "The same command (without --overwrite) continues with another $0.3"
+                in run.stdout
+            )
     assert run.returncode == 0
     assert re.search(r"^Budget: \$\d\.\d+ of --max_cost 5 spent\.$", run.stdout, re.M)
     assert scored[0] <= scored[1] < scored[2] == COUNT
     assert len(server.calls) == 2 * COUNT
     run = evaluate(server, "--max_cost", "0.05", "--overwrite")
-    assert "stored; its earlier result is not counted, as --overwrite asks for a new one; " in run.stdout
+    assert (
+        "stored; its earlier result is not counted, as --overwrite asks for a new one; "
+        in run.stdout
+    )
 
 
 def test_an_unknown_price_is_a_usage_error(project, server):
     """Nothing is asked or written."""
     run = evaluate(server, "--max_cost", "1", "--judge_model", "judge-1")
     assert (run.returncode, run.stdout) == (2, "")
-    assert "no price is known for model judge-1; write the price into mind2web2.toml" in run.stderr
+    assert (
+        "no price is known for model judge-1; write the price into mind2web2.toml"
+        in run.stderr
+    )
     assert (server.calls, project.results.exists()) == ([], False)
 
 
@@ -106,7 +120,12 @@ def test_a_replay_needs_no_price(hill, server):
     """It spends nothing, whatever the model."""
     project, options = hill
     assert evaluate(server, "--judge_model", "judge-1", *options).returncode == 0
-    options = (*options, "--judge_model=judge-1", "--llm_provider=replay", "--max_cost=1")
+    options = (
+        *options,
+        "--judge_model=judge-1",
+        "--llm_provider=replay",
+        "--max_cost=1",
+    )
     run = call(evaluate_main, *OPTIONS, *options)
     assert run.returncode == 0
     assert project.results.exists()
@@ -121,7 +140,9 @@ def test_the_use_of_a_run_is_printed_and_kept(hill, server):
     run = evaluate(server)
     lines = [line for line in run.stdout.splitlines() if line.startswith("Judge use: ")]
     nothing = "asked 0, requests 0, tokens in 0, cached 0, out 0, cost $0.0000"
-    lake = "asked 80, requests 80, tokens in 160,000, cached 0, out 40,000, cost $0.8000"
+    lake = (
+        "asked 80, requests 80, tokens in 160,000, cached 0, out 40,000, cost $0.8000"
+    )
     assert lines == [
         f"Judge use: hill: {nothing}, reused 2, saved $0.0200",
         f"Judge use: {TASK}: {lake}, reused 0, saved -",
@@ -130,7 +151,9 @@ def test_the_use_of_a_run_is_printed_and_kept(hill, server):
     kept = read_json(project.results / "usage.json")
     assert [one["asked"]["judgments"] for one in kept["runs"]] == [2, 80]
     assert kept["newest_run"]["tasks"].keys() == {"hill", TASK}
-    assert kept["newest_run"]["tasks"]["hill"]["reused"]["cost_usd"] == pytest.approx(0.02)
+    assert kept["newest_run"]["tasks"]["hill"]["reused"]["cost_usd"] == pytest.approx(
+        0.02
+    )
     assert kept["runs"][1]["asked"] == {
         "judgments": 80,
         "requests": 80,
@@ -142,7 +165,9 @@ def test_the_use_of_a_run_is_printed_and_kept(hill, server):
     }
 
 
-@pytest.mark.parametrize("content", [b'["not ours"', b"\xff\x00", b"[]", b'{"runs": 3}'])
+@pytest.mark.parametrize(
+    "content", [b'["not ours"', b"\xff\x00", b"[]", b'{"runs": 3}']
+)
 def test_a_damaged_usage_file_is_replaced(hill, server, content, caplog):
     """It costs no score, and one line says what it does cost."""
     project, options = hill
@@ -151,7 +176,11 @@ def test_a_damaged_usage_file_is_replaced(hill, server, content, caplog):
     path.write_bytes(content)
     assert evaluate(server, *options).returncode == 0
     assert len(read_json(path)["runs"]) == 1
-    [told] = [record.getMessage() for record in caplog.records if "usage.json" in record.getMessage()]
+    [told] = [
+        record.getMessage()
+        for record in caplog.records
+        if "usage.json" in record.getMessage()
+    ]
     lost = "is damaged and is replaced: the judge use of earlier runs is lost, nothing else"
     assert told.startswith(f"eval_results/bot/usage.json {lost} (")
     assert "\n" not in told
@@ -168,7 +197,13 @@ def test_a_stopped_run_keeps_its_usage(project):
         return {"reasoning": "read", "result": True}
 
     with JudgeServer(reply) as server:
-        options = [*OPTIONS, *MODEL, "--no_isolate", "--judge_base_url", server.base_url]
+        options = [
+            *OPTIONS,
+            *MODEL,
+            "--no_isolate",
+            "--judge_base_url",
+            server.base_url,
+        ]
         options += ["--max_concurrent_answers", "1"]
         with start_command(*options, cwd=project.root) as process:
             assert arrived.wait(60)

@@ -23,13 +23,22 @@ def _project(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--judgments", "x.jsonl"], "--judgments FILE goes with --llm_provider replay"),
+        (
+            ["--judgments", "x.jsonl"],
+            "--judgments FILE goes with --llm_provider replay",
+        ),
         ([*REPLAY, "--overwrite"], "leave one of them out"),
         (["--batch_poll", "3"], "--batch_poll goes with --batch"),
         (["--batch", *REPLAY], "evaluate without --batch"),
         (["--batch", "--max_llm_requests", "9"], "leave it out with --batch"),
-        (["--no_capture", "--headed"], "--no_capture captures nothing: leave --headed out"),
-        ([*REPLAY, "--cdp_url", "http://127.0.0.1:9"], "replay captures nothing: leave --cdp_url out"),
+        (
+            ["--no_capture", "--headed"],
+            "--no_capture captures nothing: leave --headed out",
+        ),
+        (
+            [*REPLAY, "--cdp_url", "http://127.0.0.1:9"],
+            "replay captures nothing: leave --cdp_url out",
+        ),
         (["--cdp_url", "http://127.0.0.1:9", "--headed"], "leave --headed out"),
         (["--no_isolate", "--script_memory", "2G"], "leave --script_memory out"),
         (
@@ -42,11 +51,20 @@ def _project(tmp_path, monkeypatch):
         ),
         (["--ray_address", "10.0.0.1:6379"], "--ray_address goes with --engine ray"),
         ([*REPLAY, "--engine", "ray"], "leave --engine ray out"),
-        (["--engine", "ray", "--batch"], "--batch belongs to one machine: leave it out with --engine ray"),
+        (
+            ["--engine", "ray", "--batch"],
+            "--batch belongs to one machine: leave it out with --engine ray",
+        ),
         (["--engine", "ray"], "add --judgments postgresql://HOST/DATABASE"),
-        ([*RAY, "--self_debug"], "--self_debug belongs to one machine: leave it out with --engine ray"),
+        (
+            [*RAY, "--self_debug"],
+            "--self_debug belongs to one machine: leave it out with --engine ray",
+        ),
         ([*RAY, "--no_isolate"], "leave it out with --engine ray"),
-        (["--script_env", "SET=north"], "the name of a variable that is set, not 'SET=north'"),
+        (
+            ["--script_env", "SET=north"],
+            "the name of a variable that is set, not 'SET=north'",
+        ),
     ],
 )
 @pytest.mark.parametrize("more", [[], ["--estimate"]])
@@ -61,9 +79,23 @@ def test_an_option_without_effect_is_refused(given, message, more):
     "given",
     [
         [*REPLAY, "--max_cost", "5", "--max_llm_requests", "9", "--no_capture"],
-        ["--batch", "--batch_poll", "3", "--script_memory", "2G", "--max_concurrent_tasks", "9"],
+        [
+            "--batch",
+            "--batch_poll",
+            "3",
+            "--script_memory",
+            "2G",
+            "--max_concurrent_tasks",
+            "9",
+        ],
         ["--script_env", "SET", "--isolate"],
-        ["--no_capture", "--allow_private_network", "--sequential", "--max_llm_requests", "9"],
+        [
+            "--no_capture",
+            "--allow_private_network",
+            "--sequential",
+            "--max_llm_requests",
+            "9",
+        ],
     ],
 )
 def test_options_with_an_effect_are_accepted(given):

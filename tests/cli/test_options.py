@@ -3,7 +3,13 @@
 import pytest
 from projects import call
 
-from mind2web2.cli import batch_cache_main, cache_all_main, command_modules, evaluate_main, main
+from mind2web2.cli import (
+    batch_cache_main,
+    cache_all_main,
+    command_modules,
+    evaluate_main,
+    main,
+)
 from mind2web2.cli.options import (
     CommandParser,
     browser_address,
@@ -37,7 +43,11 @@ def parsed(*words):
 def test_options_are_spelled_with_either(words):
     """Underscores, hyphens, ``=``; values keep their hyphens."""
     options = parsed(*words)
-    assert (options.agent_name, options.max_concurrent_answers, options.self_debug) == ("my-bot", 2, True)
+    assert (options.agent_name, options.max_concurrent_answers, options.self_debug) == (
+        "my-bot",
+        2,
+        True,
+    )
 
 
 @pytest.mark.parametrize("value", ["a-b", "a=b-c", "my--bot", "-", "-dash"])
@@ -52,7 +62,10 @@ def test_the_help_says_how_long_a_script_may_block():
     """As the run holds it to that."""
     told = " ".join(call(evaluate_main, "--help").stdout.split())
     assert "is stopped after half of that, at most 60 (default: 3600)" in told
-    blocks_s = [longest_block_s(RunSettings(answer_timeout=timeout_s)) for timeout_s in (3600.0, 20.0)]
+    blocks_s = [
+        longest_block_s(RunSettings(answer_timeout=timeout_s))
+        for timeout_s in (3600.0, 20.0)
+    ]
     assert blocks_s == [60.0, 10.0]
 
 
@@ -70,7 +83,10 @@ def test_an_option_with_one_value_is_given_once(command):
     prog = "mind2web2 cache" if command is main else "run_eval.py"
     for given, name in (
         (("--judge_model", "a", "--judge-model=b"), "--judge_model"),
-        (("--judge_base_url", "http://a", "--judge-base-url=http://a"), "--judge_base_url http://a"),
+        (
+            ("--judge_base_url", "http://a", "--judge-base-url=http://a"),
+            "--judge_base_url http://a",
+        ),
     ):
         run = call(command, *words, *given)
         message = f"{prog}: error: {name} was given twice; see {prog} --help\n"
@@ -90,14 +106,22 @@ def test_an_option_with_one_value_is_given_once(command):
         ("--page_memory", "0M", "'0M' is not an amount of memory such as 512M or 2G"),
         ("--page_memory", "512", "'512' is not an amount of memory such as 512M or 2G"),
         ("--page_memory", "-1G", "'-1G' is not an amount of memory such as 512M or 2G"),
-        ("--page_memory", "muchG", "'muchG' is not an amount of memory such as 512M or 2G"),
+        (
+            "--page_memory",
+            "muchG",
+            "'muchG' is not an amount of memory such as 512M or 2G",
+        ),
         ("--answer_timeout", "0", "'0' is not a positive number of seconds"),
         ("--answer_timeout", "inf", "'inf' is not a positive number of seconds"),
         ("--answer_timeout", "nan", "'nan' is not a positive number of seconds"),
         ("--answer_timeout", "soon", "'soon' is not a positive number of seconds"),
         ("--judge_extra_body", "[1]", "'[1]' is no JSON object such as {"),
         ("--judge_extra_body", '{"a": NaN}', "is no JSON object such as {"),
-        ("--judge_extra_body", '{"temperature": 1}', "temperature is not free to choose: use --judge_temp"),
+        (
+            "--judge_extra_body",
+            '{"temperature": 1}',
+            "temperature is not free to choose: use --judge_temp",
+        ),
         ("--judge_extra_body", '{"stream": true}', "stream is not free to choose"),
         ("--judge_temperature", "2.5", "'2.5' is not a temperature from 0 to 2"),
         ("--judge_temperature", "nan", "'nan' is not a temperature from 0 to 2"),
@@ -130,7 +154,9 @@ def test_a_bad_value_is_reported_with_its_option(option, value, message):
 )
 def test_a_bad_value_of_the_cache_commands(words, message):
     """Likewise."""
-    run = call(batch_cache_main, "bot", *(["lake"] if words[0] != "two" else []), *words)
+    run = call(
+        batch_cache_main, "bot", *(["lake"] if words[0] != "two" else []), *words
+    )
     assert (run.returncode, run.stdout) == (2, "")
     assert message in run.stderr.splitlines()[-1]
 
@@ -139,25 +165,50 @@ def test_a_bad_value_of_the_cache_commands(words, message):
     ("command", "words", "typed", "prog"),
     [
         (main, ["cache", "bot", "--only-failed"], "--only_failed", "mind2web2 cache"),
-        (main, ["cache", "bot", "--only_failed=x"], "--only_failed=x", "mind2web2 cache"),
-        (main, ["judgments", "export", "a", "b", "--to-x"], "--to_x", "mind2web2 judgments export"),
-        (evaluate_main, ["--agent_name", "b", "--no-thing"], "--no_thing", "run_eval.py"),
+        (
+            main,
+            ["cache", "bot", "--only_failed=x"],
+            "--only_failed=x",
+            "mind2web2 cache",
+        ),
+        (
+            main,
+            ["judgments", "export", "a", "b", "--to-x"],
+            "--to_x",
+            "mind2web2 judgments export",
+        ),
+        (
+            evaluate_main,
+            ["--agent_name", "b", "--no-thing"],
+            "--no_thing",
+            "run_eval.py",
+        ),
     ],
 )
 def test_an_unknown_option_is_named_with_underscores(command, words, typed, prog):
     """In one line of the command that does not know it."""
     run = call(command, *words)
     assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr == f"{prog}: error: unrecognized arguments: {typed}; see {prog} --help\n"
+    assert (
+        run.stderr
+        == f"{prog}: error: unrecognized arguments: {typed}; see {prog} --help\n"
+    )
 
 
-@pytest.mark.parametrize("url", ["nonsense", "http://", "ftp://127.0.0.1:9222", "http://127.0.0.1:port", ""])
-@pytest.mark.parametrize("command", [["cache", "bot"], ["evaluate", "bot"]], ids=["cache", "evaluate"])
+@pytest.mark.parametrize(
+    "url", ["nonsense", "http://", "ftp://127.0.0.1:9222", "http://127.0.0.1:port", ""]
+)
+@pytest.mark.parametrize(
+    "command", [["cache", "bot"], ["evaluate", "bot"]], ids=["cache", "evaluate"]
+)
 def test_an_address_of_a_browser_is_checked_at_once(command, url):
     """Before anything is captured or paid for."""
     run = call(main, *command, f"--cdp_url={url}")
     assert (run.returncode, run.stdout) == (2, "")
-    assert f"argument --cdp_url: {url!r} is no address such as" in run.stderr.splitlines()[-1]
+    assert (
+        f"argument --cdp_url: {url!r} is no address such as"
+        in run.stderr.splitlines()[-1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -167,8 +218,14 @@ def test_an_address_of_a_browser_is_checked_at_once(command, url):
             "report bot -o s3://lab/report.html",
             "argument -o/--output: takes a path on this machine, not a URL",
         ),
-        ("merge s3://lab/eval_results --into merged", "argument FOLDER: takes a path on this machine"),
-        ("judgments export bot s3://lab/j.jsonl", "argument FILE_OR_URL: takes a file on this machine or"),
+        (
+            "merge s3://lab/eval_results --into merged",
+            "argument FOLDER: takes a path on this machine",
+        ),
+        (
+            "judgments export bot s3://lab/j.jsonl",
+            "argument FILE_OR_URL: takes a file on this machine or",
+        ),
         (
             "evaluate bot --judgments s3://lab/j.jsonl",
             "argument --judgments: takes a file on this machine or",
@@ -194,7 +251,9 @@ def test_good_values():
     assert [positive_int("1"), positive_int("030")] == [1, 30]
     assert [count("0"), count("2")] == [0, 2]
     assert [positive_seconds("0.5"), positive_seconds("1e3")] == [0.5, 1000.0]
-    assert [browser_address(url) for url in ("http://127.0.0.1:9222", "ws://[::1]:9222/x")] == [
+    assert [
+        browser_address(url) for url in ("http://127.0.0.1:9222", "ws://[::1]:9222/x")
+    ] == [
         "http://127.0.0.1:9222",
         "ws://[::1]:9222/x",
     ]
@@ -207,7 +266,13 @@ def test_good_values():
         (
             evaluate_main,
             ["--help"],
-            ["--agent_name NAME", "--answer_timeout S", "OPENAI_API_KEY", "Exit status: 0", "replay"],
+            [
+                "--agent_name NAME",
+                "--answer_timeout S",
+                "OPENAI_API_KEY",
+                "Exit status: 0",
+                "replay",
+            ],
         ),
         (
             evaluate_main,
@@ -222,21 +287,55 @@ def test_good_values():
             ["evaluate", "--help"],
             [
                 f"mind2web2 evaluate my_agent {option} "
-                for option in ("--estimate", "--max_cost 20", "--batch", "--task_id TASK")
+                for option in (
+                    "--estimate",
+                    "--max_cost 20",
+                    "--batch",
+                    "--task_id TASK",
+                )
             ],
         ),
-        (main, ["--help"], ["cache", "evaluate", "metrics", "judgments", "mind2web2 evaluate AGENT"]),
+        (
+            main,
+            ["--help"],
+            ["cache", "evaluate", "metrics", "judgments", "mind2web2 evaluate AGENT"],
+        ),
         (
             main,
             ["cache", "--help"],
-            ["--only {failed,suspect}", "--cdp_url", "Exit status: 0", "may be repeated"],
+            [
+                "--only {failed,suspect}",
+                "--cdp_url",
+                "Exit status: 0",
+                "may be repeated",
+            ],
         ),
-        (batch_cache_main, ["--help"], ["AGENT TASK", "--overall_timeout S", "(default: 120)", "--no_llm"]),
-        (cache_all_main, ["--help"], ["[AGENT]", "(default: each of them)", "--allow_private_network"]),
-        (main, ["evaluate", "--help"], ["AGENT", "--judge_base_url URL", "(default: 30)", "--overwrite"]),
-        (main, ["metrics", "--help"], ["--task_list FILE", "--json", "what is missing counts as 0"]),
+        (
+            batch_cache_main,
+            ["--help"],
+            ["AGENT TASK", "--overall_timeout S", "(default: 120)", "--no_llm"],
+        ),
+        (
+            cache_all_main,
+            ["--help"],
+            ["[AGENT]", "(default: each of them)", "--allow_private_network"],
+        ),
+        (
+            main,
+            ["evaluate", "--help"],
+            ["AGENT", "--judge_base_url URL", "(default: 30)", "--overwrite"],
+        ),
+        (
+            main,
+            ["metrics", "--help"],
+            ["--task_list FILE", "--json", "what is missing counts as 0"],
+        ),
         (main, ["judgments", "--help"], ["export", "import", "offline"]),
-        (main, ["judgments", "export", "--help"], ["AGENT", "FILE", "--eval_results_root DIR"]),
+        (
+            main,
+            ["judgments", "export", "--help"],
+            ["AGENT", "FILE", "--eval_results_root DIR"],
+        ),
         (main, ["judgments", "import", "--help"], ["those stored before stay"]),
     ],
 )
@@ -268,7 +367,8 @@ def test_a_command_without_its_arguments(command, words):
 
 
 @pytest.mark.parametrize(
-    ("text", "megabytes"), [("512M", 512), ("2G", 2048), ("1.5g", 1536), (" 64 MB ", 64), ("1GiB", 1024)]
+    ("text", "megabytes"),
+    [("512M", 512), ("2G", 2048), ("1.5g", 1536), (" 64 MB ", 64), ("1GiB", 1024)],
 )
 def test_memory_is_given_in_megabytes_or_gigabytes(text, megabytes):
     """As people write it."""
@@ -282,7 +382,9 @@ def test_the_help_lists_all_commands():
     for module in command_modules():
         module.add_command(commands)
     shown = call(main, "--help").stdout
-    assert [name for name in commands.choices if f"  mind2web2 {name} " not in shown] == []
+    assert [
+        name for name in commands.choices if f"  mind2web2 {name} " not in shown
+    ] == []
     for name in commands.choices:
         assert call(main, name, "--help").stdout.startswith(f"usage: mind2web2 {name} ")
 
@@ -291,4 +393,6 @@ def test_a_misspelled_command_is_named():
     """One line, without the list of all commands."""
     run = call(main, "evaluat", "bot")
     assert run.returncode == 2
-    assert run.stderr.endswith("invalid choice: 'evaluat': did you mean evaluate?; see mind2web2 --help\n")
+    assert run.stderr.endswith(
+        "invalid choice: 'evaluat': did you mean evaluate?; see mind2web2 --help\n"
+    )

@@ -32,14 +32,18 @@ def project(tmp_path, monkeypatch):
     for task, names in (("lake", NAMES), ("moon", ("weir",))):
         folder = tmp_path / "answers" / "bot" / task
         folder.mkdir(parents=True)
-        (folder / "answer_1.md").write_text(" ".join(f"[{name}]({SITE}/{name})" for name in names))
+        (folder / "answer_1.md").write_text(
+            " ".join(f"[{name}]({SITE}/{name})" for name in names)
+        )
     return CacheFileSys(tmp_path / "cache" / "bot" / "lake")
 
 
 def json_lines(folder, *lines):
     """Write lines to a file; a string as it is."""
     path = folder / "pages.jsonl"
-    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
+    path.write_text(
+        "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    )
     return path
 
 
@@ -54,25 +58,42 @@ def test_json_lines(project, tmp_path):
     jpeg = image()
     file = json_lines(
         tmp_path,
-        {"url": f"{SITE}/weir", "text": TEXT, "fetched_at": "2025-03-14T10:30:00+01:00", "status": 200},
+        {
+            "url": f"{SITE}/weir",
+            "text": TEXT,
+            "fetched_at": "2025-03-14T10:30:00+01:00",
+            "status": 200,
+        },
         "",
         {"url": f"{SITE}/lock", "text": "as seen", "html": HTML},
-        {"url": f"{SITE}/boat/", "html": HTML, "screenshot": base64.b64encode(jpeg).decode()},
+        {
+            "url": f"{SITE}/boat/",
+            "html": HTML,
+            "screenshot": base64.b64encode(jpeg).decode(),
+        },
         {"url": f"{SITE}/moved", "text": TEXT, "screenshot": "shot.png", "status": 404},
         {"url": f"{SITE}/uncited", "text": TEXT},
     )
     run = pages("import", "bot", file)
     assert run.returncode == 0, run.stderr
     assert "Imported 5 pages" in run.stdout
-    assert f"no answer cites it (--task_id ID stores it in a task): {SITE}/uncited" in run.stdout
-    texts = {name: project.get_web(f"{SITE}/{name}") for name in ("weir", "lock", "boat", "moved")}
+    assert (
+        f"no answer cites it (--task_id ID stores it in a task): {SITE}/uncited"
+        in run.stdout
+    )
+    texts = {
+        name: project.get_web(f"{SITE}/{name}")
+        for name in ("weir", "lock", "boat", "moved")
+    }
     assert {name: text.strip() for name, (text, _) in texts.items()} == {
         **dict.fromkeys(("weir", "moved"), TEXT),
         "lock": "as seen",
         "boat": TEXT,
     }
     assert texts["weir"][1] is None
-    assert all(texts[name][1].startswith(b"\xff\xd8\xff") for name in ("lock", "boat", "moved"))
+    assert all(
+        texts[name][1].startswith(b"\xff\xd8\xff") for name in ("lock", "boat", "moved")
+    )
     assert texts["boat"][1] == jpeg
     record = project.capture_record(f"{SITE}/weir")
     assert (record.captured_at, record.imported_from, record.status) == (
@@ -81,10 +102,18 @@ def test_json_lines(project, tmp_path):
         200,
     )
     assert record.sha256 == project.digest(f"{SITE}/weir")
-    assert [trouble.kind for trouble in project.capture_record(f"{SITE}/moved").troubles] == ["http_error"]
-    assert CacheFileSys(tmp_path / "cache" / "bot" / "moon").get_web(f"{SITE}/weir")[0] == TEXT
+    assert [
+        trouble.kind for trouble in project.capture_record(f"{SITE}/moved").troubles
+    ] == ["http_error"]
+    assert (
+        CacheFileSys(tmp_path / "cache" / "bot" / "moon").get_web(f"{SITE}/weir")[0]
+        == TEXT
+    )
     assert read_json(tmp_path / "cache" / "bot" / "lake.json")["cached_url_count"] == 4
-    assert "moon: 5 pages imported" in pages("import", "bot", file, "--task_id", "moon").stdout
+    assert (
+        "moon: 5 pages imported"
+        in pages("import", "bot", file, "--task_id", "moon").stdout
+    )
 
 
 def test_bad_lines_are_listed_and_nothing_is_stored(project, tmp_path):
@@ -97,14 +126,21 @@ def test_bad_lines_are_listed_and_nothing_is_stored(project, tmp_path):
         5: {"text": TEXT},
         6: {"url": f"{SITE}/boat", "text": 3},
         7: {"url": f"{SITE}/boat", "text": TEXT, "screenshot": "missing.png"},
-        8: {"url": f"{SITE}/boat", "text": TEXT, "screenshot": base64.b64encode(b"no image").decode()},
+        8: {
+            "url": f"{SITE}/boat",
+            "text": TEXT,
+            "screenshot": base64.b64encode(b"no image").decode(),
+        },
         9: {"url": f"{SITE}/boat", "text": TEXT, "fetched_at": "yesterday"},
         10: {"url": f"{SITE}/boat", "text": TEXT, "status": 20},
         11: {"url": f"{SITE}/weir/", "text": TEXT},
     }
     run = pages("import", "bot", json_lines(tmp_path, good, *bad.values()))
     assert run.returncode == 2
-    numbered = [line.partition("pages.jsonl: line ")[2].partition(":")[0] for line in run.stderr.splitlines()]
+    numbered = [
+        line.partition("pages.jsonl: line ")[2].partition(":")[0]
+        for line in run.stderr.splitlines()
+    ]
     assert [int(number) for number in numbered if number] == list(bad)
     assert "the same page as line 1" in run.stderr
     assert "Nothing was imported: 10 errors" in run.stderr
@@ -113,7 +149,10 @@ def test_bad_lines_are_listed_and_nothing_is_stored(project, tmp_path):
 
 def test_a_page_that_cannot_be_rendered_stops_the_import(project, tmp_path):
     """Those before it are not stored either."""
-    lines = ({"url": f"{SITE}/weir", "text": TEXT}, {"url": f"{SITE}/boat", "html": "<title></title>"})
+    lines = (
+        {"url": f"{SITE}/weir", "text": TEXT},
+        {"url": f"{SITE}/boat", "html": "<title></title>"},
+    )
     run = pages("import", "bot", json_lines(tmp_path, *lines))
     assert run.returncode == 2
     assert f"line 2: {SITE}/boat: cannot be rendered" in run.stderr
@@ -125,10 +164,16 @@ def warc(*records):
     file = io.BytesIO()
     writer = WARCWriter(file, gzip=True)
     for url, status, headers, body in records:
-        head = StatusAndHeaders(f"{status} X", list(headers.items()), protocol="HTTP/1.1")
+        head = StatusAndHeaders(
+            f"{status} X", list(headers.items()), protocol="HTTP/1.1"
+        )
         dated = {"WARC-Date": "2025-03-14T09:30:00Z"}
         record = writer.create_warc_record(
-            url, "response", payload=io.BytesIO(body), http_headers=head, warc_headers_dict=dated
+            url,
+            "response",
+            payload=io.BytesIO(body),
+            http_headers=head,
+            warc_headers_dict=dated,
         )
         writer.write_record(record)
         record.raw_stream.close()
@@ -140,11 +185,26 @@ def test_a_warc_file(project, tmp_path):
     html = {"Content-Type": "text/html"}
     script = f"document.body.append('{TEXT}')"
     content = warc(
-        (f"{SITE}/weir", 200, html, b"<title>Weir</title><p>So we say:</p><script src='/weir.js'></script>"),
+        (
+            f"{SITE}/weir",
+            200,
+            html,
+            b"<title>Weir</title><p>So we say:</p><script src='/weir.js'></script>",
+        ),
         (f"{SITE}/weir.js", 200, {"Content-Type": "text/javascript"}, script.encode()),
         (f"{SITE}/moved", 301, {"Location": "/new"}, b""),
-        (f"{SITE}/new", 200, html | {"Content-Encoding": "gzip"}, gzip.compress(HTML.encode())),
-        (f"{SITE}/paper", 200, {"Content-Type": "application/pdf"}, pdf(["Depth: 80 m"])),
+        (
+            f"{SITE}/new",
+            200,
+            html | {"Content-Encoding": "gzip"},
+            gzip.compress(HTML.encode()),
+        ),
+        (
+            f"{SITE}/paper",
+            200,
+            {"Content-Type": "application/pdf"},
+            pdf(["Depth: 80 m"]),
+        ),
     )
     path = tmp_path / "crawl.warc.gz"
     path.write_bytes(content)
@@ -153,20 +213,36 @@ def test_a_warc_file(project, tmp_path):
     assert TEXT in project.get_web(f"{SITE}/weir")[0]
     assert project.get_web(f"{SITE}/moved")[0] == TEXT
     assert project.get_pdf(f"{SITE}/paper") == pdf(["Depth: 80 m"])
-    assert project.capture_record(f"{SITE}/paper").captured_at == "2025-03-14T09:30:00+00:00"
+    assert (
+        project.capture_record(f"{SITE}/paper").captured_at
+        == "2025-03-14T09:30:00+00:00"
+    )
     path.write_bytes(content[: len(content) // 2])
     assert "damaged after record" in pages("import", "bot", path).stderr
 
 
 def test_an_exported_file_is_imported_again(project, tmp_path):
     """Text, picture, PDF and time are the same, in a cache of another project."""
-    lines = ({"url": f"{SITE}/weir", "text": TEXT, "fetched_at": "2025-03-14T09:30:00Z", "status": 404},)
+    lines = (
+        {
+            "url": f"{SITE}/weir",
+            "text": TEXT,
+            "fetched_at": "2025-03-14T09:30:00Z",
+            "status": 404,
+        },
+    )
     pages("import", "bot", json_lines(tmp_path, *lines))
     project.put_web(f"{SITE}/boat", TEXT, image())
     project.put_pdf(f"{SITE}/paper", pdf(["Depth: 80 m"]))
     run = pages("export", "bot", "--warc", tmp_path / "out" / "bot.warc.gz")
     assert "Wrote 3 pages" in run.stdout, run.stderr
-    run = pages("import", "bot", tmp_path / "out" / "bot.warc.gz", "--cache_root", tmp_path / "other")
+    run = pages(
+        "import",
+        "bot",
+        tmp_path / "out" / "bot.warc.gz",
+        "--cache_root",
+        tmp_path / "other",
+    )
     assert run.returncode == 0, run.stderr
     other = CacheFileSys(tmp_path / "other" / "bot" / "lake")
     assert other.get_all_urls() == project.get_all_urls()
@@ -182,18 +258,28 @@ def test_an_mhtml_file_and_a_pdf(project, tmp_path):
     saved = EmailMessage()
     saved["Snapshot-Content-Location"] = f"{SITE}/weir"
     saved["Date"] = "Fri, 14 Mar 2025 10:30:00 +0100"
-    saved.set_content(f"{HTML}<iframe src='cid:frame-1@mhtml.blink'></iframe>", subtype="html")
+    saved.set_content(
+        f"{HTML}<iframe src='cid:frame-1@mhtml.blink'></iframe>", subtype="html"
+    )
     saved.make_related()
-    saved.add_related("<p>Framed words.</p>", subtype="html", cid="<frame-1@mhtml.blink>")
+    saved.add_related(
+        "<p>Framed words.</p>", subtype="html", cid="<frame-1@mhtml.blink>"
+    )
     (tmp_path / "weir.mhtml").write_bytes(saved.as_bytes())
     run = pages("import", "bot", tmp_path / "weir.mhtml")
     assert run.returncode == 0, run.stderr
     assert TEXT in project.get_web(f"{SITE}/weir")[0]
     assert "Framed words." in project.get_web(f"{SITE}/weir")[0]
-    assert project.capture_record(f"{SITE}/weir").captured_at == "2025-03-14T09:30:00+00:00"
+    assert (
+        project.capture_record(f"{SITE}/weir").captured_at
+        == "2025-03-14T09:30:00+00:00"
+    )
     (tmp_path / "a.pdf").write_bytes(pdf(["Depth: 80 m"]))
     assert "add --url URL" in pages("import", "bot", tmp_path / "a.pdf").stderr
-    assert pages("import", "bot", tmp_path / "a.pdf", "--url", f"{SITE}/paper").returncode == 0
+    assert (
+        pages("import", "bot", tmp_path / "a.pdf", "--url", f"{SITE}/paper").returncode
+        == 0
+    )
     assert project.has_pdf(f"{SITE}/paper")
     assert project.capture_record(f"{SITE}/paper").imported_from == "a.pdf"
 
@@ -206,35 +292,52 @@ def test_a_cache_folder(project, tmp_path):
     assert "2 pages imported" in pages("import", "bot", tmp_path / "old").stdout
     assert project.get_web(f"{SITE}/weir")[0] == TEXT
     assert project.has_pdf(f"{SITE}/elsewhere")
-    assert pages("import", "bot", tmp_path / "old" / "lake", "--task_id", "moon").returncode == 0
-    assert CacheFileSys(tmp_path / "cache" / "bot" / "moon").digest(f"{SITE}/weir") == old.digest(
-        f"{SITE}/weir"
+    assert (
+        pages(
+            "import", "bot", tmp_path / "old" / "lake", "--task_id", "moon"
+        ).returncode
+        == 0
     )
+    assert CacheFileSys(tmp_path / "cache" / "bot" / "moon").digest(
+        f"{SITE}/weir"
+    ) == old.digest(f"{SITE}/weir")
     (tmp_path / "empty").mkdir()
     assert "is no cache folder" in pages("import", "bot", tmp_path / "empty").stderr
 
 
 def test_no_link_of_a_cache_folder_is_followed(project, tmp_path):
     """It could lead to any file of this machine; nothing is stored."""
-    (tmp_path / "secret").write_text("the key of this machine, which is longer than a notice")
+    (tmp_path / "secret").write_text(
+        "the key of this machine, which is longer than a notice"
+    )
     old = CacheFileSys(tmp_path / "old" / "lake")
     old.put_web(f"{SITE}/weir", TEXT, None)
     (page,) = (tmp_path / "old" / "lake").rglob("*.txt")
     page.unlink()
     page.symlink_to(tmp_path / "secret")
     run = pages("import", "bot", tmp_path / "old")
-    assert (run.returncode, run.stderr.count("\n"), project.get_all_urls()) == (2, 1, [])
+    assert (run.returncode, run.stderr.count("\n"), project.get_all_urls()) == (
+        2,
+        1,
+        [],
+    )
     assert "is a link, which an import does not follow" in run.stderr
 
 
-@pytest.mark.parametrize("screenshot", ["../private.png", "{root}/private.png", "linked.png"])
+@pytest.mark.parametrize(
+    "screenshot", ["../private.png", "{root}/private.png", "linked.png"]
+)
 def test_a_screenshot_lies_in_the_folder_of_its_file(project, tmp_path, screenshot):
     """One from somewhere else is an error, however its path leads there."""
     (tmp_path / "private.png").write_bytes(picture("png"))
     folder = tmp_path / "handed-in"
     folder.mkdir()
     (folder / "linked.png").symlink_to(tmp_path / "private.png")
-    line = {"url": f"{SITE}/weir", "text": TEXT, "screenshot": screenshot.format(root=tmp_path)}
+    line = {
+        "url": f"{SITE}/weir",
+        "text": TEXT,
+        "screenshot": screenshot.format(root=tmp_path),
+    }
     run = pages("import", "bot", json_lines(folder, line))
     assert (run.returncode, project.get_all_urls()) == (2, [])
     assert "is outside of the folder of the imported file" in run.stderr
@@ -243,8 +346,14 @@ def test_a_screenshot_lies_in_the_folder_of_its_file(project, tmp_path, screensh
 def test_an_mhtml_file_of_thousands_of_parts_is_read_at_once(tmp_path):
     """Each part's address is found in one pass, not in one for each other part."""
     html = "".join(f"<img src='cid:part-{n}@x'>" for n in range(6000))
-    parts = "".join(f"\n--b\nContent-Type: text/html\nContent-ID: <part-{n}@x>\n\n{html}" for n in range(60))
-    parts += "".join(f"\n--b\nContent-Type: text/css\nContent-ID: <part-{n}@x>\n\na" for n in range(60, 6000))
+    parts = "".join(
+        f"\n--b\nContent-Type: text/html\nContent-ID: <part-{n}@x>\n\n{html}"
+        for n in range(60)
+    )
+    parts += "".join(
+        f"\n--b\nContent-Type: text/css\nContent-ID: <part-{n}@x>\n\na"
+        for n in range(60, 6000)
+    )
     head = f"MIME-Version: 1.0\nSnapshot-Content-Location: {SITE}/weir\n"
     head += "Content-Type: multipart/related;boundary=b\n"
     path = tmp_path / "many.mhtml"
@@ -252,13 +361,17 @@ def test_an_mhtml_file_of_thousands_of_parts_is_read_at_once(tmp_path):
     started = time.process_time()
     (page,) = reader_of(path, None)()
     assert time.process_time() - started < 20
-    assert b"'https://cid.invalid/part-5999%40x'" in page.stored.get(f"{SITE}/weir").body
+    assert (
+        b"'https://cid.invalid/part-5999%40x'" in page.stored.get(f"{SITE}/weir").body
+    )
 
 
 @pytest.mark.usefixtures("project")
 def test_an_mhtml_file_nested_without_end_is_one_line(tmp_path):
     """Not a traceback."""
-    nested = "".join(f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for n in range(3000))
+    nested = "".join(
+        f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for n in range(3000)
+    )
     (tmp_path / "deep.mhtml").write_text(f"MIME-Version: 1.0\n{nested}")
     run = pages("import", "bot", tmp_path / "deep.mhtml", "--url", f"{SITE}/weir")
     assert run.returncode == 2
@@ -273,7 +386,10 @@ def test_a_warc_file_that_unpacks_to_gigabytes_is_not_read(tmp_path, monkeypatch
     with gzip.open(tmp_path / "bomb.warc.gz", "wb") as file:
         file.write(bytes(8 * 1024**2))
     run = pages("import", "bot", tmp_path / "bomb.warc.gz")
-    assert (run.returncode, "the file unpacks to more than 1 MB" in run.stderr) == (2, True)
+    assert (run.returncode, "the file unpacks to more than 1 MB" in run.stderr) == (
+        2,
+        True,
+    )
 
 
 def test_nothing_to_import_or_export(project, tmp_path):

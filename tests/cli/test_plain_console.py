@@ -20,7 +20,11 @@ def test_a_reader_that_has_gone_ends_nothing(tmp_path):
     """Neither the run nor the lines to the other stream raise anything."""
     ended = tmp_path / "ended"
     command = [sys.executable, "-c", PRINTING, str(ended)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    pipes = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+    }
     with subprocess.Popen(command, **pipes) as process:
         process.stdout.close()
         process.stdin.write(b"go on\n")

@@ -31,7 +31,9 @@ async def test_a_proxy_with_credentials(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "answers" / "bot" / "lake"
     folder.mkdir(parents=True)
-    (folder / "answer_1.md").write_text("[weir](http://weir.example/) [gone](http://gone.example/)")
+    (folder / "answer_1.md").write_text(
+        "[weir](http://weir.example/) [gone](http://gone.example/)"
+    )
     listed = []
 
     def answer(_):
@@ -41,17 +43,26 @@ async def test_a_proxy_with_credentials(tmp_path, monkeypatch):
     with LocalHttp(answer) as site:
         address = ("127.0.0.1", int(site.url.rpartition(":")[2]))
         async with http_proxy({"weir.example": address}, tunnels_to=443) as proxy:
-            options = ("--proxy", proxy.url_with_credentials, "--no_llm", "--max_retries", "0")
+            options = (
+                "--proxy",
+                proxy.url_with_credentials,
+                "--no_llm",
+                "--max_retries",
+                "0",
+            )
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "mind2web2", "cache", "bot", *options),
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
-                env=clean_environment() | {"PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"},
+                env=clean_environment()
+                | {"PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"},
             )
             output = (await process.communicate())[0].decode()
     assert process.returncode == 1
     assert "http://weir.example/" in proxy.requests
-    stored = "".join(path.read_text(errors="replace") for path in tmp_path.glob("cache/**/*.*"))
+    stored = "".join(
+        path.read_text(errors="replace") for path in tmp_path.glob("cache/**/*.*")
+    )
     assert "built of oak" in stored
     assert "gone.example" in output
     assert any("mind2web2 cache bot" in line for line in listed)
@@ -64,8 +75,14 @@ async def test_a_proxy_with_credentials(tmp_path, monkeypatch):
     ("words", "reason"),
     [
         (("--proxy", "socks5://u:secret@h"), "must be http://HOST:PORT"),
-        (("--proxy", "http://h", "--cdp_url", "http://127.0.0.1:9222"), "leave --proxy out"),
-        (("--storage_state", "no.json"), "cannot read --storage_state no.json: No such file"),
+        (
+            ("--proxy", "http://h", "--cdp_url", "http://127.0.0.1:9222"),
+            "leave --proxy out",
+        ),
+        (
+            ("--storage_state", "no.json"),
+            "cannot read --storage_state no.json: No such file",
+        ),
         (("--storage_state", "list.json"), "neither cookies nor origins"),
         (("--storage_state", "odd.json"), "lists of objects"),
         (("--storage_state", "text.json"), "it is not JSON"),

@@ -11,7 +11,9 @@ from servers.judge_server import JudgeServer, prompt_text
 from mind2web2.cli import evaluate_main, main
 
 TASKS = [f"lake_{number}" for number in range(3)]
-CLAIMS = {f"leaf_{number}": (f"Fact {number} of the lake.", None) for number in range(4)}
+CLAIMS = {
+    f"leaf_{number}": (f"Fact {number} of the lake.", None) for number in range(4)
+}
 
 
 class FickleJudge:
@@ -35,7 +37,10 @@ class FickleJudge:
         before = self.asked[text] = self.asked.get(text, 0) + 1
         is_fickle = claim.startswith(self.fickle) and (before - 1) // 2 % 2
         is_other = body["model"] == "judge-2" and claim.startswith("Fact 1")
-        return {"reasoning": "read", "result": ("Fact 0" not in claim) ^ bool(is_fickle) ^ is_other}
+        return {
+            "reasoning": "read",
+            "result": ("Fact 0" not in claim) ^ bool(is_fickle) ^ is_other,
+        }
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +59,12 @@ def judged(tmp_path_factory):
         patch.setenv("OPENAI_API_KEY", "dummy")
         patch.setenv("OPENAI_BASE_URL", server.base_url)
         patch.chdir(root)
-        assert call(evaluate_main, "bot", "--judge_model", "judge-1", "--no_isolate").returncode == 0
+        assert (
+            call(
+                evaluate_main, "bot", "--judge_model", "judge-1", "--no_isolate"
+            ).returncode
+            == 0
+        )
         yield root, judge, server.base_url
 
 
@@ -71,7 +81,11 @@ def project(judged, monkeypatch):
 
 def checksums(folder):
     """Return the content of all files by path."""
-    return {str(path): sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path): sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def rejudged(*words, status=0):
@@ -95,10 +109,16 @@ def test_the_same_judge_is_asked_afresh(project):
     assert set(judge.models[asked:]) == {"judge-1"}
     assert checksums(root / "eval_results") == before
     repeated = found["repeatability"]
-    assert (repeated["answers"], repeated["leaves"], repeated["ever_flipped"]) == (6, 24, 6)
+    assert (repeated["answers"], repeated["leaves"], repeated["ever_flipped"]) == (
+        6,
+        24,
+        6,
+    )
     # Of three judgments of one leaf in four, two of three pairs differ.
     assert repeated["flip_rate"]["value"] == pytest.approx(1 / 6, abs=1e-6)
-    assert repeated["variance"]["between_judgments"] == pytest.approx(0.25**2 / 3, abs=1e-6)
+    assert repeated["variance"]["between_judgments"] == pytest.approx(
+        0.25**2 / 3, abs=1e-6
+    )
     assert found["agreement"] is None
     asked = len(judge.models)
     text = call(main, "rejudge", "bot", "--no_isolate").stdout
@@ -111,7 +131,9 @@ def test_another_judge_is_compared_with_the_results(project):
     """It differs at one leaf of four in one direction; two agents keep their order."""
     root, judge = project
     for folder in ("answers", "eval_results"):
-        shutil.copytree(root / folder / "bot", root / folder / "twin", dirs_exist_ok=True)
+        shutil.copytree(
+            root / folder / "bot", root / folder / "twin", dirs_exist_ok=True
+        )
     judge.fickle = ("nothing",)
     found = rejudged("bot", "twin", "--judge_model", "judge-2", "--no_isolate")
     judge.fickle = ("Fact 3",)
@@ -119,11 +141,17 @@ def test_another_judge_is_compared_with_the_results(project):
     shutil.rmtree(root / "eval_results/twin")
     agreement = found["agents"]["bot"]["agreement"]
     assert found["agents"]["bot"]["judges"] == ["judge-1", "judge-2"]
-    assert (agreement["leaves"], agreement["only_first"], agreement["only_second"]) == (24, 6, 0)
+    assert (agreement["leaves"], agreement["only_first"], agreement["only_second"]) == (
+        24,
+        6,
+        0,
+    )
     assert agreement["agreement"]["value"] == pytest.approx(0.75)
     # Passes 18 and 12 of 24: kappa (0.75 - 0.5) / (1 - 0.5), AC1 with a prevalence of 5/8.
     assert agreement["kappa"]["value"] == pytest.approx(0.5)
-    assert agreement["ac1"]["value"] == pytest.approx((0.75 - 15 / 32) / (1 - 15 / 32), abs=1e-6)
+    assert agreement["ac1"]["value"] == pytest.approx(
+        (0.75 - 15 / 32) / (1 - 15 / 32), abs=1e-6
+    )
     assert found["ranking"]["survives"]
     assert found["agents"]["bot"]["repeatability"] is None
 
@@ -134,8 +162,19 @@ def test_agents_without_a_shared_task_have_no_ranking(project):
     for agent, task in (("one", TASKS[0]), ("other", TASKS[1])):
         for folder in ("answers", "eval_results"):
             shutil.copytree(root / folder / "bot" / task, root / folder / agent / task)
-        shutil.copy(root / "eval_results/bot/summary.json", root / "eval_results" / agent)
-    run = call(main, "rejudge", "one", "other", "--judge_model", "judge-2", "--no_isolate", "--json")
+        shutil.copy(
+            root / "eval_results/bot/summary.json", root / "eval_results" / agent
+        )
+    run = call(
+        main,
+        "rejudge",
+        "one",
+        "other",
+        "--judge_model",
+        "judge-2",
+        "--no_isolate",
+        "--json",
+    )
     for folder in ("answers", "eval_results"):
         for agent in ("one", "other"):
             shutil.rmtree(root / folder / agent)
@@ -164,7 +203,10 @@ def test_an_estimate_asks_and_writes_nothing(project):
         (("nobody",), "no results of agent nobody"),
         (("bot", "bot"), "an agent is named twice"),
         (("bot", "--llm_provider", "replay"), "a replay asks no judge"),
-        (("bot", "--judgments", "postgresql://127.0.0.1:9/shared"), "leave out --judgments"),
+        (
+            ("bot", "--judgments", "postgresql://127.0.0.1:9/shared"),
+            "leave out --judgments",
+        ),
         (("bot", "--max_cost", "1"), "no price is known for model judge-1"),
     ],
 )

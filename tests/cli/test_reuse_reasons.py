@@ -33,7 +33,9 @@ def project(tmp_path, monkeypatch, server):
 
 def evaluate(server, *more):
     """Evaluate the project's answers."""
-    return call(evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url, *more)
+    return call(
+        evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url, *more
+    )
 
 
 def other_page(project):
@@ -44,22 +46,37 @@ def other_page(project):
 @pytest.mark.parametrize(
     ("change", "options", "reason"),
     [
-        (lambda project: project.add_answer(text="The lake is cold."), (), "answer changed"),
+        (
+            lambda project: project.add_answer(text="The lake is cold."),
+            (),
+            "answer changed",
+        ),
         (
             lambda project: project.add_script({"cold": ("It is cold.", PAGE)}),
             (),
             "script example/lake.py changed",
         ),
         (other_page, (), f"page changed: {PAGE}"),
-        (lambda _project: None, ("--judge_model", "gpt-4o"), "judge changed: model o4-mini, now gpt-4o"),
-        (lambda _: None, ["--no_screenshots"], "judge changed: max_images not set, now 0"),
+        (
+            lambda _project: None,
+            ("--judge_model", "gpt-4o"),
+            "judge changed: model o4-mini, now gpt-4o",
+        ),
+        (
+            lambda _: None,
+            ["--no_screenshots"],
+            "judge changed: max_images not set, now 0",
+        ),
         (lambda _project: None, ("--overwrite",), "--overwrite"),
     ],
 )
 def test_the_reason_stands_beside_the_score(project, server, change, options, reason):
     """An answer is judged again only for a reason that is said."""
     change(project)
-    assert f"[1/1] lake/answer_1.md: 1.0000 (judged again: {reason}" in evaluate(server, *options).stdout
+    assert (
+        f"[1/1] lake/answer_1.md: 1.0000 (judged again: {reason}"
+        in evaluate(server, *options).stdout
+    )
 
 
 def test_another_time_of_the_agent_asks_nothing(project, server):
@@ -69,13 +86,20 @@ def test_another_time_of_the_agent_asks_nothing(project, server):
     meta.write_text(json.dumps({"time_seconds": 99}))
     assert "lake/answer_1.md: 1.0000, reused" in evaluate(server).stdout
     [path] = project.result_paths()
-    assert read_json(path)["time_seconds"] == 99 and not ResultFile.of(read_json(path)).is_edited
+    assert (
+        read_json(path)["time_seconds"] == 99
+        and not ResultFile.of(read_json(path)).is_edited
+    )
     assert len(server.requests) == asked
     assert read_json(project.results / "summary.json")["avg_time_seconds"] == 99
 
 
 def test_a_replay_that_comes_to_the_same_writes_nothing(project):
     """It says so; the first replay has a record of its own."""
-    for files, words in ((2, "1.0000\n"), (2, "1.0000, reused\n"), (2, "1.0000, reused\n")):
+    for files, words in (
+        (2, "1.0000\n"),
+        (2, "1.0000, reused\n"),
+        (2, "1.0000, reused\n"),
+    ):
         run = call(main, "evaluate", "bot", "--llm_provider", "replay")
         assert words in run.stdout and len(project.result_paths()) == files

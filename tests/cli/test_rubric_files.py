@@ -71,10 +71,15 @@ def test_it_is_evaluated_reused_and_judged_again_once_it_changes(project):
     checked = call(main, "verify-results", "bot")
     assert checked.returncode == 0, checked.stdout
     path = project.root / "eval_scripts" / "own" / f"{TASK}.yaml"
-    path.write_text(RUBRIC.replace("sources: answer, weight: 2", "sources: answer, critical: true"))
+    path.write_text(
+        RUBRIC.replace("sources: answer, weight: 2", "sources: answer, critical: true")
+    )
     shown = call(main, "metrics", "bot", "--by_tag").stdout
     assert f"script own/{TASK}.yaml changed" in shown
-    assert "bot, tag depth: 1.000 of its leaves passed (1 leaf of 1 answer, 1 task)" in shown
+    assert (
+        "bot, tag depth: 1.000 of its leaves passed (1 leaf of 1 answer, 1 task)"
+        in shown
+    )
     evaluate()
     assert result(project)["final_score"] == 0.0
 
@@ -85,7 +90,10 @@ def test_a_file_that_is_wrong_gives_no_result(project):
     path.write_text(RUBRIC.replace("sources: urls", "sources: url"), encoding="utf-8")
     outcome = call(main, "evaluate", "bot", "--no_capture", "--judge_model", "judge-1")
     assert outcome.returncode == 1
-    assert "line 9, root.children[1].sources: no field 'url': did you mean 'urls'?" in outcome.stdout
+    assert (
+        "line 9, root.children[1].sources: no field 'url': did you mean 'urls'?"
+        in outcome.stdout
+    )
     assert "(broken)" in call(main, "tasks").stdout
     path.with_suffix(".py").write_text("", encoding="utf-8")
     assert "two scripts for task lake: keep" in call(main, "tasks").stderr
@@ -97,7 +105,9 @@ def test_the_viewer_shows_its_tree_beside_the_result(project):
     catalog, key = Catalog(project.paths), AnswerKey("bot", TASK, "answer_1")
     shown = catalog.answer(key)["rubric"]
     assert shown[0] == f"{TASK}: root, parallel"
-    assert "    claim: The lake is {depth} deep. <- urls" in [line[2:] for line in shown]
+    assert "    claim: The lake is {depth} deep. <- urls" in [
+        line[2:] for line in shown
+    ]
     path = project.root / "eval_scripts" / "own" / f"{TASK}.yaml"
     path.write_text(RUBRIC.replace("desc: cold", "desc: icy"), encoding="utf-8")
     assert catalog.answer(key)["rubric"][0].endswith("has changed since this result.")
@@ -109,13 +119,23 @@ def test_a_scorer_takes_it(project):
     """Beside the folder of all versions, and with the folder itself."""
     for scripts in ("eval_scripts", "eval_scripts/own"):
         judge = Judge(model="judge-1")
-        with Scorer(judge=judge, scripts=scripts, pages=project.root / "cache" / "bot") as scorer:
+        with Scorer(
+            judge=judge, scripts=scripts, pages=project.root / "cache" / "bot"
+        ) as scorer:
             assert scorer.score_sync(TASK, f"{ANSWER} [depth]({PAGE})").score == 0.5
 
 
 def test_tasks_and_estimates_read_it(project):
     """The question is the file's; an estimate asks nothing."""
     assert "How deep is the lake?" in call(main, "tasks", "--task_id", TASK).stdout
-    outcome = call(main, "evaluate", "bot", "--no_capture", "--judge_model", "o4-mini", "--estimate")
+    outcome = call(
+        main,
+        "evaluate",
+        "bot",
+        "--no_capture",
+        "--judge_model",
+        "o4-mini",
+        "--estimate",
+    )
     assert outcome.returncode == 0
     assert not project.results.exists() or not project.result_paths()

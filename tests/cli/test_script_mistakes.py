@@ -40,7 +40,15 @@ def server():
 
 def evaluate(server, *more):
     """Evaluate the agent's answers."""
-    return call(main, "evaluate", AGENT, "--no_capture", "--judge_base_url", server.base_url, *more)
+    return call(
+        main,
+        "evaluate",
+        AGENT,
+        "--no_capture",
+        "--judge_base_url",
+        server.base_url,
+        *more,
+    )
 
 
 def faults(project):
@@ -62,7 +70,10 @@ def test_a_run_names_each_with_script_and_line(project, server, isolation):
         assert f"Warning: {fault} (lake/answer_1.md, lake/answer_2.md)\n" in run.stdout
     result = read_json(project.result_paths()[0])
     assert result["script_faults"] == faults(project)
-    assert (result["undecided_leaves"], result["ignored_arguments"]) == (["forgotten", "part"], ["critcal"])
+    assert (result["undecided_leaves"], result["ignored_arguments"]) == (
+        ["forgotten", "part"],
+        ["critcal"],
+    )
 
 
 def test_metrics_and_show_name_them(project, server):
@@ -96,7 +107,11 @@ def test_strict_changes_nothing_for_a_sound_script(project, server):
     assert evaluate(server, "--strict").returncode == 0
     asked = len(server.requests)
     run = evaluate(server)
-    assert (run.returncode, "script_faults" in run.stdout, len(server.requests)) == (0, False, asked)
+    assert (run.returncode, "script_faults" in run.stdout, len(server.requests)) == (
+        0,
+        False,
+        asked,
+    )
     assert len(project.result_paths()) == 1
 
 
@@ -104,12 +119,17 @@ def test_a_tree_without_a_leaf_is_named(project, server):
     """It scores 0 whatever the answer says."""
     project.add_script_body("return evaluator.get_summary()")
     run = evaluate(server)
-    assert "Warning: lake.py: the rubric tree has no leaf, and counts 0 (lake/answer_1.md, " in run.stdout
+    assert (
+        "Warning: lake.py: the rubric tree has no leaf, and counts 0 (lake/answer_1.md, "
+        in run.stdout
+    )
 
 
 def test_a_parent_that_is_no_node_is_named(project, server):
     """With the line and the cure, even where the script catches the exception."""
-    wrong = "try:\n    evaluator.add_leaf('a', 'a', 'root')\nexcept Exception:\n    pass\n"
+    wrong = (
+        "try:\n    evaluator.add_leaf('a', 'a', 'root')\nexcept Exception:\n    pass\n"
+    )
     project.add_script_body(f"{wrong}return evaluator.get_summary()")
     run = evaluate(server)
     assert run.returncode == 1

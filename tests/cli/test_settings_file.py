@@ -28,7 +28,9 @@ def server():
         is_claim = claim_in(prompt_text(body))
         return {"reasoning": "read", "result": True} if is_claim else {"urls": []}
 
-    with JudgeServer(reply, input_tokens=2000, cached_tokens=1000, output_tokens=500) as server:
+    with JudgeServer(
+        reply, input_tokens=2000, cached_tokens=1000, output_tokens=500
+    ) as server:
         yield server
 
 
@@ -56,11 +58,17 @@ def test_the_file_names_the_judge_and_its_price(project, server):
         f"Settings from mind2web2.toml: judge_model local-judge, judge_base_url {server.base_url}, "
         "prices of local-judge."
     )
-    assert [(body["model"], body["temperature"]) for body in server.requests] == [("local-judge", 1.0)] * 2
+    assert [(body["model"], body["temperature"]) for body in server.requests] == [
+        ("local-judge", 1.0)
+    ] * 2
     # Two requests at 1,000 fresh, 1,000 cached and 500 output tokens.
     assert "$0.0100" in run.stdout
-    assert read_json(project.result_paths()[0])["judge_usage"]["cost_usd"] == pytest.approx(0.01)
-    estimate = call(evaluate_main, *RUN, "--overwrite", "--estimate", "--judge-temperature", "1")
+    assert read_json(project.result_paths()[0])["judge_usage"][
+        "cost_usd"
+    ] == pytest.approx(0.01)
+    estimate = call(
+        evaluate_main, *RUN, "--overwrite", "--estimate", "--judge-temperature", "1"
+    )
     assert "Dollars: " in estimate.stdout
     assert "not known" not in estimate.stdout
 
@@ -78,7 +86,9 @@ def test_a_price_from_the_file_keeps_a_budget(project, server):
 
 def test_a_replay_takes_its_judge_from_the_store(project, server):
     """A judge that the file names must not hide the stored one; nor is another provider's judge meant."""
-    asked = call(evaluate_main, *RUN, "--judge_model", "m", "--judge_base_url", server.base_url)
+    asked = call(
+        evaluate_main, *RUN, "--judge_model", "m", "--judge_base_url", server.base_url
+    )
     assert asked.returncode == 0
     write(project, server)
     replayed = call(evaluate_main, *RUN, "--llm_provider", "replay")
@@ -93,35 +103,86 @@ def test_a_replay_takes_its_judge_from_the_store(project, server):
         ('judge_modl = "m"', "unknown key judge_modl: did you mean judge_model?"),
         ('judge-model = "m"', "unknown key judge-model: did you mean judge_model?"),
         ("zzz = 1", "unknown key zzz: known are answer_folder, eval_scripts_root,"),
-        ("[prices.m]\ninput = 1\noutptu = 2", "prices of m: unknown key outptu: did you mean output?"),
-        ("[prices.m]\ninput = 1", 'prices of m: write [prices."MODEL"] with input and output'),
+        (
+            "[prices.m]\ninput = 1\noutptu = 2",
+            "prices of m: unknown key outptu: did you mean output?",
+        ),
+        (
+            "[prices.m]\ninput = 1",
+            'prices of m: write [prices."MODEL"] with input and output',
+        ),
         ("[prices.m]\ninput = 1\noutput = -2", 'prices of m: write [prices."MODEL"]'),
-        (f"[prices.m]\ninput = 1\noutput = {10**400}", 'prices of m: write [prices."MODEL"]'),
+        (
+            f"[prices.m]\ninput = 1\noutput = {10**400}",
+            'prices of m: write [prices."MODEL"]',
+        ),
         ("prices = 3", 'prices: write [prices."MODEL"]'),
-        ('llm_provider = "mistral"', "llm_provider: 'mistral' is none of openai, azure_openai"),
+        (
+            'llm_provider = "mistral"',
+            "llm_provider: 'mistral' is none of openai, azure_openai",
+        ),
         ("no_screenshots = true", "unknown key no_screenshots: write max_images = 0"),
-        ('api_key = "sk"', "unknown key api_key: API keys come from environment variables, such as"),
-        ("[prices.gpt-4.1]\ninput = 1\noutput = 2", 'name with a dot in quotes: [prices."gpt-4.1"]'),
-        ("judge_model = 5", 'judge_model is 5: write for example judge_model = "gpt-5-mini"'),
-        ('judge_model = " "', "judge_model is ' ': write for example judge_model = \"gpt-5-mini\""),
+        (
+            'api_key = "sk"',
+            "unknown key api_key: API keys come from environment variables, such as",
+        ),
+        (
+            "[prices.gpt-4.1]\ninput = 1\noutput = 2",
+            'name with a dot in quotes: [prices."gpt-4.1"]',
+        ),
+        (
+            "judge_model = 5",
+            'judge_model is 5: write for example judge_model = "gpt-5-mini"',
+        ),
+        (
+            'judge_model = " "',
+            "judge_model is ' ': write for example judge_model = \"gpt-5-mini\"",
+        ),
         ('max_images = "3"', "max_images is '3': write for example max_images = 1"),
-        ("max_llm_requests = 2.5", "max_llm_requests is 2.5: write for example max_llm_requests = 60"),
-        ("max_llm_requests = true", "max_llm_requests is True: write for example max_llm_requests = 60"),
-        ('judge_temperature = "1"', "judge_temperature is '1': write for example judge_temperature = 0.5"),
-        ("judge_temperature = 3", "judge_temperature: '3' is not a temperature from 0 to 2"),
-        ('judge_base_url = "localhost:1"', "judge_base_url is not an http(s) address: localhost:1"),
+        (
+            "max_llm_requests = 2.5",
+            "max_llm_requests is 2.5: write for example max_llm_requests = 60",
+        ),
+        (
+            "max_llm_requests = true",
+            "max_llm_requests is True: write for example max_llm_requests = 60",
+        ),
+        (
+            'judge_temperature = "1"',
+            "judge_temperature is '1': write for example judge_temperature = 0.5",
+        ),
+        (
+            "judge_temperature = 3",
+            "judge_temperature: '3' is not a temperature from 0 to 2",
+        ),
+        (
+            'judge_base_url = "localhost:1"',
+            "judge_base_url is not an http(s) address: localhost:1",
+        ),
         ("judge_base_url = []", "judge_base_url: the list is empty"),
-        ('judge_base_url = ["http://a", "b"]', "judge_base_url is not an http(s) address: b"),
+        (
+            'judge_base_url = ["http://a", "b"]',
+            "judge_base_url is not an http(s) address: b",
+        ),
         ('judge_pol = "f"', "unknown key judge_pol: did you mean judge_pool?"),
-        ("judge_pool = 3", 'judge_pool is 3: write for example judge_pool = "judges.txt"'),
+        (
+            "judge_pool = 3",
+            'judge_pool is 3: write for example judge_pool = "judges.txt"',
+        ),
         ('judge_extra_body = "x"', "judge_extra_body: 'x' is no JSON object"),
         (
             "judge_extra_body = { model = 1 }",
             "judge_extra_body: model is not free to choose: use --judge_model",
         ),
-        (b'judge_model = "\xff"', "cannot read mind2web2.toml: 'utf-8' codec can't decode byte 0xff"),
+        (
+            b'judge_model = "\xff"',
+            "cannot read mind2web2.toml: 'utf-8' codec can't decode byte 0xff",
+        ),
         ("max_images = -1", "max_images: '-1' is not a whole number"),
-        ("max_llm_requests = 0", "max_llm_requests: '0' is not a whole number of at least 1"),
+        (
+            "max_llm_requests = 0",
+            "max_llm_requests: '0' is not a whole number of at least 1",
+        ),
         ("judge_model = []", "judge_model is []: write for example judge_model ="),
         ("judge_model", "cannot read mind2web2.toml: "),
     ],
@@ -140,7 +201,10 @@ def test_a_folder_or_a_broken_link_in_its_place_is_an_error(project):
     """Settings that somebody meant to give must not be left out in silence."""
     path = project.root / "mind2web2.toml"
     path.mkdir()
-    assert call(evaluate_main, *RUN).stderr == "run_eval.py: cannot read mind2web2.toml: Is a directory\n"
+    assert (
+        call(evaluate_main, *RUN).stderr
+        == "run_eval.py: cannot read mind2web2.toml: Is a directory\n"
+    )
     path.rmdir()
     path.symlink_to("nowhere")
     assert call(evaluate_main, *RUN).stderr.endswith(": No such file or directory\n")
@@ -151,7 +215,10 @@ def test_secrets_in_an_address_are_not_printed(project):
     line = 'judge_base_url = "http://me:sk-1@127.0.0.1:9/v1?key=sk-2"'
     (project.root / "mind2web2.toml").write_text(line, encoding="utf-8")
     run = call(evaluate_main, *RUN, "--estimate")
-    assert "judge_base_url http://127.0.0.1:9/v1." in run.stdout and "sk-" not in run.stdout + run.stderr
+    assert (
+        "judge_base_url http://127.0.0.1:9/v1." in run.stdout
+        and "sk-" not in run.stdout + run.stderr
+    )
 
 
 def test_cache_asks_the_model_that_the_file_names(project, server):
@@ -177,17 +244,27 @@ def test_cache_asks_the_model_that_the_file_names(project, server):
 
 def test_folders_may_stand_in_the_file(project, server):
     """For all commands; the command line wins, and suggestions need not repeat them."""
-    write(project, server, 'eval_results_root = "elsewhere"\nallow_private_network = true\n')
+    write(
+        project,
+        server,
+        'eval_results_root = "elsewhere"\nallow_private_network = true\n',
+    )
     run = call(evaluate_main, *RUN)
-    assert "eval_results_root elsewhere, allow_private_network True" in run.stdout.splitlines()[0]
+    assert (
+        "eval_results_root elsewhere, allow_private_network True"
+        in run.stdout.splitlines()[0]
+    )
     assert len(list(project.root.glob("elsewhere/bot/*/*/results/*.json"))) == 1
-    assert read_json(next(project.root.glob("elsewhere/bot/*/*/results/*.json")))["provenance"][
-        "with_private_network"
-    ]
+    assert read_json(next(project.root.glob("elsewhere/bot/*/*/results/*.json")))[
+        "provenance"
+    ]["with_private_network"]
     assert "score 1" in call(main, "show", "bot", "lake", "answer_1").stdout
     assert "--eval_results_root" not in run.stdout
     missing = call(main, "show", "bot", "--eval_results_root", "eval_results")
-    assert (missing.returncode, "no results of agent bot" in missing.stderr) == (2, True)
+    assert (missing.returncode, "no results of agent bot" in missing.stderr) == (
+        2,
+        True,
+    )
 
 
 def test_the_task_list_may_stand_in_the_file(project, server):
@@ -202,11 +279,16 @@ def test_the_task_list_may_stand_in_the_file(project, server):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('allow_private_network = "yes"', "write for example allow_private_network = true"),
+        (
+            'allow_private_network = "yes"',
+            "write for example allow_private_network = true",
+        ),
         ("cache_root = 3", "cache_root is 3: write for example cache_root ="),
     ],
 )
-def test_a_mistake_in_the_file_stops_commands_that_look_at_results(project, content, message):
+def test_a_mistake_in_the_file_stops_commands_that_look_at_results(
+    project, content, message
+):
     """As it stops those that judge."""
     (project.root / "mind2web2.toml").write_text(content)
     run = call(main, "show", "bot")

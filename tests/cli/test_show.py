@@ -39,7 +39,11 @@ def project(tmp_path_factory):
         if claim is None:
             return {"depth_m": 412}
         quote = "The lake is narrow" if claim == "The lake is wide." else "It says so."
-        return {"reasoning": f"I read about: {claim}", "result": claim != "The lake is wide.", "quote": quote}
+        return {
+            "reasoning": f"I read about: {claim}",
+            "result": claim != "The lake is wide.",
+            "quote": quote,
+        }
 
     with pytest.MonkeyPatch.context() as patch, JudgeServer(reply) as server:
         folder = tmp_path_factory.mktemp("show")
@@ -51,11 +55,17 @@ def project(tmp_path_factory):
         project.add_script(CLAIMS, task="pond")
         for task in ("lake", "pond"):
             project.cache(task).put_web(PAGE, "The lake is narrow.", None)
-        run = call(main, "evaluate", "bot", "--judge_base_url", server.base_url, "--no_capture")
+        run = call(
+            main, "evaluate", "bot", "--judge_base_url", server.base_url, "--no_capture"
+        )
         assert run.returncode == 0, run.stderr
         project.add_answer("answer_2", b"\xff", task="pond")
-        (project.root / "answers/bot/pond/answer_3.run.json").write_text('{"status": "empty"}')
-        call(main, "evaluate", "bot", "--judge_base_url", server.base_url, "--no_capture")
+        (project.root / "answers/bot/pond/answer_3.run.json").write_text(
+            '{"status": "empty"}'
+        )
+        call(
+            main, "evaluate", "bot", "--judge_base_url", server.base_url, "--no_capture"
+        )
         yield project
 
 
@@ -79,7 +89,12 @@ def test_an_agent_is_shown_by_tasks(show):
     """With the scores of their answers, the judge, and the command that shows a task."""
     run = show("bot")
     assert run.returncode == 0
-    for words in ("2 tasks, 4 answers", "1: 0 ", "1: 0.3333  2: -  3: 0", "Judged by o4-mini"):
+    for words in (
+        "2 tasks, 4 answers",
+        "1: 0 ",
+        "1: 0.3333  2: -  3: 0",
+        "Judged by o4-mini",
+    ):
         assert words in run.stdout
     assert run.stdout.endswith("Answers to a task: mind2web2 show bot lake\n")
 
@@ -88,13 +103,19 @@ def test_a_task_is_shown_by_answers(show):
     """With the leaves of their trees, and why one has no result."""
     run = show("bot", "pond")
     assert "answer_1 │ 0.3333 │      1 │      2 │       0 │     6" in run.stdout
-    assert "No result: answer_2.md: answer answers/bot/pond/answer_2.md is not UTF-8" in run.stdout
+    assert (
+        "No result: answer_2.md: answer answers/bot/pond/answer_2.md is not UTF-8"
+        in run.stdout
+    )
     assert "Score 0: answer_3.md: the agent gave an empty answer" in run.stdout
 
 
 def test_a_run_without_an_answer_has_its_reason(show):
     """A run counts as 0 where the agent gave none."""
-    assert "answer_3: score 0\nReason: the agent gave an empty answer\n" in show("bot", "pond", "3").stdout
+    assert (
+        "answer_3: score 0\nReason: the agent gave an empty answer\n"
+        in show("bot", "pond", "3").stdout
+    )
 
 
 @pytest.mark.parametrize("name", ["answer_1", "answer_1.md", "1"])
@@ -125,7 +146,9 @@ def test_an_answer_is_shown_with_all_that_decided(show, project, name):
 
 def test_quotations_say_whether_they_were_found(show):
     """In plain words, from the page or the answer that the judge was shown."""
-    assert 'Quote from the page: "The lake is narrow"' in show("bot", "lake", "1").stdout
+    assert (
+        'Quote from the page: "The lake is narrow"' in show("bot", "lake", "1").stdout
+    )
     found = " ".join(show("bot", "pond", "1").stdout.split())
     assert 'Quote from the answer, not found in the answer: "It says so."' in found
 
@@ -147,7 +170,9 @@ def test_a_page_that_has_changed_says_so(show, project):
     """Its files are not what the judge was shown."""
     cache = project.cache("pond")
     cache.put_web(PAGE, "The lake is another one.", None)
-    assert "The page has changed since it was judged." in show("bot", "pond", "1").stdout
+    assert (
+        "The page has changed since it was judged." in show("bot", "pond", "1").stdout
+    )
     cache.put_web(PAGE, "The lake is narrow.", None)
     assert "The page has changed" not in show("bot", "pond", "1").stdout
 
@@ -155,16 +180,46 @@ def test_a_page_that_has_changed_says_so(show, project):
 def test_an_answer_without_a_result_says_why(show):
     """Instead of a tree."""
     run = show("bot", "pond", "2")
-    assert "bot / pond / answer_2: no result\nReason: answer answers/bot/pond/answer_2.md" in run.stdout
+    assert (
+        "bot / pond / answer_2: no result\nReason: answer answers/bot/pond/answer_2.md"
+        in run.stdout
+    )
 
 
 @pytest.mark.parametrize(
     "damage",
     [
-        {"eval_breakdown": [{"verification_tree": {"status": "partial", "score": "high", "children": 7}}]},
-        {"doubts": 5, "extractions": 3, "run": [], "provenance": 7, "eval_breakdown": [5]},
-        {"eval_breakdown": [{"info": {"a": 1}, "verification_tree": {"evidence": {"pages": [{"url": 1}]}}}]},
-        {"eval_breakdown": [{"verification_tree": {"id": "\ud800 \x1b[31m", "evidence": [7]}}]},
+        {
+            "eval_breakdown": [
+                {
+                    "verification_tree": {
+                        "status": "partial",
+                        "score": "high",
+                        "children": 7,
+                    }
+                }
+            ]
+        },
+        {
+            "doubts": 5,
+            "extractions": 3,
+            "run": [],
+            "provenance": 7,
+            "eval_breakdown": [5],
+        },
+        {
+            "eval_breakdown": [
+                {
+                    "info": {"a": 1},
+                    "verification_tree": {"evidence": {"pages": [{"url": 1}]}},
+                }
+            ]
+        },
+        {
+            "eval_breakdown": [
+                {"verification_tree": {"id": "\ud800 \x1b[31m", "evidence": [7]}}
+            ]
+        },
     ],
 )
 def test_a_damaged_result_is_shown_as_far_as_it_goes(show, project, damage):
@@ -176,7 +231,9 @@ def test_a_damaged_result_is_shown_as_far_as_it_goes(show, project, damage):
     path.write_text(whole, encoding="utf-8")
     assert run.returncode == 0
     if "provenance" not in damage:  # which holds the checksum
-        assert "was changed after it was written: evaluate it again" in " ".join(run.stdout.split())
+        assert "was changed after it was written: evaluate it again" in " ".join(
+            run.stdout.split()
+        )
 
 
 @pytest.mark.parametrize("coding", ["ascii", "latin-1", "utf-8:strict"])
@@ -184,7 +241,10 @@ def test_any_output_encoding_will_do(project, coding):
     """A character that it lacks is written as an escape, also in a log line and in an error."""
     [path] = project.result_paths()
     whole = path.read_text(encoding="utf-8")
-    path.write_text(whole.replace("I read about", "\\ud800 ü 漢 \\u0001 I read about"), encoding="utf-8")
+    path.write_text(
+        whole.replace("I read about", "\\ud800 ü 漢 \\u0001 I read about"),
+        encoding="utf-8",
+    )
     for words in (["bot", "lake", "1"], ["bot", "漢"]):
         run = subprocess.run(
             [sys.executable, "-m", "mind2web2", "show", *words],
@@ -193,16 +253,25 @@ def test_any_output_encoding_will_do(project, coding):
             capture_output=True,
             check=False,
         )
-        assert (run.returncode, b"Traceback" in run.stderr) == (2 * (words[-1] == "漢"), False)
+        assert (run.returncode, b"Traceback" in run.stderr) == (
+            2 * (words[-1] == "漢"),
+            False,
+        )
     path.write_text(whole, encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["cat"], "no results of agent cat under eval_results: run mind2web2 evaluate cat first; there are"),
+        (
+            ["cat"],
+            "no results of agent cat under eval_results: run mind2web2 evaluate cat first; there are",
+        ),
         (["bot", "sea"], "no results of agent bot for task sea: there is lake, pond"),
-        (["bot", "-dash"], "no results of agent bot for task -dash: there is lake, pond"),
+        (
+            ["bot", "-dash"],
+            "no results of agent bot for task -dash: there is lake, pond",
+        ),
         (["bot", "lake", "7"], "no result of answer 7 to task lake: there is answer_1"),
         (["bot", "--failed"], "--failed goes with an answer"),
     ],
@@ -218,7 +287,9 @@ def test_the_package_can_be_run_as_a_module(project):
     run = subprocess.run(
         [sys.executable, "-m", "mind2web2", "show", "bot"],
         cwd=project.root,
-        env={name: value for name, value in clean_environment().items() if name != "UV"},
+        env={
+            name: value for name, value in clean_environment().items() if name != "UV"
+        },
         capture_output=True,
         text=True,
         check=True,

@@ -13,7 +13,9 @@ from mind2web2.runs.labels import LabelFile
 from mind2web2.runs.results import latest_results
 
 TASKS = [f"lake_{number}" for number in range(8)]
-CLAIMS = {f"leaf_{number}": (f"Fact {number} of the lake.", None) for number in range(4)}
+CLAIMS = {
+    f"leaf_{number}": (f"Fact {number} of the lake.", None) for number in range(4)
+}
 STRONG = ("rejudge", "bot", "--judge_model", "strong", "--no_isolate")
 
 
@@ -31,7 +33,9 @@ def judged(tmp_path_factory):
     def reply(body):
         asked.append(body["model"])
         claim, text = claim_in(prompt_text(body)), prompt_text(body)
-        is_false = "Fact 0" in claim or ("Fact 1" in claim and any(f"lake_{n}" in text for n in (1, 3, 5)))
+        is_false = "Fact 0" in claim or (
+            "Fact 1" in claim and any(f"lake_{n}" in text for n in (1, 3, 5))
+        )
         passes_wrongly = body["model"] == "cheap" and "Fact 1" in claim
         return {"reasoning": "read", "result": passes_wrongly or not is_false}
 
@@ -41,7 +45,12 @@ def judged(tmp_path_factory):
         patch.setenv("OPENAI_API_KEY", "dummy")
         patch.setenv("OPENAI_BASE_URL", server.base_url)
         patch.chdir(root)
-        assert call(evaluate_main, "bot", "--judge_model", "cheap", "--no_isolate").returncode == 0
+        assert (
+            call(
+                evaluate_main, "bot", "--judge_model", "cheap", "--no_isolate"
+            ).returncode
+            == 0
+        )
         yield root, asked, server.base_url
 
 
@@ -81,7 +90,10 @@ def test_a_sample_corrects_the_score_and_is_continued(project):
     assert len(asked) == 10 * 4 * 2
     whole = sampled("--sample", "16")["correction"]
     assert whole["corrected"] == pytest.approx(0.75 - 3 / 32)
-    assert whole["these_tasks"] == {"low": pytest.approx(0.65625), "high": pytest.approx(0.65625)}
+    assert whole["these_tasks"] == {
+        "low": pytest.approx(0.65625),
+        "high": pytest.approx(0.65625),
+    }
     text = call(main, *STRONG, "--sample", "16").stdout
     assert "bot: strong judged 16 of 16 answers" in text
     assert len(asked) == 16 * 4 * 2
@@ -100,13 +112,22 @@ def test_metrics_and_compare_show_raw_and_corrected_scores(project):
     """Labels of people count before the strong judge; the judge's error rates are compared by agent."""
     root, _ = project
     for folder in ("answers", "eval_results"):
-        shutil.copytree(root / folder / "bot", root / folder / "twin", dirs_exist_ok=True)
+        shutil.copytree(
+            root / folder / "bot", root / folder / "twin", dirs_exist_ok=True
+        )
     sampled("--sample", "16")
     missing = call(main, "compare", "bot", "twin", "--corrected")
     assert missing.returncode == 2
     assert "twin has no labels and no sample by a strong judge" in missing.stderr
-    assert call(main, "rejudge", "twin", *STRONG[2:], "--sample", "12", "--seed", "5").returncode == 0
-    (pair,) = json.loads(call(main, "compare", "bot", "twin", "--corrected", "--json").stdout)["corrected"]
+    assert (
+        call(
+            main, "rejudge", "twin", *STRONG[2:], "--sample", "12", "--seed", "5"
+        ).returncode
+        == 0
+    )
+    (pair,) = json.loads(
+        call(main, "compare", "bot", "twin", "--corrected", "--json").stdout
+    )["corrected"]
     assert pair["raw_difference"] == 0
     assert pair["these_tasks"]["low"] <= 0 <= pair["these_tasks"]["high"]
     assert pair["wrong_passes"]["low"] < 0 < pair["wrong_passes"]["high"]
@@ -114,14 +135,24 @@ def test_metrics_and_compare_show_raw_and_corrected_scores(project):
     assert "Difference of twin from bot by the judge +0.0000, corrected" in text
     assert "the judge errs differently" not in text
     text = call(main, "metrics", "bot").stdout
-    assert "Partial completion by the judge 0.7500, corrected by strong on 16 of 16 answers: 0.6562" in text
+    assert (
+        "Partial completion by the judge 0.7500, corrected by strong on 16 of 16 answers: 0.6562"
+        in text
+    )
     sentence = text.split("To copy: ")[1]
     assert "bot reached a partial completion of 0.7500" in sentence
-    assert "judged by cheap" in sentence and "majority of at most 3 votes a claim" in sentence
+    assert (
+        "judged by cheap" in sentence
+        and "majority of at most 3 votes a claim" in sentence
+    )
     assert "corrected by strong on 16 of 16 answers: 0.6562" in sentence
     for task, name, found in latest_results(root / "eval_results", "bot"):
-        for leaf in audited_answer(task, name.removesuffix(".md"), 0.75, found.content).leaves:
-            LabelFile(root / "audits", "bot", "ann").append(leaf.name, leaf.seen_sha256, "n")
+        for leaf in audited_answer(
+            task, name.removesuffix(".md"), 0.75, found.content
+        ).leaves:
+            LabelFile(root / "audits", "bot", "ann").append(
+                leaf.name, leaf.seen_sha256, "n"
+            )
     assert "corrected by labels of ann: 0.0000" in call(main, "metrics", "bot").stdout
     shutil.rmtree(root / "audits")
     for folder in ("answers", "eval_results"):
@@ -139,9 +170,15 @@ def test_an_estimate_is_of_the_sample(project):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("rejudge", "bot", "--sample", "4"), "--sample needs a better judge than that of the results"),
+        (
+            ("rejudge", "bot", "--sample", "4"),
+            "--sample needs a better judge than that of the results",
+        ),
         ((*STRONG, "--sample", "17"), "--sample 17: bot has 16 answers with a score"),
-        ((*STRONG, "--sample", "some"), "'some' is neither a number of answers nor auto"),
+        (
+            (*STRONG, "--sample", "some"),
+            "'some' is neither a number of answers nor auto",
+        ),
     ],
 )
 @pytest.mark.usefixtures("project")

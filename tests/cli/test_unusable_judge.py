@@ -18,7 +18,9 @@ pytestmark = pytest.mark.usefixtures("project")
 def project(tmp_path, monkeypatch):
     """Return a project with sixty answers in the working folder, and have a key."""
     project = entered(tmp_path, monkeypatch, "a-key-of-mine")
-    project.add_script({name: (f"The lake is {name}.", None) for name in ("deep", "cold")})
+    project.add_script(
+        {name: (f"The lake is {name}.", None) for name in ("deep", "cold")}
+    )
     for number in range(60):
         project.add_answer(f"answer_{number:02}", f"Text {number}.")
     return project
@@ -26,7 +28,15 @@ def project(tmp_path, monkeypatch):
 
 def evaluated(address, *options, place="--no_isolate"):
     """Evaluate without pages, in this process: sixty others would take most of the time."""
-    words = ("--agent_name", "bot", "--judge_base_url", address, "--no_capture", place, *options)
+    words = (
+        "--agent_name",
+        "bot",
+        "--judge_base_url",
+        address,
+        "--no_capture",
+        place,
+        *options,
+    )
     return call(evaluate_main, *words)
 
 
@@ -38,13 +48,19 @@ def free_port():
 
 
 @pytest.mark.parametrize(
-    ("host", "reason"), [("127.0.0.1", "connection refused"), ("no-such-host.invalid", "host name not found")]
+    ("host", "reason"),
+    [
+        ("127.0.0.1", "connection refused"),
+        ("no-such-host.invalid", "host name not found"),
+    ],
 )
 def test_an_unreachable_judge_ends_the_run(host, reason, caplog):
     """One line names address and reason; no answer is worked through."""
     address = f"http://{host}:{free_port()}/v1"
     run = evaluated(address)
-    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert [
+        record for record in caplog.records if record.levelno >= logging.WARNING
+    ] == []
     assert run.returncode == 2
     line = f"cannot connect to the judge at {address}: {reason}. Is the server running?"
     assert run.stderr.splitlines() == [f"run_eval.py: {line}"]
@@ -53,8 +69,16 @@ def test_an_unreachable_judge_ends_the_run(host, reason, caplog):
 
 def test_an_unreachable_judge_ends_the_run_before_pages_are_captured(project):
     """A capture may take minutes, and nothing could be judged on it."""
-    project.add_script({"deep": ("The lake is deep.", f"http://127.0.0.1:{free_port()}/page")})
-    run = call(evaluate_main, "--agent_name", "bot", "--judge_base_url", f"http://127.0.0.1:{free_port()}/v1")
+    project.add_script(
+        {"deep": ("The lake is deep.", f"http://127.0.0.1:{free_port()}/page")}
+    )
+    run = call(
+        evaluate_main,
+        "--agent_name",
+        "bot",
+        "--judge_base_url",
+        f"http://127.0.0.1:{free_port()}/v1",
+    )
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
     assert "cannot connect to the judge" in run.stderr
     assert not (project.root / "cache").exists()
@@ -79,16 +103,34 @@ def test_stored_judgments_need_no_server(project):
 @pytest.mark.parametrize(
     ("denial", "models", "words"),
     [
-        (status(401, "Incorrect API key"), None, "the key is refused, check OPENAI_API_KEY"),
-        (status(404, "no such model"), ["local-judge"], "has no model o4-mini; did you mean local-judge?"),
-        (status(404, "no such model"), ["o4-mimi", "x", "y"], "has no model o4-mini; did you mean o4-mimi?"),
-        (status(404, "no such model"), ["big", "small"], "has no model o4-mini; it has big, small"),
+        (
+            status(401, "Incorrect API key"),
+            None,
+            "the key is refused, check OPENAI_API_KEY",
+        ),
+        (
+            status(404, "no such model"),
+            ["local-judge"],
+            "has no model o4-mini; did you mean local-judge?",
+        ),
+        (
+            status(404, "no such model"),
+            ["o4-mimi", "x", "y"],
+            "has no model o4-mini; did you mean o4-mimi?",
+        ),
+        (
+            status(404, "no such model"),
+            ["big", "small"],
+            "has no model o4-mini; it has big, small",
+        ),
     ],
 )
 def test_a_judge_that_rejects_every_request_ends_the_run(denial, models, words):
     """The line says what to correct, wherever scripts run."""
     with JudgeServer(faults=lambda _: denial, models=models) as server:
-        run = evaluated(server.base_url, place="--no_isolate" if models else "--isolate")
+        run = evaluated(
+            server.base_url, place="--no_isolate" if models else "--isolate"
+        )
         assert len(server.requests) <= 30
     assert run.returncode == 2
     assert run.stderr.count("\n") == 1 and words in run.stderr
@@ -112,7 +154,11 @@ def test_a_short_outage_costs_no_answer():
         with lock:
             if len(server.requests) == 50:
                 down_until_s[0] = time.monotonic() + 3
-            return status(503, "restarting") if time.monotonic() < down_until_s[0] else None
+            return (
+                status(503, "restarting")
+                if time.monotonic() < down_until_s[0]
+                else None
+            )
 
     with JudgeServer(VERDICT, faults=fault) as server:
         run = evaluated(server.base_url)
@@ -121,7 +167,9 @@ def test_a_short_outage_costs_no_answer():
 
 def test_an_outage_that_lasts_ends_the_run_soon():
     """All answers that are left have the one reason, and a result is never made of it."""
-    with JudgeServer(faults=lambda _: status(503, "down") if len(server.requests) > 50 else None) as server:
+    with JudgeServer(
+        faults=lambda _: status(503, "down") if len(server.requests) > 50 else None
+    ) as server:
         started_s = time.monotonic()
         run = evaluated(server.base_url, "--judge_outage_wait", "2")
     assert time.monotonic() - started_s < 30
@@ -132,7 +180,14 @@ def test_an_outage_that_lasts_ends_the_run_soon():
 @pytest.mark.parametrize("code", [500, 501, 503])
 def test_a_server_that_only_fails_ends_the_run(project, code):
     """Within --judge_outage_wait; no further answer is started, and the same command continues."""
-    few = ("--judge_outage_wait", "2", "--max_concurrent_tasks", "1", "--max_concurrent_answers", "4")
+    few = (
+        "--judge_outage_wait",
+        "2",
+        "--max_concurrent_tasks",
+        "1",
+        "--max_concurrent_answers",
+        "4",
+    )
     with JudgeServer(faults=lambda _: status(code, "broken")) as server:
         started_s = time.monotonic()
         run = evaluated(server.base_url, *few)
@@ -147,7 +202,9 @@ def test_a_server_that_only_fails_ends_the_run(project, code):
 
 def test_an_answer_that_breaks_the_server_costs_itself_only(project):
     """Even where it is alone for a while: the next answer shows that the server works."""
-    project.add_script({f"c{number}": (f"The lake has {number} fish.", None) for number in range(6)})
+    project.add_script(
+        {f"c{number}": (f"The lake has {number} fish.", None) for number in range(6)}
+    )
     for number in range(3, 60):
         (project.root / f"answers/bot/lake/answer_{number:02}.md").unlink()
 
@@ -155,7 +212,9 @@ def test_an_answer_that_breaks_the_server_costs_itself_only(project):
         return status(500, "crash") if "Text 0." in str(body["messages"]) else None
 
     with JudgeServer(VERDICT, faults=fault) as server:
-        run = evaluated(server.base_url, "--judge_outage_wait", "1", "--max_concurrent_answers", "1")
+        run = evaluated(
+            server.base_url, "--judge_outage_wait", "1", "--max_concurrent_answers", "1"
+        )
     assert run.returncode == 1
     entries = project.task_summary()
     assert [entry["score"] for entry in entries.values()].count(None) == 1

@@ -35,10 +35,19 @@ def judged(tmp_path_factory):
     for folder in FOLDERS:
         shutil.copytree(REPOSITORY / folder, root / folder)
     faults = [None, rate_limited(retry_after="0"), None, status(500, "oops")]
-    with JudgeServer(RecordedReplies(), faults=faults) as server, pytest.MonkeyPatch.context() as patch:
+    with (
+        JudgeServer(RecordedReplies(), faults=faults) as server,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setenv("OPENAI_API_KEY", "dummy")
         patch.chdir(root)
-        words = ["--agent_name", "example", "--judge_base_url", server.base_url, "--no_capture"]
+        words = [
+            "--agent_name",
+            "example",
+            "--judge_base_url",
+            server.base_url,
+            "--no_capture",
+        ]
         assert call(evaluate_main, *words, "--no_isolate").returncode == 0
     return root
 
@@ -62,7 +71,9 @@ def verify(*words):
 
 def result_path(root, task=TASK, stem=STEM):
     """Return the path of the example's result for an answer."""
-    [path] = (root / "eval_results" / "example" / task / stem / "results").glob("*.json")
+    [path] = (root / "eval_results" / "example" / task / stem / "results").glob(
+        "*.json"
+    )
     return path
 
 
@@ -70,7 +81,9 @@ def change(path, edit, *, seal=False):
     """Change a file of JSON."""
     content = read_json(path)
     edit(content)
-    path.write_text(json.dumps(with_checksum(content) if seal else content), encoding="utf-8")
+    path.write_text(
+        json.dumps(with_checksum(content) if seal else content), encoding="utf-8"
+    )
 
 
 def test_results_of_a_run_are_correct_and_up_to_date(example, monkeypatch, caplog):
@@ -98,29 +111,56 @@ def test_a_changed_score_is_wrong(example, caplog):
     change(result_path(example), lambda result: result.update(final_score=1.0))
     exit_status, found, output = verify()
     assert exit_status == 1
-    assert any(kind == "wrong" and "changed after it was written" in words for kind, _, words in found)
-    assert ("wrong", NAME, "its score is 1, but its rubric tree gives 0.444444") in found
-    assert f"Next, for {NAME}: mind2web2 evaluate example --task_id {TASK} --judge_model" in output
+    assert any(
+        kind == "wrong" and "changed after it was written" in words
+        for kind, _, words in found
+    )
+    assert (
+        "wrong",
+        NAME,
+        "its score is 1, but its rubric tree gives 0.444444",
+    ) in found
+    assert (
+        f"Next, for {NAME}: mind2web2 evaluate example --task_id {TASK} --judge_model"
+        in output
+    )
     assert "Answers: 9; correct and up to date: 8; 1 wrong" in output
-    assert caplog.text.count("result was changed after it was written, counts as none path=") == 1
+    assert (
+        caplog.text.count(
+            "result was changed after it was written, counts as none path="
+        )
+        == 1
+    )
     assert verify("--task_id", "library_facts")[:2] == (0, [])
 
 
 def leaf_with_votes(result):
     """Return the first leaf that a judge has decided by a page."""
     nodes = tree_nodes(result).values()
-    return next(node for node in nodes if "votes" in node.get("evidence", {}).get("pages", [{}])[0])
+    return next(
+        node
+        for node in nodes
+        if "votes" in node.get("evidence", {}).get("pages", [{}])[0]
+    )
 
 
 EDITS = {
-    "a score": (lambda result: result.update(final_score=0.5), "but its rubric tree gives"),
+    "a score": (
+        lambda result: result.update(final_score=0.5),
+        "but its rubric tree gives",
+    ),
     "a leaf": (
         lambda result: leaf_with_votes(result).update(score=0.0, status="failed"),
         "is passed (1.0) instead of failed (0.0)",
     ),
-    "evidence": (lambda result: leaf_with_votes(result).pop("evidence"), "the evidence of leaf"),
+    "evidence": (
+        lambda result: leaf_with_votes(result).pop("evidence"),
+        "the evidence of leaf",
+    ),
     "a vote": (
-        lambda result: leaf_with_votes(result)["evidence"]["pages"][0]["votes"][0].update(reasoning="yes"),
+        lambda result: leaf_with_votes(result)["evidence"]["pages"][0]["votes"][
+            0
+        ].update(reasoning="yes"),
         "the evidence of leaf",
     ),
     "a claim": (
@@ -131,8 +171,14 @@ EDITS = {
         lambda result: result["extractions"][0].update(judgment="f" * 64),
         "its extractions differs",
     ),
-    "the judge": (lambda result: result.update(judge_model="gpt-5"), "its judge_model differs"),
-    "the answer": (lambda result: result["provenance"].update(answer_sha256="0" * 64), "answer changed"),
+    "the judge": (
+        lambda result: result.update(judge_model="gpt-5"),
+        "its judge_model differs",
+    ),
+    "the answer": (
+        lambda result: result["provenance"].update(answer_sha256="0" * 64),
+        "answer changed",
+    ),
     "the script": (
         lambda result: result["provenance"].update(script_sha256="0" * 64),
         f"script example/{TASK}.py changed",
@@ -148,15 +194,25 @@ EDITS = {
         "page changed: ",
     ),
     "a helper module": (
-        lambda result: result["provenance"]["inputs"].update(modules={"helpers/adv_common.py": "0" * 64}),
+        lambda result: result["provenance"]["inputs"].update(
+            modules={"helpers/adv_common.py": "0" * 64}
+        ),
         "helper module helpers/adv_common.py is gone",
     ),
     "a file": (
-        lambda result: result["provenance"]["inputs"].update(files={"museum_saturday.py": "0" * 64}),
+        lambda result: result["provenance"]["inputs"].update(
+            files={"museum_saturday.py": "0" * 64}
+        ),
         "file museum_saturday.py changed",
     ),
-    "a description": (lambda result: leaf_with_votes(result).update(desc="other"), "the evidence of leaf"),
-    "what it is of": (lambda result: result.update(task_id="other"), "it is the result of something else"),
+    "a description": (
+        lambda result: leaf_with_votes(result).update(desc="other"),
+        "the evidence of leaf",
+    ),
+    "what it is of": (
+        lambda result: result.update(task_id="other"),
+        "it is the result of something else",
+    ),
 }
 
 
@@ -186,7 +242,13 @@ def test_a_missing_part_hides_no_wrong_result(example, edit, text, is_copied):
     exit_status, found, _ = verify("--task_id", TASK)
     assert exit_status == 1
     assert any(kind == "wrong" and text in words for kind, _, words in found)
-    assert any("the copy of the judged answer, is missing" in words for _, _, words in found) is not is_copied
+    assert (
+        any(
+            "the copy of the judged answer, is missing" in words
+            for _, _, words in found
+        )
+        is not is_copied
+    )
 
 
 @pytest.mark.usefixtures("example")
@@ -213,7 +275,13 @@ def test_a_result_that_was_changed_is_not_reused(example, monkeypatch):
     endpoint = read_json(result_path(example))["provenance"]["judge"]["endpoint"]
     change(result_path(example), lambda result: result.update(final_score=1.0))
     with JudgeServer() as server:
-        words = ["--agent_name", "example", "--no_capture", "--judge_base_url", endpoint.split()[-1]]
+        words = [
+            "--agent_name",
+            "example",
+            "--no_capture",
+            "--judge_base_url",
+            endpoint.split()[-1],
+        ]
         run = call(evaluate_main, *words, "--no_isolate")
         assert (run.returncode, server.requests) == (0, [])
     assert "0 judgments asked" in run.stdout
@@ -222,9 +290,13 @@ def test_a_result_that_was_changed_is_not_reused(example, monkeypatch):
 
 def test_changed_inputs_make_results_stale(example):
     """Exit status 3: the scores are right, of what was judged then."""
-    with (example / "answers" / "example" / TASK / f"{STEM}.md").open("a", encoding="utf-8") as file:
+    with (example / "answers" / "example" / TASK / f"{STEM}.md").open(
+        "a", encoding="utf-8"
+    ) as file:
         file.write("\nOr so.\n")
-    with (example / "eval_scripts" / "example" / "library_facts.py").open("a", encoding="utf-8") as file:
+    with (example / "eval_scripts" / "example" / "library_facts.py").open(
+        "a", encoding="utf-8"
+    ) as file:
         file.write("# newer\n")
     exit_status, found, output = verify()
     assert exit_status == 3
@@ -233,14 +305,20 @@ def test_changed_inputs_make_results_stale(example):
         ("stale", every, "script example/library_facts.py changed"),
         ("stale", NAME, "answer changed"),
     ]
-    assert "mind2web2 evaluate example --task_id library_facts --task_id museum_saturday" in output
+    assert (
+        "mind2web2 evaluate example --task_id library_facts --task_id museum_saturday"
+        in output
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "text"),
     [
         (["--judge_model", "gpt-5"], "judge changed: model o4-mini, now gpt-5"),
-        (["--judge-reasoning-effort", "high"], "judge changed: reasoning_effort not set, now high"),
+        (
+            ["--judge-reasoning-effort", "high"],
+            "judge changed: reasoning_effort not set, now high",
+        ),
         (["--judge_temperature", "0"], "judge changed: temperature not set, now 0.0"),
     ],
 )
@@ -250,7 +328,9 @@ def test_results_of_another_judge_are_stale(example, words, text):  # noqa: ARG0
     assert exit_status == 3
     assert [(kind, reason) for kind, _, reason in found] == [("stale", text)]
     # The suggested command names each option once, with the judge that is expected now.
-    [suggested] = [line for line in output.splitlines() if line.startswith("Next, for ")]
+    [suggested] = [
+        line for line in output.splitlines() if line.startswith("Next, for ")
+    ]
     option = words[0].replace("-", "_").replace("__", "--", 1)
     assert (suggested.count(option), suggested.count("--judge_model")) == (1, 1)
     assert f"{option} {words[1]}" in suggested
@@ -259,8 +339,14 @@ def test_results_of_another_judge_are_stale(example, words, text):  # noqa: ARG0
 def test_summaries_are_derived_again(example):
     """The task's, the agent's and the one of all agents."""
     results = example / "eval_results"
-    change(results / "example" / TASK / "summary.json", lambda entries: entries[0].update(score=1.0))
-    change(results / "example" / "summary.json", lambda summary: summary.update(avg_score=1.0))
+    change(
+        results / "example" / TASK / "summary.json",
+        lambda entries: entries[0].update(score=1.0),
+    )
+    change(
+        results / "example" / "summary.json",
+        lambda summary: summary.update(avg_score=1.0),
+    )
     exit_status, found, output = verify()
     assert exit_status == 1
     assert [(kind, name) for kind, name, _ in found] == [
@@ -269,7 +355,10 @@ def test_summaries_are_derived_again(example):
         ("stale", "all tasks"),
     ]
     assert "avg_score 1.0 (by the results " in output
-    assert f"Next, for {TASK}, all tasks: mind2web2 evaluate example --judge_model o4-mini" in output
+    assert (
+        f"Next, for {TASK}, all tasks: mind2web2 evaluate example --judge_model o4-mini"
+        in output
+    )
     assert call(main, "metrics", "example").returncode == 0
     assert [name for _, name, _ in verify()[1]] == [TASK, "all tasks"]
 
@@ -282,7 +371,10 @@ def test_without_the_store_votes_cannot_be_looked_up(example):
     store.rename(example / "away.sqlite3")
     exit_status, found, output = verify()
     assert (exit_status, len(found)) == (3, 1)
-    assert found[0][2] == f"the file with its judgments is missing: eval_results/example/{FILE_NAME}"
+    assert (
+        found[0][2]
+        == f"the file with its judgments is missing: eval_results/example/{FILE_NAME}"
+    )
     assert "--judgments FILE" in output
     for elsewhere in ("away.sqlite3", "exported.jsonl"):
         assert verify("--judgments", elsewhere)[:2] == (0, [])
@@ -292,7 +384,9 @@ def test_without_the_store_votes_cannot_be_looked_up(example):
 
 def test_a_judgment_that_was_changed_shows(example):
     """A store that is edited does not go with the results any more."""
-    with sqlite3.connect(example / "eval_results" / "example" / FILE_NAME) as connection:
+    with sqlite3.connect(
+        example / "eval_results" / "example" / FILE_NAME
+    ) as connection:
         connection.execute("UPDATE judgments SET text = replace(text, 'true', 'false')")
     connection.close()
     exit_status, found, _ = verify()
@@ -302,11 +396,15 @@ def test_a_judgment_that_was_changed_shows(example):
 
 def test_the_score_of_the_replay_is_shown(example):
     """Where it differs, the result is wrong; stale where its script reads what is not compared."""
-    with sqlite3.connect(example / "eval_results" / "example" / FILE_NAME) as connection:
+    with sqlite3.connect(
+        example / "eval_results" / "example" / FILE_NAME
+    ) as connection:
         connection.execute("UPDATE judgments SET text = replace(text, 'true', 'false')")
     connection.close()
     words = ("--task_id", TASK, "--json")
-    entries = json.loads(call(main, "verify-results", "example", *words).stdout)["answers"]
+    entries = json.loads(call(main, "verify-results", "example", *words).stdout)[
+        "answers"
+    ]
     [entry] = [entry for entry in entries if entry["answer_name"] == f"{STEM}.md"]
     assert (entry["record"], entry["score"], entry["replayed_score"]) == (
         "wrong",
@@ -318,7 +416,9 @@ def test_the_score_of_the_replay_is_shown(example):
         result["provenance"]["inputs"]["not_compared"] = ["the script starts programs"]
 
     change(result_path(example), add_reason, seal=True)
-    entries = json.loads(call(main, "verify-results", "example", *words).stdout)["answers"]
+    entries = json.loads(call(main, "verify-results", "example", *words).stdout)[
+        "answers"
+    ]
     [entry] = [entry for entry in entries if entry["answer_name"] == f"{STEM}.md"]
     assert entry["record"] == "stale"
 
@@ -328,20 +428,33 @@ def test_why_a_page_is_unavailable_decides_nothing(example):
     for path in (example / "cache").rglob("*.capture.json"):
         record = read_json(path)
         if record["failure"]:
-            path.write_text(json.dumps(record | {"failure": "connection refused"}), encoding="utf-8")
+            path.write_text(
+                json.dumps(record | {"failure": "connection refused"}), encoding="utf-8"
+            )
     assert verify()[:2] == (0, [])
 
 
-def test_a_replay_is_verified_against_the_file_that_it_was_made_from(tmp_path, monkeypatch):
+def test_a_replay_is_verified_against_the_file_that_it_was_made_from(
+    tmp_path, monkeypatch
+):
     """Results record it, relative to the working directory; a changed or missing file is a finding."""
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "shared" / "judgments.jsonl"
     file.parent.mkdir()
     shutil.copy(RECORDED, file)
     words = []
-    for folder, option in zip(FOLDERS, ("answer_folder", "eval_scripts_root", "cache_root"), strict=True):
+    for folder, option in zip(
+        FOLDERS, ("answer_folder", "eval_scripts_root", "cache_root"), strict=True
+    ):
         words += [f"--{option}", REPOSITORY / folder]
-    replay = ["--agent_name", "example", "--llm_provider", "replay", "--judgments", "shared/judgments.jsonl"]
+    replay = [
+        "--agent_name",
+        "example",
+        "--llm_provider",
+        "replay",
+        "--judgments",
+        "shared/judgments.jsonl",
+    ]
     assert call(evaluate_main, *words, *replay, "--no_isolate").returncode == 0
     sha256 = hashlib.sha256(RECORDED.read_bytes()).hexdigest()
     assert read_json(result_path(tmp_path))["provenance"]["replayed_from"] == {
@@ -352,14 +465,26 @@ def test_a_replay_is_verified_against_the_file_that_it_was_made_from(tmp_path, m
     with file.open("a", encoding="utf-8") as more:
         more.write(RECORDED.read_text(encoding="utf-8").split("\n")[0] + "\n")
     [(kind, _, text)] = verify(*words)[1]
-    assert (kind, text) == ("stale", "judgments: shared/judgments.jsonl has changed since it was replayed")
+    assert (kind, text) == (
+        "stale",
+        "judgments: shared/judgments.jsonl has changed since it was replayed",
+    )
     file.unlink()
     _, found, output = verify(*words)
     assert [(kind, text) for kind, _, text in found] == [
-        ("missing", "the file with its judgments of the replay is missing: shared/judgments.jsonl")
+        (
+            "missing",
+            "the file with its judgments of the replay is missing: shared/judgments.jsonl",
+        )
     ]
     suggested = output.partition("or ask again: ")[2].split()
-    assert suggested[:5] == ["mind2web2", "evaluate", "example", "--overwrite", "--judge_model"]
+    assert suggested[:5] == [
+        "mind2web2",
+        "evaluate",
+        "example",
+        "--overwrite",
+        "--judge_model",
+    ]
     assert verify(*words, "--judgments", RECORDED)[:2] == (0, [])
 
 
@@ -380,18 +505,27 @@ def test_results_of_earlier_tools_are_checked_as_far_as_they_go(tmp_path, monkey
     path.parent.mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     for score, exit_status in ((1.0, 3), (0.5, 1)):
-        content = {"final_score": score, "eval_breakdown": [{"info": [], "verification_tree": tree}]}
+        content = {
+            "final_score": score,
+            "eval_breakdown": [{"info": [], "verification_tree": tree}],
+        }
         path.write_text(json.dumps(content))
         run = call(main, "verify-results", AGENT)
         assert run.returncode == exit_status
-        assert "Missing: lake/answer_1.md: it does not say what it was made from" in run.stdout
+        assert (
+            "Missing: lake/answer_1.md: it does not say what it was made from"
+            in run.stdout
+        )
 
 
 def test_missing_and_damaged_files_are_named(example):
     """A judgment, an answer, a result and a summary, each of its own answer."""
     results = example / "eval_results" / "example"
     with sqlite3.connect(results / FILE_NAME) as connection:
-        connection.execute("DELETE FROM judgments WHERE answer_name = 'answer_2.md' AND task_id = ?", [TASK])
+        connection.execute(
+            "DELETE FROM judgments WHERE answer_name = 'answer_2.md' AND task_id = ?",
+            [TASK],
+        )
     connection.close()
     (example / "answers" / "example" / TASK / "answer_3.md").unlink()
     result_path(example).write_text("{")
@@ -399,31 +533,54 @@ def test_missing_and_damaged_files_are_named(example):
     exit_status, found, output = verify("--task_id", TASK)
     assert exit_status == 1
     by_name = {name: (kind, text) for kind, name, text in found}
-    assert by_name[NAME] == ("wrong", f"its newest result {result_path(example).name} is damaged")
+    assert by_name[NAME] == (
+        "wrong",
+        f"its newest result {result_path(example).name} is damaged",
+    )
     assert by_name[TASK] == ("wrong", "summary.json is damaged")
     kind, text = by_name[f"{TASK}/answer_2.md"]
     assert kind == "missing"
     assert "it cannot be replayed: no stored judgment on" in text
     assert by_name[f"{TASK}/answer_3.md"] == ("missing", "answer missing")
-    for words in ("name their file with --judgments FILE", "put the answer back in its place", "--overwrite"):
+    for words in (
+        "name their file with --judgments FILE",
+        "put the answer back in its place",
+        "--overwrite",
+    ):
         assert words in output
 
 
 def test_findings_are_available_as_json(example):
     """For programs."""
-    change(result_path(example), lambda result: result.update(final_score=1.0), seal=True)
+    change(
+        result_path(example), lambda result: result.update(final_score=1.0), seal=True
+    )
     exit_status, _, output = verify("--json")
     content = json.loads(output)
     assert exit_status == 1
     [wrong] = [answer for answer in content["answers"] if answer["record"] == "wrong"]
-    assert (wrong["task_id"], wrong["answer_name"], wrong["score"]) == (TASK, f"{STEM}.md", 1.0)
+    assert (wrong["task_id"], wrong["answer_name"], wrong["score"]) == (
+        TASK,
+        f"{STEM}.md",
+        1.0,
+    )
     assert wrong["score_by_tree"] == pytest.approx(4 / 9)
     assert [finding["kind"] for finding in wrong["findings"]] == ["wrong", "wrong"]
-    assert wrong["findings"][1]["text"] == "its score is 1, but its rubric tree gives 0.444444"
+    assert (
+        wrong["findings"][1]["text"]
+        == "its score is 1, but its rubric tree gives 0.444444"
+    )
     assert [finding["kind"] for finding in content["summaries"][TASK]] == ["stale"]
     assert [finding["cure"] for finding in content["summaries"][TASK]] == ["summaries"]
-    change(result_path(example), lambda result: result.update(final_score="high"), seal=True)
-    scores = [answer["score"] for answer in json.loads(verify("--json", "--task_id", TASK)[2])["answers"]]
+    change(
+        result_path(example),
+        lambda result: result.update(final_score="high"),
+        seal=True,
+    )
+    scores = [
+        answer["score"]
+        for answer in json.loads(verify("--json", "--task_id", TASK)[2])["answers"]
+    ]
     assert None in scores and "high" not in scores
 
 
@@ -431,7 +588,10 @@ def test_findings_are_available_as_json(example):
     ("words", "message"),
     [
         (["nobody"], "no results of agent nobody under eval_results"),
-        (["example", "--task_id", "sea"], "no answers or results of agent example to sea: there is library"),
+        (
+            ["example", "--task_id", "sea"],
+            "no answers or results of agent example to sea: there is library",
+        ),
         (["example", "--eval_version", "v9"], "no eval version v9"),
         (["example", "--judgments", "gone.jsonl"], "no judgments at gone.jsonl"),
         (["../x"], "agent '../x' begins with a dot"),
@@ -448,15 +608,25 @@ def test_a_check_that_is_impossible_is_one_line(example, words, message):  # noq
 def test_the_help_explains_the_exit_status():
     """And what each word of the table does."""
     run = call(main, "verify-results", "--help")
-    for words in ("1 something is wrong", "2 nothing could be checked", "3 nothing is wrong, but", "stale  "):
+    for words in (
+        "1 something is wrong",
+        "2 nothing could be checked",
+        "3 nothing is wrong, but",
+        "stale  ",
+    ):
         assert words in " ".join(run.stdout.split()) or words in run.stdout
 
 
 def test_a_run_says_which_scripts_changed_since_the_last_result(example, monkeypatch):
     """Whoever brings new scripts sees which of them judge anew."""
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
-    with (example / "eval_scripts" / "example" / "library_facts.py").open("a", encoding="utf-8") as file:
+    with (example / "eval_scripts" / "example" / "library_facts.py").open(
+        "a", encoding="utf-8"
+    ) as file:
         file.write("# newer\n")
     words = ["--agent_name", "example", "--llm_provider", "replay", "--no_isolate"]
     said = "Eval script changed since the last result: library_facts.\n"
-    assert [said in call(evaluate_main, *words).stdout for _ in range(2)] == [True, False]
+    assert [said in call(evaluate_main, *words).stdout for _ in range(2)] == [
+        True,
+        False,
+    ]

@@ -68,19 +68,32 @@ def lay_out(project: Project, answers: int, checks: int) -> None:
     """Write answers to tasks of three each."""
     for number in range(answers):
         task = f"task_{number // 3}"
-        project.add_answer(f"answer_{number % 3}", f"The lake is {number} m deep.", task)
-        claims = {f"leaf_{check}": (f"Point {check} is met.", None) for check in range(checks)}
+        project.add_answer(
+            f"answer_{number % 3}", f"The lake is {number} m deep.", task
+        )
+        claims = {
+            f"leaf_{check}": (f"Point {check} is met.", None) for check in range(checks)
+        }
         project.add_script(claims, task)
     project.cache("task_0").put_web("https://lake.example/", "The lake", None)
 
 
 def start(project: Project, judge: JudgeServer, *more: str) -> subprocess.Popen:
     """Start an evaluation of the project's answers."""
-    words = ("--agent_name", AGENT, "--no_capture", "--max_llm_requests", str(IN_FLIGHT), *more)
+    words = (
+        "--agent_name",
+        AGENT,
+        "--no_capture",
+        "--max_llm_requests",
+        str(IN_FLIGHT),
+        *more,
+    )
     return start_command(*words, cwd=project.root, OPENAI_BASE_URL=judge.base_url)
 
 
-def inject(fault: str, cluster: RayCluster, database: PostgresServer, command: subprocess.Popen) -> None:
+def inject(
+    fault: str, cluster: RayCluster, database: PostgresServer, command: subprocess.Popen
+) -> None:
     """Make a fault happen."""
     if fault == "node":
         cluster.kill_a_node()
@@ -112,9 +125,15 @@ def roots_in(store: ObjectStore, project: Project) -> Iterator[tuple[str, ...]]:
     for folder in ("answers", "eval_scripts", "cache"):
         store.upload(project.root / folder, f"{name}/{folder}")
     roots = (
-        f"{store.url}/{name}/{folder}" for folder in ("answers", "eval_scripts", "eval_results", "cache")
+        f"{store.url}/{name}/{folder}"
+        for folder in ("answers", "eval_scripts", "eval_results", "cache")
     )
-    options = ("--answer_folder", "--eval_scripts_root", "--eval_results_root", "--cache_root")
+    options = (
+        "--answer_folder",
+        "--eval_scripts_root",
+        "--eval_results_root",
+        "--cache_root",
+    )
     with store.failing(store_fault):
         yield tuple(word for pair in zip(options, roots, strict=True) for word in pair)
     store.download(f"{name}/eval_results", project.results.parent)
@@ -131,7 +150,15 @@ def faulty_run(
 ) -> int:
     """Evaluate with a fault after so many requests, and return how many there were in all."""
     judge.asked.clear()
-    engine = ("--engine", "ray", "--ray_address", cluster.address, "--judgments", database.url, *roots)
+    engine = (
+        "--engine",
+        "ray",
+        "--ray_address",
+        cluster.address,
+        "--judgments",
+        database.url,
+        *roots,
+    )
     is_pending = True
     for _ in range(_MOST_STARTS):
         with start(project, judge, *engine) as command:
@@ -148,12 +175,17 @@ def faulty_run(
     return judge.asked.total()
 
 
-def compared(project: Project, plain: Project, database: PostgresServer) -> tuple[int, int]:
+def compared(
+    project: Project, plain: Project, database: PostgresServer
+) -> tuple[int, int]:
     """Return how many answers have another result than in the plain run, and how many judgments are lost."""
-    results = [list(latest_results(each.results.parent, AGENT)) for each in (plain, project)]
+    results = [
+        list(latest_results(each.results.parent, AGENT)) for each in (plain, project)
+    ]
     pairs = zip(*results, strict=True)
     wrong = sum(
-        one[:2] != other[:2] or not one[2].content.is_same_but_run(other[2].content) for one, other in pairs
+        one[:2] != other[:2] or not one[2].content.is_same_but_run(other[2].content)
+        for one, other in pairs
     )
     with closing(JudgmentDatabase(database.url)) as shared:
         stored = {judgment.key for judgment in shared.all()}
@@ -161,14 +193,22 @@ def compared(project: Project, plain: Project, database: PostgresServer) -> tupl
     if (project.results / FILE_NAME).exists():
         with JudgmentStore(project.results / FILE_NAME) as own:
             stored &= {judgment.key for judgment in own.all()}
-    lost = judgments_named([found.content.document for *_, found in results[1]]) - stored
+    lost = (
+        judgments_named([found.content.document for *_, found in results[1]]) - stored
+    )
     return wrong, len(lost)
 
 
 def main() -> int:
     """Run, print, and return 1 if a run was wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, default in (("runs", 30), ("answers", 300), ("checks", 30), ("nodes", 3), ("seed", 1)):
+    for name, default in (
+        ("runs", 30),
+        ("answers", 300),
+        ("checks", 30),
+        ("nodes", 3),
+        ("seed", 1),
+    ):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--latency", type=float, default=0.5)
     options = parser.parse_args()
@@ -179,7 +219,9 @@ def main() -> int:
         PostgresServer(is_durable=True) as database,
         CountingJudge(options.latency) as judge,
         object_store() as store,
-        patch.dict(os.environ, store.variables | {"XDG_CACHE_HOME": f"{folder}/copies"}),
+        patch.dict(
+            os.environ, store.variables | {"XDG_CACHE_HOME": f"{folder}/copies"}
+        ),
         RayCluster(options.nodes) as cluster,
     ):
         plain = Project(Path(folder) / "plain")
@@ -192,12 +234,18 @@ def main() -> int:
             for name in ("answers", "eval_scripts", "cache"):
                 shutil.copytree(plain.root / name, project.root / name)
             with psycopg.connect(database.url, autocommit=True) as connection:
-                connection.execute("DROP TABLE IF EXISTS mind2web2_judgments, mind2web2_schema")
+                connection.execute(
+                    "DROP TABLE IF EXISTS mind2web2_judgments, mind2web2_schema"
+                )
             fault, after = FAULTS[number % len(FAULTS)], random.randrange(1, requests)
             began_s = time.monotonic()
-            in_store = roots_in(store, project) if fault == "object store" else nullcontext(())
+            in_store = (
+                roots_in(store, project) if fault == "object store" else nullcontext(())
+            )
             with in_store as roots:
-                asked = faulty_run(project, cluster, database, judge, fault, after, roots)
+                asked = faulty_run(
+                    project, cluster, database, judge, fault, after, roots
+                )
             wrong, lost = compared(project, plain, database)
             repeated = asked - requests
             is_bad = wrong or lost or not 0 <= repeated <= options.nodes * IN_FLIGHT

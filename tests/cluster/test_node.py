@@ -52,10 +52,15 @@ async def spend(budget):
 async def test_nodes_spend_one_budget(server):
     """Together no more than it has, and nearly all of it, also where one starts again with nothing spent."""
     terms = BudgetTerms("run", max_usd=1.0, model=MODEL)
-    with closing(JudgmentDatabase(server.url)) as one, closing(JudgmentDatabase(server.url)) as other:
+    with (
+        closing(JudgmentDatabase(server.url)) as one,
+        closing(JudgmentDatabase(server.url)) as other,
+    ):
         lost = LeasedBudget(terms, one)
         await lost.enter(PROMPT_TOKENS)
-        sent = await asyncio.gather(spend(LeasedBudget(terms, one)), spend(LeasedBudget(terms, other)))
+        sent = await asyncio.gather(
+            spend(LeasedBudget(terms, one)), spend(LeasedBudget(terms, other))
+        )
         assert 0.9 <= sum(sent) * PRICE_USD + 0.02 <= 1.0
         assert await spend(LeasedBudget(terms, one)) == 0
         assert await spend(LeasedBudget(BudgetTerms("next run", 0.1, MODEL), one)) > 0
@@ -79,8 +84,12 @@ async def test_nodes_pause_while_a_server_refuses_one_of_them():
         JudgeServer("hi", faults=[rate_limited(retry_after="30")] * 8) as judge,
         JudgeServer("hi") as willing,
     ):
-        refused = LLMClient("openai", is_async=True, base_url=judge.base_url, api_key="k")
-        other = LLMClient("openai", is_async=True, base_url=willing.base_url, api_key="k")
+        refused = LLMClient(
+            "openai", is_async=True, base_url=judge.base_url, api_key="k"
+        )
+        other = LLMClient(
+            "openai", is_async=True, base_url=willing.base_url, api_key="k"
+        )
         async with refused, other:
             await other.chat(request)
             asking = [asyncio.create_task(refused.chat(request)) for _ in range(8)]
@@ -127,13 +136,19 @@ def nodes_with(browsers, root):
         return capture
 
     for node, other, name, other_name in ((*nodes, "a", "b"), (*nodes[::-1], "b", "a")):
-        node.cache_root, node.own_name, node.peers = root, name, {other_name: capture_by(other)}
+        node.cache_root, node.own_name, node.peers = (
+            root,
+            name,
+            {other_name: capture_by(other)},
+        )
     return nodes
 
 
 async def capture_here(node, url, cache, is_retry=False):
     """Capture a page by one node."""
-    await node.capture_here(url, cache, asyncio.Semaphore(5), logging.getLogger("test"), is_retry=is_retry)
+    await node.capture_here(
+        url, cache, asyncio.Semaphore(5), logging.getLogger("test"), is_retry=is_retry
+    )
 
 
 async def capture(node, url, cache):
@@ -146,8 +161,14 @@ async def test_each_host_is_captured_by_one_node(tmp_path):
     browsers = [Browser(), Browser()]
     nodes = nodes_with(browsers, tmp_path)
     caches = [CacheFileSys(tmp_path / "lake"), CacheFileSys(tmp_path / "lake")]
-    urls = [f"https://host{number}.example/{page}" for number in range(8) for page in "xy"]
-    wanted = [(node, url, cache) for node, cache in zip(nodes, caches, strict=True) for url in urls]
+    urls = [
+        f"https://host{number}.example/{page}" for number in range(8) for page in "xy"
+    ]
+    wanted = [
+        (node, url, cache)
+        for node, cache in zip(nodes, caches, strict=True)
+        for url in urls
+    ]
     await asyncio.gather(*(capture(*each) for each in wanted))
     assert all(cache.has(url) == "web" for cache in caches for url in urls)
     assert sorted(browsers[0].urls + browsers[1].urls) == urls

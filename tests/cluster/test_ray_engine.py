@@ -92,7 +92,12 @@ def project(tmp_path, monkeypatch):
     project = Project(tmp_path / "here")
     for number in range(ANSWERS):
         project.add_answer(f"answer_{number}", f"The lake is {number} m deep.")
-    project.add_script({f"leaf_{number}": (f"It is {number} m deep.", None) for number in range(CHECKS)})
+    project.add_script(
+        {
+            f"leaf_{number}": (f"It is {number} m deep.", None)
+            for number in range(CHECKS)
+        }
+    )
     project.cache().put_web("https://lake.example/", "The lake", None)
     shutil.copytree(project.root, tmp_path / "there")
     return project
@@ -100,16 +105,27 @@ def project(tmp_path, monkeypatch):
 
 def evaluate(root, judge, *more):
     """Evaluate answers below a root by a judge."""
-    folders = [word for option, name in ROOTS.items() for word in (f"--{option}", f"{root}/{name}")]
-    return call(evaluate_main, *OPTIONS, "--judge_base_url", judge.base_url, *folders, *more)
+    folders = [
+        word
+        for option, name in ROOTS.items()
+        for word in (f"--{option}", f"{root}/{name}")
+    ]
+    return call(
+        evaluate_main, *OPTIONS, "--judge_base_url", judge.base_url, *folders, *more
+    )
 
 
 def verdict(body):
     """Support every claim but the third."""
-    return {"reasoning": "read", "result": "It is 2 m deep" not in str(body["messages"])}
+    return {
+        "reasoning": "read",
+        "result": "It is 2 m deep" not in str(body["messages"]),
+    }
 
 
-def test_a_node_that_dies_changes_no_result(cluster, database, store, project, tmp_path, monkeypatch):
+def test_a_node_that_dies_changes_no_result(
+    cluster, database, store, project, tmp_path, monkeypatch
+):
     """The other node evaluates its answers; only requests in flight are sent again.
 
     The nodes have the database's password from the command's environment, and Ray's metadata have no secret.
@@ -139,7 +155,14 @@ def test_a_node_that_dies_changes_no_result(cluster, database, store, project, t
         begun.clear()
         killer = threading.Thread(target=kill)
         killer.start()
-        engine = ("--engine", "ray", "--ray_address", cluster.address, "--judgments", without_password)
+        engine = (
+            "--engine",
+            "ray",
+            "--ray_address",
+            cluster.address,
+            "--judgments",
+            without_password,
+        )
         run = evaluate(f"{store.url}/lab", judge, *engine, "--max_llm_requests", "6")
         begun.set()
         killer.join()
@@ -148,11 +171,14 @@ def test_a_node_that_dies_changes_no_result(cluster, database, store, project, t
     working_copies = [path.parent for path in tmp_path.glob("machine/**/run.log")]
     assert run.returncode == 0, run.stdout
     assert re.fullmatch(
-        r"warning: Node \S+ \w+ is lost: its answers start again on other nodes\n", run.stderr
+        r"warning: Node \S+ \w+ is lost: its answers start again on other nodes\n",
+        run.stderr,
     )
     # Only what was in flight, or not yet stored, is asked again.
     assert requests <= len(judge.calls) < requests + KILLED_AFTER // 4
-    results = [list(latest_results(each.results.parent, AGENT)) for each in (plain, project)]
+    results = [
+        list(latest_results(each.results.parent, AGENT)) for each in (plain, project)
+    ]
     assert len(results[0]) == ANSWERS
     for (task_id, name, one), (*same, other) in zip(*results, strict=True):
         assert [task_id, name] == same
@@ -162,20 +188,32 @@ def test_a_node_that_dies_changes_no_result(cluster, database, store, project, t
         JudgmentStore(working_copies[0] / FILE_NAME) as own,
         closing(JudgmentDatabase(database.url)) as shared,
     ):
-        assert all(named <= {judgment.key for judgment in each.all()} for each in (own, shared))
+        assert all(
+            named <= {judgment.key for judgment in each.all()} for each in (own, shared)
+        )
     log = (working_copies[0] / "run.log").read_text()
     assert log.count("node evaluates answers") == 2
-    assert {job.entrypoint for job in GcsClient(cluster.address).get_all_job_info().values()} == {"mind2web2"}
+    assert {
+        job.entrypoint for job in GcsClient(cluster.address).get_all_job_info().values()
+    } == {"mind2web2"}
 
 
-async def test_a_result_that_a_file_system_shows_late_is_waited_for(tmp_path, monkeypatch):
+async def test_a_result_that_a_file_system_shows_late_is_waited_for(
+    tmp_path, monkeypatch
+):
     """An earlier result is not taken for it."""
     monkeypatch.setattr("mind2web2.cluster.engine._LOOK_EVERY_S", 0.0)
     folder = tmp_path / "answer_1"
     answer = AnswerFile("answer_1.md", tmp_path / "answer_1.md")
-    job = AnswerJob(AGENT, "lake", answer, tmp_path, "v1", CacheFileSys(tmp_path / "cache"), folder)
-    earlier = write_result(folder / "results", answer.name, ResultFile.of({"final_score": 0.0}))
-    later = write_result(folder / "results", answer.name, ResultFile.of({"final_score": 1.0}))
+    job = AnswerJob(
+        AGENT, "lake", answer, tmp_path, "v1", CacheFileSys(tmp_path / "cache"), folder
+    )
+    earlier = write_result(
+        folder / "results", answer.name, ResultFile.of({"final_score": 0.0})
+    )
+    later = write_result(
+        folder / "results", answer.name, ResultFile.of({"final_score": 1.0})
+    )
     hidden = later.rename(tmp_path / later.name)
     pulls = []
 
@@ -227,19 +265,30 @@ class FakeActor:
         return await self._report(None)
 
 
-async def test_the_first_node_to_open_leaves_the_others_their_share(tmp_path, monkeypatch):
+async def test_the_first_node_to_open_leaves_the_others_their_share(
+    tmp_path, monkeypatch
+):
     """A node that opens later, as alive ones do, finds half of the answers."""
     opened, slow, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
     opened.set()
     actors = {"a": FakeActor(opened, ended), "b": FakeActor(slow, ended)}
-    monkeypatch.setattr("mind2web2.cluster.engine.placed_actor", lambda _ray, _kind, node_id: actors[node_id])
-    nodes = [{"NodeID": name, "NodeManagerHostname": "host", "Alive": True} for name in actors]
+    monkeypatch.setattr(
+        "mind2web2.cluster.engine.placed_actor",
+        lambda _ray, _kind, node_id: actors[node_id],
+    )
+    nodes = [
+        {"NodeID": name, "NodeManagerHostname": "host", "Alive": True}
+        for name in actors
+    ]
     ray = SimpleNamespace(nodes=lambda: nodes, kill=lambda _: None)
     setup = NodeSetup(RunSettings(), None, None, AGENT, (), {}, {}, {})
     engine = RayEngine(ray, setup, 8, RunUsage(), None, "endpoint")
     cache = CacheFileSys(tmp_path)
     files = [AnswerFile(f"answer_{number}.md", tmp_path) for number in range(8)]
-    jobs = [AnswerJob(AGENT, "lake", file, tmp_path, "v1", cache, tmp_path) for file in files]
+    jobs = [
+        AnswerJob(AGENT, "lake", file, tmp_path, "v1", cache, tmp_path)
+        for file in files
+    ]
 
     async def evaluated(job):
         async with engine:
@@ -255,10 +304,14 @@ async def test_the_first_node_to_open_leaves_the_others_their_share(tmp_path, mo
         assert len(actors["b"].jobs) == 4
         ended.set()
         outcomes = await asyncio.gather(*evaluations)
-    assert [outcome.answer_name for outcome in outcomes] == [file.name for file in files]
+    assert [outcome.answer_name for outcome in outcomes] == [
+        file.name for file in files
+    ]
 
 
-async def test_a_node_that_gives_no_news_loses_its_answers_to_the_others(tmp_path, monkeypatch):
+async def test_a_node_that_gives_no_news_loses_its_answers_to_the_others(
+    tmp_path, monkeypatch
+):
     """Ray finds out only later that a machine vanished; its calls have neither reply nor error till then."""
     yes, no = asyncio.Event(), asyncio.Event()
     yes.set()
@@ -270,20 +323,33 @@ async def test_a_node_that_gives_no_news_loses_its_answers_to_the_others(tmp_pat
             return await super()._report(news)
 
     actors = {"a": Vanished(yes, no), "b": FakeActor(yes, yes)}
-    monkeypatch.setattr("mind2web2.cluster.engine.placed_actor", lambda _ray, _kind, node_id: actors[node_id])
+    monkeypatch.setattr(
+        "mind2web2.cluster.engine.placed_actor",
+        lambda _ray, _kind, node_id: actors[node_id],
+    )
     monkeypatch.setattr("mind2web2.cluster.engine._SILENT_AFTER_S", 0.2)
     monkeypatch.setattr("mind2web2.cluster.engine._REPORT_EVERY_S", 0.01)
-    nodes = [{"NodeID": name, "NodeManagerHostname": "host", "Alive": True} for name in actors]
+    nodes = [
+        {"NodeID": name, "NodeManagerHostname": "host", "Alive": True}
+        for name in actors
+    ]
     ray = SimpleNamespace(nodes=lambda: nodes, kill=lambda _: None)
     engine = RayEngine(
-        ray, NodeSetup(RunSettings(), None, None, AGENT, (), {}, {}, {}), 4, RunUsage(), None, "endpoint"
+        ray,
+        NodeSetup(RunSettings(), None, None, AGENT, (), {}, {}, {}),
+        4,
+        RunUsage(),
+        None,
+        "endpoint",
     )
     files = [AnswerFile(f"answer_{number}.md", tmp_path) for number in range(4)]
     cache = CacheFileSys(tmp_path)
 
     async def evaluated(file):
         async with engine:
-            return await engine.evaluate(AnswerJob(AGENT, "lake", file, tmp_path, "v1", cache, tmp_path))
+            return await engine.evaluate(
+                AnswerJob(AGENT, "lake", file, tmp_path, "v1", cache, tmp_path)
+            )
 
     async with asyncio.timeout(60), engine.opened():
         outcomes = await asyncio.gather(*map(evaluated, files))
@@ -310,9 +376,17 @@ async def test_answers_may_end_while_judgments_are_kept():
 async def test_the_end_of_a_run_loses_no_report(tmp_path, monkeypatch):
     """The command copies judgments of results from the database where a report was still on its way."""
     folder = tmp_path / "answer_1"
-    result = write_result(folder / "results", "answer_1.md", ResultFile.of({"judgment": "k1"}))
+    result = write_result(
+        folder / "results", "answer_1.md", ResultFile.of({"judgment": "k1"})
+    )
     job = AnswerJob(
-        AGENT, "lake", AnswerFile("answer_1.md", folder), folder, "v1", CacheFileSys(tmp_path), folder
+        AGENT,
+        "lake",
+        AnswerFile("answer_1.md", folder),
+        folder,
+        "v1",
+        CacheFileSys(tmp_path),
+        folder,
     )
     copied = []
 
@@ -324,7 +398,9 @@ async def test_the_end_of_a_run_loses_no_report(tmp_path, monkeypatch):
         reports, has_begun = 0, asyncio.Event()
 
         async def _evaluate(self, job):
-            return AnswerOutcome(job.task_id, job.answer.name, None, None, earlier_result=result.name)
+            return AnswerOutcome(
+                job.task_id, job.answer.name, None, None, earlier_result=result.name
+            )
 
         async def _report(self, news):
             self.reports += 1
@@ -355,7 +431,10 @@ def test_a_cluster_that_does_not_answer_is_named(database, project):
         unused.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{unused.getsockname()[1]}"
         engine = ("--engine", "ray", "--judgments", database.url)
-        reasons = {address: f"no Ray cluster answers at {address}", "ray://a:1": "takes HOST:PORT"}
+        reasons = {
+            address: f"no Ray cluster answers at {address}",
+            "ray://a:1": "takes HOST:PORT",
+        }
         for given, reason in reasons.items():
             run = evaluate(project.root, judge, *engine, "--ray_address", given)
             assert (run.returncode, run.stderr.count("\n")) == (2, 1)
@@ -366,7 +445,9 @@ def test_a_cluster_that_does_not_answer_is_named(database, project):
 async def test_actors_that_end_are_replaced(cluster):
     """Pages are captured on, also if all nodes lost theirs."""
     page = Answer(b"<h1>Lake</h1><p>It is deep, and has a ferry and a museum.</p>")
-    setup = BrowserSetup(CaptureSettings(network=NetworkSettings(allow_private_network=True)), 2, 0)
+    setup = BrowserSetup(
+        CaptureSettings(network=NetworkSettings(allow_private_network=True)), 2, 0
+    )
     with LocalHttp(lambda _: page) as site:
         async with ray_capturer(cluster.address, setup) as capturer:
             assert (await capturer.capture(f"{site.url}/deep")).record.kind == "web"
@@ -399,12 +480,37 @@ def test_pages_are_captured_on_nodes(cluster, project):
     """The command stores them; a page that is missing is listed as failed."""
     page = b"<!doctype html><title>Lake</title><h1>Lake</h1><p>It is deep, and has a ferry and a museum.</p>"
     replies = {"/lake": Answer(page, headers={"Content-Type": "text/html"})}
-    with LocalHttp(lambda request: replies.get(request.path, Answer(status=404))) as site:
+    with LocalHttp(
+        lambda request: replies.get(request.path, Answer(status=404))
+    ) as site:
         urls = [f"{site.url}/lake", f"{site.url}/none"]
-        project.add_answer("answer_0", " ".join(f"[here]({url})" for url in urls), "one")
-        answers = ("--answer_folder", project.root / "answers", "--cache_root", project.root / "cache")
-        engine = ("--engine", "ray", "--ray_address", cluster.address, "--allow_private_network")
-        run = call(main, "cache", AGENT, "--task_id", "one", "--max_retries", "0", *answers, *engine)
+        project.add_answer(
+            "answer_0", " ".join(f"[here]({url})" for url in urls), "one"
+        )
+        answers = (
+            "--answer_folder",
+            project.root / "answers",
+            "--cache_root",
+            project.root / "cache",
+        )
+        engine = (
+            "--engine",
+            "ray",
+            "--ray_address",
+            cluster.address,
+            "--allow_private_network",
+        )
+        run = call(
+            main,
+            "cache",
+            AGENT,
+            "--task_id",
+            "one",
+            "--max_retries",
+            "0",
+            *answers,
+            *engine,
+        )
     assert run.returncode == 1, run.stderr
     assert project.cache("one").has(urls[0]) == "web", run.stdout
     assert "ferry" in project.cache("one").get_web(urls[0])[0]

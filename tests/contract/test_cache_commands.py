@@ -11,7 +11,12 @@ from projects import REPOSITORY, clean_environment
 from mind2web2.cli import pages
 from mind2web2.cli.options import CommandParser, given_settings
 
-DEFAULTS = {"agent": "bot", "max_concurrent_pages": 5, "max_retries": 1, "overall_timeout": 120}
+DEFAULTS = {
+    "agent": "bot",
+    "max_concurrent_pages": 5,
+    "max_retries": 1,
+    "overall_timeout": 120,
+}
 
 
 def parsed(add_arguments, *words):
@@ -31,7 +36,11 @@ def test_batch_answer_cache_takes_agent_and_task():
     options = parsed(pages.add_task_command, "bot", "lake")
     assert defaults_in(options) == DEFAULTS
     settings = given_settings(options)
-    assert (settings.task_ids, settings.llm_provider, settings.headed) == (("lake",), "openai", False)
+    assert (settings.task_ids, settings.llm_provider, settings.headed) == (
+        ("lake",),
+        "openai",
+        False,
+    )
 
 
 def test_cache_all_answers_takes_an_agent_or_none():
@@ -54,7 +63,9 @@ def test_cache_all_answers_takes_an_agent_or_none():
 )
 def test_the_flags_that_users_know(word):
     """Spelled with underscores or hyphens."""
-    assert isinstance(parsed(pages.add_task_command, "bot", "lake", word), argparse.Namespace)
+    assert isinstance(
+        parsed(pages.add_task_command, "bot", "lake", word), argparse.Namespace
+    )
 
 
 @pytest.mark.parametrize("script", ["batch_answer_cache.py", "cache_all_answers.sh"])
@@ -65,7 +76,12 @@ def test_the_scripts_run_from_anywhere(tmp_path, script):
     environment = clean_environment(PYTHON=sys.executable)
     del environment["PYTHONPATH"]
     run = subprocess.run(
-        [*command, "--help"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        [*command, "--help"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.startswith(f"usage: {script} ")

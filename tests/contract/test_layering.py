@@ -24,14 +24,27 @@ ROOMS = (
         "judge",
         "pages",
     ),
-    *("api_tools", "verification", "evaluator", "judge_check", "scripts", "runs", "scoring", "viewer"),
+    *(
+        "api_tools",
+        "verification",
+        "evaluator",
+        "judge_check",
+        "scripts",
+        "runs",
+        "scoring",
+        "viewer",
+    ),
     *("benchmark", "cluster", "authoring", "bridges"),
     *("cli", "__main__"),
 )
 # Names that eval scripts import; the package itself imports the modules behind them.
 PUBLISHED = {
     *("mind2web2.verification_tree", "mind2web2.eval_toolkit", "mind2web2.eval_runner"),
-    *("mind2web2.utils.cache_filesys", "mind2web2.utils.url_tools", "mind2web2.utils.page_info_retrieval"),
+    *(
+        "mind2web2.utils.cache_filesys",
+        "mind2web2.utils.url_tools",
+        "mind2web2.utils.page_info_retrieval",
+    ),
     *("mind2web2.utils.load_eval_script", "mind2web2.utils.misc"),
 }
 # Modules with imports of own modules inside of functions, how many; the list may only shrink.
@@ -40,7 +53,9 @@ INSIDE_OF_FUNCTIONS = {
     "mind2web2.runs.answer": 1,
 }
 MODULES = {
-    ".".join(("mind2web2", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
+    ".".join(
+        ("mind2web2", *path.relative_to(PACKAGE).with_suffix("").parts)
+    ).removesuffix(".__init__"): path
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 
@@ -54,7 +69,9 @@ def imported_by(module):
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module} imports by a relative path"
             # A name may be a module of its own: `from mind2web2.api_tools import tool_pdf`.
-            members = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
+            members = {
+                f"{node.module}.{alias.name}" for alias in node.names
+            } & MODULES.keys()
             found |= members
             if len(members) < len(node.names):
                 found.add(node.module)
@@ -73,7 +90,10 @@ def test_modules_see_only_rooms_below():
     own = MODULES.keys() - PUBLISHED - {"mind2web2"}
     assert {module.split(".")[1] for module in own} == set(ROOMS)
     upwards = {
-        (module, name) for module in own for name in graph[module] - PUBLISHED if room(name) > room(module)
+        (module, name)
+        for module in own
+        for name in graph[module] - PUBLISHED
+        if room(name) > room(module)
     }
     assert upwards == set()
     published = {name for module in own for name in graph[module] & PUBLISHED}

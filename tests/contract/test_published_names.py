@@ -138,7 +138,16 @@ COROUTINES = {
     "mind2web2.api_tools:PDFParser": "extract",
     "mind2web2.llm_client:LLMClient": "async_response",
 }
-HEAVY = ("anthropic", "arxiv", "genai_prices", "googlemaps", "openai", "PIL", "pypdfium2", "rich")
+HEAVY = (
+    "anthropic",
+    "arxiv",
+    "genai_prices",
+    "googlemaps",
+    "openai",
+    "PIL",
+    "pypdfium2",
+    "rich",
+)
 
 
 def published(address):
@@ -182,13 +191,23 @@ def test_published_signatures_are_kept(address):
             continue
         parameter = given[name]
         assert keyword_only or actual[position] is parameter
-        shown = "" if parameter.default is parameter.empty else repr(_plain(parameter.default))
+        shown = (
+            ""
+            if parameter.default is parameter.empty
+            else repr(_plain(parameter.default))
+        )
         assert shown == default, f"{address}: {name}"
         assert (parameter.kind is parameter.KEYWORD_ONLY) is keyword_only
         position += 1
-    assert any(parameter.kind is parameter.VAR_KEYWORD for parameter in actual) or not further
+    assert (
+        any(parameter.kind is parameter.VAR_KEYWORD for parameter in actual)
+        or not further
+    )
     optional = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    assert all(each.default is not each.empty or each.kind in optional for each in actual[position:])
+    assert all(
+        each.default is not each.empty or each.kind in optional
+        for each in actual[position:]
+    )
 
 
 def _plain(default):
@@ -224,7 +243,9 @@ def test_tools_are_built_without_a_key(monkeypatch):
 def test_a_verdict_has_the_published_fields():
     """Any further field has a default."""
     fields = published("mind2web2.eval_toolkit:BinaryEvalResult").model_fields
-    assert {name: field.annotation for name, field in fields.items() if field.is_required()} == {
+    assert {
+        name: field.annotation for name, field in fields.items() if field.is_required()
+    } == {
         "reasoning": str,
         "result": bool,
     }
@@ -263,7 +284,9 @@ def test_importing_loads_nothing_heavy(module):
         "[getattr(package, name) for name in getattr(package, '__all__', [])];"
         "print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
     )
-    done = subprocess.run([sys.executable, "-c", code, module], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, module], capture_output=True, text=True, check=True
+    )
     assert set(HEAVY).isdisjoint(json.loads(done.stdout))
 
 

@@ -22,7 +22,16 @@ MOST_BYTES = 3_000_000
 def wheel(tmp_path_factory):
     """Return the wheel, built from the repository."""
     folder = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    build = [
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "-t",
+        "wheel",
+        "-d",
+        str(folder),
+    ]
     subprocess.run(build, cwd=REPOSITORY, check=True, capture_output=True)
     [path] = folder.glob("*.whl")
     return path
@@ -54,10 +63,26 @@ def test_the_wheel_is_small_and_holds_no_tests(wheel):
     assert wheel.stat().st_size < MOST_BYTES
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
-    assert {name.split("/")[0] for name in names} == {"mind2web2", f"mind2web2-{__version__}.dist-info"}
-    assert [name for name in names if re.search(r"(^|/)(tests?|conftest|benchmarks)\b", name)] == []
-    assert [name for name in names if "__pycache__" in name or name.endswith((".lock", ".sqlite3"))] == []
-    for part in ("viewer/static/main.js", "judge_check/labelled_set.json", "pages/barred.txt", "LICENSE"):
+    assert {name.split("/")[0] for name in names} == {
+        "mind2web2",
+        f"mind2web2-{__version__}.dist-info",
+    }
+    assert [
+        name
+        for name in names
+        if re.search(r"(^|/)(tests?|conftest|benchmarks)\b", name)
+    ] == []
+    assert [
+        name
+        for name in names
+        if "__pycache__" in name or name.endswith((".lock", ".sqlite3"))
+    ] == []
+    for part in (
+        "viewer/static/main.js",
+        "judge_check/labelled_set.json",
+        "pages/barred.txt",
+        "LICENSE",
+    ):
         assert any(name.endswith(part) for name in names), part
 
 
@@ -66,16 +91,26 @@ def test_the_example_works_outside_of_a_clone(unpacked, tmp_path):
     run = outside(unpacked, tmp_path, "example")
     assert (run.returncode, run.stderr) == (0, "")
     assert "museum_saturday │ example │ 1: 0.4444  2: 1  3: 0" in run.stdout
-    assert run.stdout.endswith("Look at it: cd example; python -m mind2web2 view example\n")
-    summary = json.loads((tmp_path / "example/eval_results/example/summary.json").read_text())
+    assert run.stdout.endswith(
+        "Look at it: cd example; python -m mind2web2 view example\n"
+    )
+    summary = json.loads(
+        (tmp_path / "example/eval_results/example/summary.json").read_text()
+    )
     assert round(summary["avg_score"], 4) == 0.6034
     again = outside(unpacked, tmp_path, "example")
-    assert (again.returncode, "0 files written into example" in again.stdout) == (0, True)
+    assert (again.returncode, "0 files written into example" in again.stdout) == (
+        0,
+        True,
+    )
     script = tmp_path / "example/eval_scripts/example/library_facts.py"
     script.write_text("mine")
     refused = outside(unpacked, tmp_path, "example")
     assert refused.returncode == 2
-    assert "library_facts.py differ from the example: name another folder\n" in refused.stderr
+    assert (
+        "library_facts.py differ from the example: name another folder\n"
+        in refused.stderr
+    )
     assert script.read_text() == "mine"
 
 
@@ -105,12 +140,16 @@ def test_a_clone_writes_the_same_example(unpacked, tmp_path):
     packed = unpacked / "mind2web2/example_project"
     for path in packed.rglob("*"):
         if path.is_file():
-            assert (tmp_path / "own" / path.relative_to(packed)).read_bytes() == path.read_bytes()
+            assert (
+                tmp_path / "own" / path.relative_to(packed)
+            ).read_bytes() == path.read_bytes()
 
 
 def test_the_version_is_one():
     """In the package, its metadata, the changelog and the citation."""
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads(
+        (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
+    )["project"]
     assert project["version"] == __version__
     changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.findall(r"^## (.*)$", changelog, re.MULTILINE)[0].startswith(__version__)

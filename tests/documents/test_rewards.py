@@ -21,7 +21,11 @@ UNJUDGED = f"{RIGHT}\n\nMore about the museum."
 
 
 def _refused(body):
-    return status(401, "Incorrect API key provided") if "More about the museum." in str(body) else None
+    return (
+        status(401, "Incorrect API key provided")
+        if "More about the museum." in str(body)
+        else None
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +44,14 @@ def names_of(page):
     """Run the first Python block of a page and return its names."""
     blocks = blocks_of(REPOSITORY / "docs/how-to" / page)
     names = {}
-    exec(compile(next(block.text for block in blocks if block.language == "python"), page, "exec"), names)
+    exec(
+        compile(
+            next(block.text for block in blocks if block.language == "python"),
+            page,
+            "exec",
+        ),
+        names,
+    )
     return names
 
 
@@ -51,7 +62,9 @@ def test_trl_gets_none_for_a_sample_without_a_score():
         for answers, expected in [([RIGHT, ""], [1.0, 0.0]), ([UNJUDGED], [None])]:
             rewards = names["rubric_reward"](
                 prompts=["q"] * len(answers),
-                completions=[[{"role": "assistant", "content": answer}] for answer in answers],
+                completions=[
+                    [{"role": "assistant", "content": answer}] for answer in answers
+                ],
                 completion_ids=[[1]] * len(answers),
                 trainer_state=None,
                 task=[TASK] * len(answers),
@@ -63,8 +76,14 @@ def test_verl_gets_a_mark_beside_the_score():
     """`compute_score(data_source, solution_str, ground_truth, extra_info)`."""
     names = names_of("reward-in-verl.md")
     with closing(names["_scorer"]):
-        for answer, expected in [(RIGHT, (1.0, 0.0)), ("", (0.0, 0.0)), (UNJUDGED, (0.0, 1.0))]:
-            outcome = asyncio.run(names["compute_score"]("tasks", answer, None, extra_info={"task": TASK}))
+        for answer, expected in [
+            (RIGHT, (1.0, 0.0)),
+            ("", (0.0, 0.0)),
+            (UNJUDGED, (0.0, 1.0)),
+        ]:
+            outcome = asyncio.run(
+                names["compute_score"]("tasks", answer, None, extra_info={"task": TASK})
+            )
             assert (outcome["score"], outcome["no_score"]) == expected
 
 
@@ -72,7 +91,9 @@ def test_slime_gets_a_sample_to_remove():
     """`fn(args, sample)`, and a list of samples for a group."""
     names = names_of("reward-in-slime.md")
     samples = [
-        SimpleNamespace(response=answer, metadata={"task": TASK}, label=None, remove_sample=False)
+        SimpleNamespace(
+            response=answer, metadata={"task": TASK}, label=None, remove_sample=False
+        )
         for answer in (RIGHT, "", UNJUDGED)
     ]
     with closing(names["_scorer"]):

@@ -59,7 +59,11 @@ def cached_contents(folder: Path) -> dict[str, Any]:
             continue
         found[path.name] = json.loads(path.read_bytes())
         if path.name.endswith(".capture.json"):
-            found[path.name] = {key: value for key, value in found[path.name].items() if key not in _CHANGING}
+            found[path.name] = {
+                key: value
+                for key, value in found[path.name].items()
+                if key not in _CHANGING
+            }
     return found
 
 
@@ -104,7 +108,10 @@ class CachingProject:
     def captures(self) -> dict[str, str]:
         """Return when each stored page was captured, with what that took."""
         records = self.pages().capture_records()
-        return {url: f"{record.captured_at} {record.timings_s}" for url, record in records.items()}
+        return {
+            url: f"{record.captured_at} {record.timings_s}"
+            for url, record in records.items()
+        }
 
     def contents(self) -> dict[str, Any]:
         """Return what is cached, apart from times."""

@@ -37,14 +37,18 @@ def evaluations(moments: int, seed: int) -> Figures:
         return killed_evaluations(run, run.undisturbed(), moments, seed)
 
 
-def killed_evaluations(run: EvaluatedExample, undisturbed: Undisturbed, moments: int, seed: int) -> Figures:
+def killed_evaluations(
+    run: EvaluatedExample, undisturbed: Undisturbed, moments: int, seed: int
+) -> Figures:
     """Kill an evaluation at so many moments."""
     chance = random.Random(seed)
     figures = []
     for number in range(moments):
         # Every other time by the clock, from loading to the last summary; else among the requests.
         requests = chance.randrange(undisturbed.asked) if number % 2 else 0
-        after_s = chance.random() * (_AFTER_REQUEST_S if number % 2 else undisturbed.seconds)
+        after_s = chance.random() * (
+            _AFTER_REQUEST_S if number % 2 else undisturbed.seconds
+        )
         moment = Moment(requests, after_s, f"seed {seed}, number {number}")
         figures.append(run.killed(undisturbed, moment))
     return together("kill -9 of an evaluation", figures)
@@ -102,7 +106,13 @@ class EvaluatedExample:
 
     def start(self, results: Path, key: str, *more: object) -> Any:
         """Start the command; the key tells its requests from those of others."""
-        command = ["evaluate", AGENT, "--judge_base_url", self._server.base_url, "--no_capture"]
+        command = [
+            "evaluate",
+            AGENT,
+            "--judge_base_url",
+            self._server.base_url,
+            "--no_capture",
+        ]
         return self.commands.start(
             [*command, "--eval_results_root", results, *more],
             REPOSITORY,
@@ -113,7 +123,10 @@ class EvaluatedExample:
     def asked(self, *keys: str) -> int:
         """Return how many requests came with these keys."""
         wanted = {f"Bearer {key}" for key in keys}
-        return sum(call.headers.get("authorization") in wanted for call in list(self._server.calls))
+        return sum(
+            call.headers.get("authorization") in wanted
+            for call in list(self._server.calls)
+        )
 
     def forget(self, results: Path) -> None:
         """Remove what a moment needed."""
@@ -128,7 +141,12 @@ class EvaluatedExample:
         if process.status() != 0:
             raise AssertionError(process.printed())
         seconds = time.monotonic() - started_s
-        found = Undisturbed(newest_results(results), summaries(results), self.asked("undisturbed"), seconds)
+        found = Undisturbed(
+            newest_results(results),
+            summaries(results),
+            self.asked("undisturbed"),
+            seconds,
+        )
         self.forget(results)
         return found
 
@@ -136,7 +154,9 @@ class EvaluatedExample:
         """Kill an evaluation at a moment, run it again, and look at what came of it."""
         results = self.fresh()
         process = self.start(results, "killed")
-        while self.asked("killed") < moment.requests and not process.ends_within(_POLL_S):
+        while self.asked("killed") < moment.requests and not process.ends_within(
+            _POLL_S
+        ):
             pass
         if not process.ends_within(moment.after_s):
             process.kill()
@@ -156,24 +176,38 @@ class EvaluatedExample:
             lost_judgments=len(kept - stored_judgments(results).keys()),
             judged_twice=max(0, self.asked("again") - (undisturbed.asked - len(kept))),
         )
-        problem = f"{moment.where}: files {', '.join(map(str, damaged))}" if damaged else None
+        problem = (
+            f"{moment.where}: files {', '.join(map(str, damaged))}" if damaged else None
+        )
         if status != 0:
-            problem = f"{moment.where}: exit status {status}: {process.printed()[-500:]}"
+            problem = (
+                f"{moment.where}: exit status {status}: {process.printed()[-500:]}"
+            )
         figures = compared(figures, undisturbed, results, moment.where, problem)
         self.forget(results)
         return figures
 
 
 def compared(
-    figures: Figures, undisturbed: Undisturbed, results: Path, where: str, problem: str | None = None
+    figures: Figures,
+    undisturbed: Undisturbed,
+    results: Path,
+    where: str,
+    problem: str | None = None,
 ) -> Figures:
     """Return figures with what differs from an undisturbed run."""
     found = newest_results(results)
     wrong = [
-        name for name, expected in undisturbed.results.items() if not _same_tree(found.get(name), expected)
+        name
+        for name, expected in undisturbed.results.items()
+        if not _same_tree(found.get(name), expected)
     ]
     if problem is None and found != undisturbed.results:
-        different = [name for name, expected in undisturbed.results.items() if found.get(name) != expected]
+        different = [
+            name
+            for name, expected in undisturbed.results.items()
+            if found.get(name) != expected
+        ]
         problem = f"{where}: other results than undisturbed: {', '.join(different)}"
     if problem is None and summaries(results) != undisturbed.summaries:
         problem = f"{where}: other summaries than undisturbed"
@@ -194,7 +228,9 @@ def _same_tree(found: dict[str, Any] | None, expected: dict[str, Any]) -> bool:
 
 def newest_results(results: Path) -> dict[str, Any]:
     """Return each answer's newest result, without what differs from run to run."""
-    newest = {path.parent: path for path in sorted(results.glob("*/*/*/results/*.md.json"))}
+    newest = {
+        path.parent: path for path in sorted(results.glob("*/*/*/results/*.md.json"))
+    }
     found = {}
     for folder, path in newest.items():
         content = json.loads(path.read_bytes())
@@ -207,13 +243,20 @@ def newest_results(results: Path) -> dict[str, Any]:
 def result_counts(results: Path) -> dict[str, int]:
     """Return how many results each answer has."""
     folders = list(results.glob("*/*/*/results"))
-    return {str(folder.relative_to(results)): len(list(folder.glob("*.md.json"))) for folder in folders}
+    return {
+        str(folder.relative_to(results)): len(list(folder.glob("*.md.json")))
+        for folder in folders
+    }
 
 
 def summaries(results: Path) -> dict[str, Any]:
     """Return the files that sum up results."""
     paths = [*results.glob("**/summary.json"), results / "all_results.json"]
-    return {str(path.relative_to(results)): json.loads(path.read_bytes()) for path in paths if path.exists()}
+    return {
+        str(path.relative_to(results)): json.loads(path.read_bytes())
+        for path in paths
+        if path.exists()
+    }
 
 
 def half_written(folder: Path) -> list[Path]:
@@ -233,7 +276,9 @@ def is_json(path: Path) -> bool:
 
 def in_the_way(results: Path) -> list[Path]:
     """Return locks that are left, and unfinished writes where an answer's results are."""
-    locks = [path for path in results.glob("**/*.lock") if path.parent.name != "batches"]
+    locks = [
+        path for path in results.glob("**/*.lock") if path.parent.name != "batches"
+    ]
     unfinished = [path for path in results.glob("*/*/*/**/*") if is_leftover(path.name)]
     return locks + unfinished
 
@@ -248,7 +293,9 @@ def kept_judgments(results: Path) -> set[str]:
         return set(stored_judgments(Path(copy)))
 
 
-def cachings(moments: int, seed: int, pages: int = _PAGES, opened: Preloaded | None = None) -> Figures:
+def cachings(
+    moments: int, seed: int, pages: int = _PAGES, opened: Preloaded | None = None
+) -> Figures:
     """Kill caching runs."""
     chance = random.Random(seed)
     with (
@@ -262,14 +309,24 @@ def cachings(moments: int, seed: int, pages: int = _PAGES, opened: Preloaded | N
         seconds = time.monotonic() - started_s
         expected = project.contents()
         figures = [
-            _killed_caching(project, commands, chance.random() * seconds, expected, f"seed {seed}, {number}")
+            _killed_caching(
+                project,
+                commands,
+                chance.random() * seconds,
+                expected,
+                f"seed {seed}, {number}",
+            )
             for number in range(moments)
         ]
         return together("kill -9 of a caching run", figures)
 
 
 def _killed_caching(
-    project: CachingProject, commands: Preloaded, after_s: float, expected: dict[str, Any], where: str
+    project: CachingProject,
+    commands: Preloaded,
+    after_s: float,
+    expected: dict[str, Any],
+    where: str,
 ) -> Figures:
     project.clear()
     process = project.start(commands)
@@ -281,8 +338,16 @@ def _killed_caching(
     started_s = time.monotonic()
     project.cache(commands)
     seconds = time.monotonic() - started_s
-    again = {url for url, captured_at in before.items() if project.captures().get(url) != captured_at}
-    problems = [f"{where}: captured again though it was stored: {sorted(again)}"] if again else []
+    again = {
+        url
+        for url, captured_at in before.items()
+        if project.captures().get(url) != captured_at
+    }
+    problems = (
+        [f"{where}: captured again though it was stored: {sorted(again)}"]
+        if again
+        else []
+    )
     if project.contents() != expected:
         problems.append(f"{where}: another cache than undisturbed")
     return Figures(

@@ -45,7 +45,9 @@ async def evaluate_example(
 ) -> list[AnswerOutcome]:
     """Evaluate the nine answers as the command does and return what became of them."""
     with JudgmentStore(results / AGENT / FILE_NAME) as store:
-        return await _evaluate(CachingJudge(SETTINGS, provider, store), results, manner, library)
+        return await _evaluate(
+            CachingJudge(SETTINGS, provider, store), results, manner, library
+        )
 
 
 async def undisturbed_trees(results: Path, library: PageLibrary) -> dict[Name, Any]:
@@ -54,12 +56,20 @@ async def undisturbed_trees(results: Path, library: PageLibrary) -> dict[Name, A
         judge = CachingJudge(JudgeSettings("replay", "example-key"), None, store)
         outcomes = await _evaluate(judge, results, Manner(), library)
     missing = [
-        f"{'/'.join(name_of(outcome))}: {outcome.reason}" for outcome in outcomes if not outcome.result
+        f"{'/'.join(name_of(outcome))}: {outcome.reason}"
+        for outcome in outcomes
+        if not outcome.result
     ]
     if missing:
         raise AssertionError(f"a replay gives no result: {missing}")
-    trees = {name_of(outcome): tree_of(outcome.result.document) for outcome in outcomes if outcome.result}
-    expected = json.loads((REPOSITORY / "examples" / "expected_scores.json").read_text(encoding="utf-8"))
+    trees = {
+        name_of(outcome): tree_of(outcome.result.document)
+        for outcome in outcomes
+        if outcome.result
+    }
+    expected = json.loads(
+        (REPOSITORY / "examples" / "expected_scores.json").read_text(encoding="utf-8")
+    )
     for task, answers in expected.items():
         for answer, score in answers.items():
             if not math.isclose(trees[task, answer]["score"], score, abs_tol=1e-9):
@@ -76,14 +86,18 @@ async def _evaluate(
     run = RunParts(
         judge=judge,
         library=library,
-        limits=DualSemaphore(asyncio.Semaphore(10), asyncio.Semaphore(manner.requests_at_once)),
+        limits=DualSemaphore(
+            asyncio.Semaphore(10), asyncio.Semaphore(manner.requests_at_once)
+        ),
         reuse=judge.endpoint != "replay",
         answer_timeout_s=None,
         execution=manner.order,
     )
     folders = RunFolders(AGENT, paths.cache_root, results)
     concurrency = Concurrency(max_answers=manner.answers_at_once)
-    return await evaluate_work(select_work(paths, AGENT), folders, run, concurrency, RunProgress())
+    return await evaluate_work(
+        select_work(paths, AGENT), folders, run, concurrency, RunProgress()
+    )
 
 
 def stored_judgments(results: Path) -> dict[str, Judgment]:
@@ -92,7 +106,11 @@ def stored_judgments(results: Path) -> dict[str, Judgment]:
     if not path.exists():
         return {}
     with JudgmentStore(path) as store:
-        return {judgment.key: judgment for judgment in store.all() if judgment.purpose != "gate"}
+        return {
+            judgment.key: judgment
+            for judgment in store.all()
+            if judgment.purpose != "gate"
+        }
 
 
 def name_of(outcome: AnswerOutcome) -> Name:

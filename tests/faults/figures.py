@@ -36,7 +36,12 @@ class Figures:
     @property
     def is_clean(self) -> bool:
         """Tell whether nothing went wrong."""
-        counts = (self.wrong_scores, self.lost_judgments, self.judged_twice, self.half_written_files)
+        counts = (
+            self.wrong_scores,
+            self.lost_judgments,
+            self.judged_twice,
+            self.half_written_files,
+        )
         return not any(counts) and not self.hindrances
 
     def in_words(self) -> str:

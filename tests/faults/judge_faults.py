@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from faults.example import Manner, Name, evaluate_example, undisturbed_trees, without_evidence
+from faults.example import (
+    Manner,
+    Name,
+    evaluate_example,
+    undisturbed_trees,
+    without_evidence,
+)
 from faults.figures import Figures, together
 from faults.hurried_loop import HurriedLoop
 from faults.schedules import Schedule, TwiceAtMost, schedule_of
@@ -27,7 +33,12 @@ from mind2web2.pages.library import PageLibrary
 _HURRY = 200.0
 # Less than half a second of real time until a request that hangs is given up.
 RETRY = RetryPolicy(
-    tries=4, total_s=120, outage_wait_s=20, first_wait_s=0.2, longest_wait_s=2, request_timeout_s=80
+    tries=4,
+    total_s=120,
+    outage_wait_s=20,
+    first_wait_s=0.2,
+    longest_wait_s=2,
+    request_timeout_s=80,
 )
 # At most three trials, each asked twice where it was declined, each of these for three replies; those refused
 # for coming too fast do not count.
@@ -49,7 +60,9 @@ class Bench:
     async def evaluate(self, key: str, results: Path, manner: Manner) -> str | None:
         """Evaluate the example, and return why the run ended early, if it did."""
         base_url = self.judge.base_url
-        async with LLMClient("openai", True, base_url=base_url, api_key=key, retry=RETRY) as client:
+        async with LLMClient(
+            "openai", True, base_url=base_url, api_key=key, retry=RETRY
+        ) as client:
             try:
                 await evaluate_example(client, results, manner, self.library)
             except JudgeUnusableError as failure:
@@ -65,7 +78,10 @@ def run(count: int, seed: int) -> Figures:
 
 async def _run(seeds: range) -> Figures:
     library = PageLibrary()
-    with tempfile.TemporaryDirectory() as folder, FaultyJudge(RecordedReplies()) as judge:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        FaultyJudge(RecordedReplies()) as judge,
+    ):
         bench = Bench(judge, await undisturbed_trees(Path(folder), library), library)
         figures = [await disturbed(schedule_of(seed), bench) for seed in seeds]
     return together("judge faults", figures)
@@ -78,7 +94,10 @@ def check_first_run(runner: asyncio.Runner, seed: int) -> None:
 
 async def _check_first_run(seed: int) -> None:
     library = PageLibrary()
-    with tempfile.TemporaryDirectory() as folder, FaultyJudge(RecordedReplies()) as judge:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        FaultyJudge(RecordedReplies()) as judge,
+    ):
         trees = await undisturbed_trees(Path(folder, "undisturbed"), library)
         visit = judge.expect(f"tenth-{seed}", TwiceAtMost(seed))
         loop = asyncio.get_running_loop()
@@ -90,7 +109,9 @@ async def _check_first_run(seed: int) -> None:
     if left.reasons or _wrong(left, trees) or len(left.trees) != len(trees):
         raise AssertionError(f"seed {seed}: {ended or left.reasons or 'other trees'}")
     if not 0.05 < visit.faults.total() / visit.requests < 0.2:
-        raise AssertionError(f"{visit.faults.total()} of {visit.requests} replies were faulty")
+        raise AssertionError(
+            f"{visit.faults.total()} of {visit.requests} replies were faulty"
+        )
 
 
 async def disturbed(schedule: Schedule, bench: Bench) -> Figures:
@@ -102,7 +123,9 @@ async def disturbed(schedule: Schedule, bench: Bench) -> Figures:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, HurriedLoop)
         with loop.hurried(_HURRY):
-            ended = await bench.evaluate(f"disturbed-{schedule.seed}", results, schedule.manner)
+            ended = await bench.evaluate(
+                f"disturbed-{schedule.seed}", results, schedule.manner
+            )
         left = read_traces(results)
         if ended and not left.judgments:
             # A judge that rejects every request ends the run, with one reason for all answers.
@@ -111,7 +134,10 @@ async def disturbed(schedule: Schedule, bench: Bench) -> Figures:
         await bench.evaluate(f"healthy-{schedule.seed}", results, Manner())
         recovered_s = time.monotonic() - started_s
         return _figures(
-            schedule, bench, _Course(left, read_traces(results), disturbance, recovery), recovered_s
+            schedule,
+            bench,
+            _Course(left, read_traces(results), disturbance, recovery),
+            recovered_s,
         )
 
 
@@ -125,7 +151,9 @@ class _Course:
     recovery: Visit
 
 
-def _figures(schedule: Schedule, bench: Bench, course: _Course, recovered_s: float) -> Figures:
+def _figures(
+    schedule: Schedule, bench: Bench, course: _Course, recovered_s: float
+) -> Figures:
     left, completed = course.left, course.completed
     new_judgments = completed.judgments.keys() - left.judgments.keys()
     return Figures(
@@ -134,10 +162,14 @@ def _figures(schedule: Schedule, bench: Bench, course: _Course, recovered_s: flo
         answers=len(left.trees) + len(left.reasons),
         without_result=len(left.reasons),
         wrong_scores=_wrong(left, bench.trees) + _wrong(completed, bench.trees),
-        lost_judgments=sum(completed.judgments.get(key) != was for key, was in left.judgments.items()),
+        lost_judgments=sum(
+            completed.judgments.get(key) != was for key, was in left.judgments.items()
+        ),
         judged_twice=max(0, course.recovery.requests - len(new_judgments)),
         half_written_files=len(left.damaged) + len(completed.damaged),
-        hindrances=tuple(f"schedule {schedule.seed}: {what}" for what in _hindrances(course, bench)),
+        hindrances=tuple(
+            f"schedule {schedule.seed}: {what}" for what in _hindrances(course, bench)
+        ),
         recovery_s=(recovered_s,),
     )
 
@@ -157,15 +189,22 @@ def _hindrances(course: _Course, bench: Bench) -> list[str]:
         for name in bench.trees
         if not (name in left.trees or left.reasons.get(name))
     ]
-    found += [f"damaged or left: {path}" for path in (*left.damaged, *completed.damaged)]
-    found += [f"{'/'.join(name)} is not completed: {why}" for name, why in completed.reasons.items()]
+    found += [
+        f"damaged or left: {path}" for path in (*left.damaged, *completed.damaged)
+    ]
+    found += [
+        f"{'/'.join(name)} is not completed: {why}"
+        for name, why in completed.reasons.items()
+    ]
     found += [
         f"{path.name} was written anew"
         for path, content in left.result_files.items()
         if completed.result_files.get(path) != content
     ]
     if len(completed.result_files) != len(bench.trees):
-        found.append(f"{len(completed.result_files)} result files for {len(bench.trees)} answers")
+        found.append(
+            f"{len(completed.result_files)} result files for {len(bench.trees)} answers"
+        )
     most = max(course.disturbance.let_in.values(), default=0)
     if most > MOST_REQUESTS:
         found.append(f"one question was sent {most} times, {MOST_REQUESTS} is the most")

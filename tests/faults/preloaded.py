@@ -48,13 +48,22 @@ class Preloaded:
         self._process.wait(PATIENCE_S)
         self._process.stdout.close()
 
-    def start(self, command: Sequence[object], folder: Path, output: Path, **variables: str) -> Started:
+    def start(
+        self, command: Sequence[object], folder: Path, output: Path, **variables: str
+    ) -> Started:
         """Start a command in a folder; what it prints goes to a file."""
         words = list(map(str, command))
-        asked = {"command": words, "folder": str(folder), "output": str(output), "variables": variables}
+        asked = {
+            "command": words,
+            "folder": str(folder),
+            "output": str(output),
+            "variables": variables,
+        }
         return Started(self, self.tell(asked), output)
 
-    def run(self, command: Sequence[object], folder: Path, output: Path, **variables: str) -> int:
+    def run(
+        self, command: Sequence[object], folder: Path, output: Path, **variables: str
+    ) -> int:
         """Run a command to its end and return its status."""
         return self.start(command, folder, output, **variables).status()
 
@@ -95,7 +104,9 @@ class Started:
         """Wait for the end and return the exit status, negative for a signal."""
         if not self.ends_within(PATIENCE_S):
             self.kill()
-            raise AssertionError(f"still running after {PATIENCE_S:g} s: {self.printed()}")
+            raise AssertionError(
+                f"still running after {PATIENCE_S:g} s: {self.printed()}"
+            )
         os.close(self._handle)
         return os.waitstatus_to_exitcode(self.commands.tell({"ended": self.pid}))
 
@@ -129,8 +140,16 @@ def serve() -> None:
 _LATE_MODULES = (
     *("anyio.from_thread", "filelock", "markdown_it", "openai"),
     *("mind2web2.capture.browser_manager", "mind2web2.capture.pdf"),
-    *("mind2web2.cli.evaluate_run", "mind2web2.cli.results.tables", "mind2web2.pages.crawl"),
-    *("mind2web2.evaluator", "mind2web2.eval_runner", "mind2web2.llm_client.openai_protocol"),
+    *(
+        "mind2web2.cli.evaluate_run",
+        "mind2web2.cli.results.tables",
+        "mind2web2.pages.crawl",
+    ),
+    *(
+        "mind2web2.evaluator",
+        "mind2web2.eval_runner",
+        "mind2web2.llm_client.openai_protocol",
+    ),
 )
 
 
@@ -161,7 +180,9 @@ def _become(main: Any, message: dict[str, Any]) -> None:
         status = main(message["command"])
     except SystemExit as error:
         status = int(error.code or 0)
-    except BaseException:  # whatever it is, it must not go on as the process that was forked
+    except (
+        BaseException
+    ):  # whatever it is, it must not go on as the process that was forked
         traceback.print_exc()
     finally:
         sys.stdout.flush()

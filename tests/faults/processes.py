@@ -40,7 +40,9 @@ def evaluations(rounds: int, seed: int) -> Figures:
         return evaluated_twice(run, run.undisturbed(), rounds, seed)
 
 
-def evaluated_twice(run: EvaluatedExample, undisturbed: Undisturbed, rounds: int, seed: int) -> Figures:
+def evaluated_twice(
+    run: EvaluatedExample, undisturbed: Undisturbed, rounds: int, seed: int
+) -> Figures:
     """Evaluate the example by two processes at once, so many times."""
     chance = random.Random(seed)
     figures = [
@@ -68,7 +70,9 @@ def _evaluated_twice(
     lost_at_most = 0
     if kill_after is not None:
         first = processes[0]
-        while run.asked("first", "second") < kill_after and not first.ends_within(_POLL_S):
+        while run.asked("first", "second") < kill_after and not first.ends_within(
+            _POLL_S
+        ):
             pass
         first.kill()
         # What was with the judge then, or on its way to the store, is asked once more.
@@ -76,7 +80,11 @@ def _evaluated_twice(
     statuses = [process.status() for process in processes]
     is_killed = kill_after is not None and statuses[0] < 0
     expected = [-9, 0] if is_killed else [0, 0]
-    problem = None if statuses == expected else f"{where}: exit statuses {statuses}: {_printed(processes)}"
+    problem = (
+        None
+        if statuses == expected
+        else f"{where}: exit statuses {statuses}: {_printed(processes)}"
+    )
     if not is_killed:
         lost_at_most = 0
     asked = run.asked("first", "second")
@@ -111,8 +119,12 @@ def beside_caching(
     ):
         figures = []
         for number in range(rounds):
-            project = CachingProject(Path(folder) / f"project-{number}", site.url, _PAGES)
-            figures.append(_cached_and_evaluated(project, judge, commands, f"round {number}"))
+            project = CachingProject(
+                Path(folder) / f"project-{number}", site.url, _PAGES
+            )
+            figures.append(
+                _cached_and_evaluated(project, judge, commands, f"round {number}")
+            )
             judge.calls.clear()
         return together("an evaluation beside a caching run", figures)
 
@@ -121,7 +133,10 @@ def _cached_and_evaluated(
     project: CachingProject, judge: JudgeServer, commands: Preloaded, where: str
 ) -> Figures:
     scripts = Project(project.root)
-    claims = {f"leaf_{number}": (f"Line 3 of page {number}.", url) for number, url in enumerate(project.urls)}
+    claims = {
+        f"leaf_{number}": (f"Line 3 of page {number}.", url)
+        for number, url in enumerate(project.urls)
+    }
     # From the other end than the caching run, so that they meet.
     scripts.add_script(dict(reversed(claims.items())), task=CACHED_TASK)
     started_s = time.monotonic()
@@ -129,19 +144,27 @@ def _cached_and_evaluated(
     command = ["evaluate", "bot", "--judge_base_url", judge.base_url]
     command += ["--allow_private_network", "--no_isolate"]
     variables = {"OPENAI_API_KEY": "dummy"}
-    evaluating = commands.start(command, project.root, project.root / "evaluation.txt", **variables)
+    evaluating = commands.start(
+        command, project.root, project.root / "evaluation.txt", **variables
+    )
     statuses = [caching.status(), evaluating.status()]
     seconds = time.monotonic() - started_s
     asked = len(judge.calls)
     results = project.root / "eval_results"
     first = newest_results(results)
     problems = (
-        [] if statuses == [0, 0] else [f"{where}: exit statuses {statuses}: {evaluating.printed()[-600:]}"]
+        []
+        if statuses == [0, 0]
+        else [f"{where}: exit statuses {statuses}: {evaluating.printed()[-600:]}"]
     )
     if project.listed() != sorted(project.urls):
-        problems.append(f"{where}: the index lists {len(project.listed())} of {_PAGES} pages")
+        problems.append(
+            f"{where}: the index lists {len(project.listed())} of {_PAGES} pages"
+        )
     # Every page is what it was when it was judged, so that the same command finds nothing to do.
-    status = commands.run(command, project.root, project.root / "again.txt", **variables)
+    status = commands.run(
+        command, project.root, project.root / "again.txt", **variables
+    )
     again = len(judge.calls) - asked
     if status != 0 or newest_results(results) != first:
         problems.append(f"{where}: the same command again gives something else")
@@ -152,7 +175,9 @@ def _cached_and_evaluated(
         answers=len(first),
         wrong_scores=wrong,
         judged_twice=max(0, asked - 2 * _PAGES) + again,
-        half_written_files=len(half_written(project.root / "cache") + half_written(results)),
+        half_written_files=len(
+            half_written(project.root / "cache") + half_written(results)
+        ),
         hindrances=tuple(problems),
         recovery_s=(seconds,),
     )
@@ -162,7 +187,10 @@ def batches(rounds: int, seed: int, opened: Preloaded | None = None) -> Figures:
     """Evaluate by batch jobs with two processes at once; every other time the first is killed meanwhile."""
     chance = random.Random(seed)
     figures = []
-    with preloaded(opened) as commands, tempfile.TemporaryDirectory(prefix="faults-") as folder:
+    with (
+        preloaded(opened) as commands,
+        tempfile.TemporaryDirectory(prefix="faults-") as folder,
+    ):
         for number in range(rounds):
             kill_after_s = chance.random() * _BATCH_S if number % 2 else None
             project = Project(Path(folder) / f"project-{number}")
@@ -171,12 +199,23 @@ def batches(rounds: int, seed: int, opened: Preloaded | None = None) -> Figures:
     return together("two batch runs at once", figures)
 
 
-def _batched_twice(commands: Preloaded, project: Project, kill_after_s: float | None, where: str) -> Figures:
-    claims = {f"leaf_{number}": (f"The lake has {number} islands.", None) for number in range(_CLAIMS)}
+def _batched_twice(
+    commands: Preloaded, project: Project, kill_after_s: float | None, where: str
+) -> Figures:
+    claims = {
+        f"leaf_{number}": (f"The lake has {number} islands.", None)
+        for number in range(_CLAIMS)
+    }
     project.add_answer()
     project.add_script(claims)
     with BatchServer() as server:
-        command = ["evaluate", "bot", "--judge_base_url", server.base_url, "--no_capture"]
+        command = [
+            "evaluate",
+            "bot",
+            "--judge_base_url",
+            server.base_url,
+            "--no_capture",
+        ]
         command += ["--batch", "--batch_poll", "0.01"]
 
         def start(name: str) -> Started:
@@ -194,7 +233,11 @@ def _batched_twice(commands: Preloaded, project: Project, kill_after_s: float | 
         asked = list(server.asked)
     found = newest_results(project.root / "eval_results")
     # Who comes second is told to wait, unless the first has ended by then.
-    is_as_expected = last_status == 0 and set(statuses) <= {0, 2, -signal.SIGKILL} and len(found) == 1
+    is_as_expected = (
+        last_status == 0
+        and set(statuses) <= {0, 2, -signal.SIGKILL}
+        and len(found) == 1
+    )
     printed = _printed([*processes, last])
     return Figures(
         "",
@@ -204,7 +247,9 @@ def _batched_twice(commands: Preloaded, project: Project, kill_after_s: float | 
         wrong_scores=sum(result["final_score"] != 1.0 for result in found.values()),
         judged_twice=len(asked) - len(set(asked)),
         half_written_files=len(half_written(project.root)),
-        hindrances=() if is_as_expected else (f"{where}: statuses {statuses}, {last_status}: {printed}",),
+        hindrances=()
+        if is_as_expected
+        else (f"{where}: statuses {statuses}, {last_status}: {printed}",),
         recovery_s=(seconds,),
     )
 

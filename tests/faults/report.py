@@ -11,10 +11,30 @@ from faults import crashes, judge_faults, processes, stops
 def main(arguments=None) -> int:
     """Run the suite, print its figures, and return 1 if anything went wrong."""
     parser = argparse.ArgumentParser(prog="make faults", description=__doc__)
-    parser.add_argument("--schedules", type=int, default=200, help="of a judge that fails (default: 200)")
-    parser.add_argument("--moments", type=int, default=100, help="of a kill, for each part (default: 100)")
-    parser.add_argument("--rounds", type=int, default=30, help="of several processes at once (default: 30)")
-    parser.add_argument("--seed", type=int, default=1, help="of the first schedule and moment (default: 1)")
+    parser.add_argument(
+        "--schedules",
+        type=int,
+        default=200,
+        help="of a judge that fails (default: 200)",
+    )
+    parser.add_argument(
+        "--moments",
+        type=int,
+        default=100,
+        help="of a kill, for each part (default: 100)",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=30,
+        help="of several processes at once (default: 30)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=1,
+        help="of the first schedule and moment (default: 1)",
+    )
     options = parser.parse_args(arguments)
     # Errors of a judge that fails, which no handler takes, would be printed.
     logging.lastResort = logging.NullHandler()
@@ -24,7 +44,10 @@ def main(arguments=None) -> int:
         (processes.PARTS, options.rounds),
         (stops.PARTS, options.rounds),
     )
-    return report([(run, count) for parts, count in counted if count for run in parts], options.seed)
+    return report(
+        [(run, count) for parts, count in counted if count for run in parts],
+        options.seed,
+    )
 
 
 def report(parts, seed) -> int:

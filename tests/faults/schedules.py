@@ -12,7 +12,13 @@ from servers.recorded_replies import Question
 from mind2web2.scheduling.options import ExecutionOptions
 
 _ORDINARY = [fault for fault in Fault if fault not in FINAL]
-_OUTAGES = (Fault.UNAVAILABLE, Fault.SERVER_ERROR, Fault.TOO_FAST, Fault.DROP_BEFORE, Fault.RESET_BEFORE)
+_OUTAGES = (
+    Fault.UNAVAILABLE,
+    Fault.SERVER_ERROR,
+    Fault.TOO_FAST,
+    Fault.DROP_BEFORE,
+    Fault.RESET_BEFORE,
+)
 _SHARES = (0.03, 0.06, 0.1, 0.2, 0.35, 0.6)
 # A model may refuse out of a whim once, on the first to fourth request about a question.
 _TURNS = 4
@@ -39,7 +45,9 @@ class Schedule:
     end_from: int
     manner: Manner
 
-    def __call__(self, number: int, question: Question, asked_before: int) -> Fault | None:
+    def __call__(
+        self, number: int, question: Question, asked_before: int
+    ) -> Fault | None:
         """Return what a request meets."""
         if self.end is not None and number >= self.end_from:
             return self.end
@@ -49,7 +57,11 @@ class Schedule:
         if chance.random() >= self.share:
             return None
         fault = chance.choice(self.faults)
-        return None if fault in DECLINES and asked_before != self._whim(question) else fault
+        return (
+            None
+            if fault in DECLINES and asked_before != self._whim(question)
+            else fault
+        )
 
     def _whim(self, question: Question) -> int:
         """Return the one request about a question that may be declined: who declines twice means it."""
@@ -65,7 +77,9 @@ class TwiceAtMost:
 
     seed: int
 
-    def __call__(self, _number: int, question: Question, asked_before: int) -> Fault | None:
+    def __call__(
+        self, _number: int, question: Question, asked_before: int
+    ) -> Fault | None:
         """Return what a request meets."""
         chance = random.Random(f"{self.seed} {question}")
         first = int(chance.expovariate(0.1))
@@ -90,7 +104,9 @@ def schedule_of(seed: int) -> Schedule:
         end=chance.choice(sorted(FINAL)) if has_end else None,
         end_from=chance.randrange(200),
         manner=Manner(
-            ExecutionOptions(*chance.choice(((False, False), (True, False), (False, True)))),
+            ExecutionOptions(
+                *chance.choice(((False, False), (True, False), (False, True)))
+            ),
             requests_at_once=chance.choice((1, 4, 30, 30)),
             answers_at_once=chance.choice((1, 3)),
         ),

@@ -51,15 +51,27 @@ SCENES = (
     Scene("a judge that hangs"),
     Scene("a page that is being captured"),
     Scene("a script that loops", _BLOCKED + "while True: pass"),
-    Scene("a script that loops in this process", _BLOCKED + "while True: pass", ["--no_isolate"]),
-    Scene("a script that sleeps in this process", _BLOCKED + "time.sleep(3600)", ["--no_isolate"]),
+    Scene(
+        "a script that loops in this process",
+        _BLOCKED + "while True: pass",
+        ["--no_isolate"],
+    ),
+    Scene(
+        "a script that sleeps in this process",
+        _BLOCKED + "time.sleep(3600)",
+        ["--no_isolate"],
+    ),
     Scene(
         "a script that swallows its cancellation",
         _BLOCKED
         + "while True:\n    try:\n        await asyncio.sleep(3600)\n    except BaseException:\n        pass",
         ["--no_isolate"],
     ),
-    Scene("a thread of a script's", _BLOCKED + "await asyncio.to_thread(time.sleep, 3600)", ["--no_isolate"]),
+    Scene(
+        "a thread of a script's",
+        _BLOCKED + "await asyncio.to_thread(time.sleep, 3600)",
+        ["--no_isolate"],
+    ),
 )
 
 
@@ -70,7 +82,9 @@ def run(count: int, seed: int) -> Figures:  # noqa: ARG001 (nothing here is left
         for number in range(count):
             times = 1 + number // len(SCENES) % 2
             limit_s = STOPS_WITHIN_S if times == 1 else AT_ONCE_S
-            figures.append(stopped(commands, SCENES[number % len(SCENES)], times, limit_s))
+            figures.append(
+                stopped(commands, SCENES[number % len(SCENES)], times, limit_s)
+            )
     return together("Ctrl-C", figures)
 
 
@@ -91,9 +105,16 @@ def stopped(commands: Preloaded, scene: Scene, times: int, limit_s: float) -> Fi
         seconds = time.monotonic() - started_s
         status = process.status()
         if status != _INTERRUPTED:
-            problems.append(f"{where}: exit status {status}: {process.printed()[-400:]}")
-        elif times == 1 and "the same command continues from here" not in process.printed():
-            problems.append(f"{where}: it does not say how to go on: {process.printed()[-400:]}")
+            problems.append(
+                f"{where}: exit status {status}: {process.printed()[-400:]}"
+            )
+        elif (
+            times == 1
+            and "the same command continues from here" not in process.printed()
+        ):
+            problems.append(
+                f"{where}: it does not say how to go on: {process.printed()[-400:]}"
+            )
         return Figures(
             "",
             disturbances=1,
@@ -104,7 +125,9 @@ def stopped(commands: Preloaded, scene: Scene, times: int, limit_s: float) -> Fi
 
 
 @contextmanager
-def _scene(commands: Preloaded, scene: Scene) -> Iterator[tuple[Project, Started, Callable[[], bool]]]:
+def _scene(
+    commands: Preloaded, scene: Scene
+) -> Iterator[tuple[Project, Started, Callable[[], bool]]]:
     may_answer, is_held = threading.Event(), threading.Event()
 
     def reply(body: dict[str, object]) -> dict[str, object]:
@@ -130,12 +153,25 @@ def _scene(commands: Preloaded, scene: Scene) -> Iterator[tuple[Project, Started
         else:
             source = f"{site.url}/lake" if "page" in scene.name else None
             project.add_script({"deep": (_STORED, None), "wide": (_HELD, source)})
-        command = ["evaluate", "bot", "--judge_base_url", judge.base_url, "--allow_private_network"]
+        command = [
+            "evaluate",
+            "bot",
+            "--judge_base_url",
+            judge.base_url,
+            "--allow_private_network",
+        ]
         process = commands.start(
-            [*command, *scene.options], project.root, project.root / "output.txt", OPENAI_API_KEY="dummy"
+            [*command, *scene.options],
+            project.root,
+            project.root / "output.txt",
+            OPENAI_API_KEY="dummy",
         )
         try:
-            is_reached = is_held.is_set if scene.body is None else (project.root / "reached").exists
+            is_reached = (
+                is_held.is_set
+                if scene.body is None
+                else (project.root / "reached").exists
+            )
             yield project, process, is_reached
         finally:
             may_answer.set()
@@ -153,7 +189,10 @@ def _stored(project: Project) -> int:
     if not path.exists():
         return 0
     with JudgmentStore(path) as store:
-        return sum(judgment.claim == _STORED and judgment.purpose == "verify" for judgment in store.all())
+        return sum(
+            judgment.claim == _STORED and judgment.purpose == "verify"
+            for judgment in store.all()
+        )
 
 
 PARTS = (run,)

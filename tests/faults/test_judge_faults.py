@@ -12,7 +12,12 @@ from servers.faulty_judge import FaultyJudge
 from servers.faulty_replies import DECLINES, FINAL, HANGS, HARMLESS, TOO_FAST, Fault
 from servers.recorded_replies import Question, RecordedReplies
 
-from mind2web2.errors import JudgeError, JudgeOutputError, JudgeRequestError, JudgeUnavailableError
+from mind2web2.errors import (
+    JudgeError,
+    JudgeOutputError,
+    JudgeRequestError,
+    JudgeUnavailableError,
+)
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.retries import RetryPolicy
@@ -21,9 +26,16 @@ from mind2web2.verification.claims import BinaryEvalResult
 # Of the two hundred that `make faults` runs.
 SCHEDULES = 2
 RETRY = RetryPolicy(
-    tries=3, total_s=20, outage_wait_s=2, first_wait_s=0.001, longest_wait_s=0.002, request_timeout_s=20
+    tries=3,
+    total_s=20,
+    outage_wait_s=2,
+    first_wait_s=0.001,
+    longest_wait_s=0.002,
+    request_timeout_s=20,
 )
-REQUEST = ChatRequest("o4-mini", [{"role": "user", "content": "Is it so?"}], BinaryEvalResult)
+REQUEST = ChatRequest(
+    "o4-mini", [{"role": "user", "content": "Is it so?"}], BinaryEvalResult
+)
 UNUSABLE_OUTPUT = {
     Fault.TRUNCATED,
     Fault.COMPLETE_AT_LENGTH,
@@ -43,7 +55,9 @@ PASSING = set(Fault) - UNUSABLE_OUTPUT - DECLINES - FINAL - HARMLESS
 @pytest.fixture(scope="module")
 def judge():
     """Return a judge that says yes to whatever nobody has read about."""
-    with FaultyJudge(RecordedReplies(), of_unknown='{"reasoning": "it is", "result": true}') as judge:
+    with FaultyJudge(
+        RecordedReplies(), of_unknown='{"reasoning": "it is", "result": true}'
+    ) as judge:
         yield judge
 
 
@@ -52,7 +66,9 @@ async def ask(judge, plan, retry=RETRY):
     visit = judge.expect("key-1", plan)
     if plan(0, REQUEST, 0) in HANGS:
         retry = replace(retry, request_timeout_s=0.5)
-    async with LLMClient("openai", True, base_url=judge.base_url, api_key="key-1", retry=retry) as client:
+    async with LLMClient(
+        "openai", True, base_url=judge.base_url, api_key="key-1", retry=retry
+    ) as client:
         try:
             return await client.chat(REQUEST), visit, client.retries
         except JudgeError as failure:
@@ -100,7 +116,9 @@ async def test_who_declines_has_said_nothing(judge, fault):
 @pytest.mark.parametrize("fault", sorted(PASSING - TOO_FAST - {Fault.RESET_AFTER}))
 async def test_retries_end(judge, fault):
     """With an error that is no verdict, after the tries or the time of an outage, each of them counted."""
-    failure, visit, retries = await ask(judge, always(fault), replace(RETRY, tries=2, outage_wait_s=0.1))
+    failure, visit, retries = await ask(
+        judge, always(fault), replace(RETRY, tries=2, outage_wait_s=0.1)
+    )
     assert isinstance(failure, JudgeUnavailableError)
     tries = retries.reasons.total() + 1
     assert tries >= 2
@@ -112,7 +130,9 @@ async def test_retries_end(judge, fault):
 @pytest.mark.parametrize("fault", sorted(TOO_FAST))
 async def test_a_server_that_lets_nobody_in_is_given_up(judge, fault):
     """After as much time as agreed, however often that is."""
-    failure, visit, retries = await ask(judge, always(fault), replace(RETRY, total_s=0.01))
+    failure, visit, retries = await ask(
+        judge, always(fault), replace(RETRY, total_s=0.01)
+    )
     assert isinstance(failure, JudgeUnavailableError)
     assert visit.requests == 1 + retries.reasons["429"] <= 10
 
@@ -133,7 +153,10 @@ async def test_two_faults_in_a_row_cost_no_reply(judge):
         second = kinds[(number * 7 + 3) % len(kinds)]
         if {first, second} <= DECLINES:
             continue
-        reply, _, _ = await ask(judge, lambda sent, *_, plan=(first, second): dict(enumerate(plan)).get(sent))
+        reply, _, _ = await ask(
+            judge,
+            lambda sent, *_, plan=(first, second): dict(enumerate(plan)).get(sent),
+        )
         # A client declines at the first sign of it; a judge asks it a second time.
         assert reply.declined or reply.value.result is True, (first, second)
 
@@ -152,16 +175,23 @@ def test_a_schedule_follows_from_its_seed():
 
     def met(seed, numbers):
         schedule = schedule_of(seed)
-        return {(question, turn): schedule(0, question, turn) for question in numbers for turn in range(4)}
+        return {
+            (question, turn): schedule(0, question, turn)
+            for question in numbers
+            for turn in range(4)
+        }
 
     seeds = range(25)
-    assert [met(seed, questions) for seed in seeds] == [met(seed, reversed(questions)) for seed in seeds]
+    assert [met(seed, questions) for seed in seeds] == [
+        met(seed, reversed(questions)) for seed in seeds
+    ]
     assert len({str(met(seed, questions)) for seed in seeds}) > len(seeds) / 2
     declined = [
         question
         for seed in seeds
         for question in questions
-        if sum(schedule_of(seed)(0, question, turn) in DECLINES for turn in range(8)) > 1
+        if sum(schedule_of(seed)(0, question, turn) in DECLINES for turn in range(8))
+        > 1
     ]
     assert declined == []
 
@@ -169,7 +199,9 @@ def test_a_schedule_follows_from_its_seed():
 def test_every_fault_is_in_some_schedule():
     """Of the two hundred that the long form runs."""
     schedules = [schedule_of(seed) for seed in range(1, 201)]
-    assert {fault for schedule in schedules for fault in (*schedule.faults, schedule.end)} == {*Fault, None}
+    assert {
+        fault for schedule in schedules for fault in (*schedule.faults, schedule.end)
+    } == {*Fault, None}
 
 
 def test_faults_leave_scores_right_or_absent():
@@ -192,10 +224,14 @@ def test_a_tenth_of_faulty_replies_costs_no_answer():
 def test_the_report_names_what_went_wrong(capsys):
     """And adds up a part's single disturbances; its exit status tells a command whether all is well."""
     good = Figures("", disturbances=1, answers=9, recovery_s=(0.5,))
-    bad = Figures("", disturbances=1, answers=9, wrong_scores=7, hindrances=("schedule 3: x",))
+    bad = Figures(
+        "", disturbances=1, answers=9, wrong_scores=7, hindrances=("schedule 3: x",)
+    )
 
     def run(*figures):
-        return lambda count, seed: together("judge faults", [*figures, Figures("", count, seed)])
+        return lambda count, seed: together(
+            "judge faults", [*figures, Figures("", count, seed)]
+        )
 
     assert report.report([(run(good), 1)], seed=4) == 0
     assert report.report([(run(good, bad), 2)], seed=5) == 1
@@ -203,5 +239,7 @@ def test_the_report_names_what_went_wrong(capsys):
     assert printed[2].startswith(
         "judge faults: disturbances 4, answers 23, without result 0, wrong scores 7, "
     )
-    assert printed[2].endswith("half written files 0, seconds to recover 0.5, at most 0.5")
+    assert printed[2].endswith(
+        "half written files 0, seconds to recover 0.5, at most 0.5"
+    )
     assert printed[3] == "  schedule 3: x"

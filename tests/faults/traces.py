@@ -38,7 +38,11 @@ class Traces:
 
 def read_traces(results: Path) -> Traces:
     """Return what is on disk under the root of all results."""
-    damaged = tuple(path for path in sorted(results.rglob("*")) if path.is_file() and _is_damaged(path))
+    damaged = tuple(
+        path
+        for path in sorted(results.rglob("*"))
+        if path.is_file() and _is_damaged(path)
+    )
     entries = {
         (path.parent.name, entry["answer_name"]): entry
         for file_name in (SUMMARY_NAME, UNSCORED_NAME)
@@ -47,10 +51,21 @@ def read_traces(results: Path) -> Traces:
         for entry in json.loads(path.read_bytes())
     }
     return Traces(
-        trees={name: _tree(results, name) for name, entry in entries.items() if entry["score"] is not None},
-        reasons={name: entry["reason"] for name, entry in entries.items() if entry["score"] is None},
+        trees={
+            name: _tree(results, name)
+            for name, entry in entries.items()
+            if entry["score"] is not None
+        },
+        reasons={
+            name: entry["reason"]
+            for name, entry in entries.items()
+            if entry["score"] is None
+        },
         judgments=stored_judgments(results),
-        result_files={path: path.read_bytes() for path in (results / AGENT).glob("*/*/results/*.json")},
+        result_files={
+            path: path.read_bytes()
+            for path in (results / AGENT).glob("*/*/results/*.json")
+        },
         damaged=damaged,
     )
 

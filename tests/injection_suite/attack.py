@@ -28,7 +28,9 @@ Place = Literal[
     "claim",
     "judge's reply",
 ]
-HTML_PLACES = frozenset({"page title", "meta description", "alt text", "HTML comment", "hidden element"})
+HTML_PLACES = frozenset(
+    {"page title", "meta description", "alt text", "HTML comment", "hidden element"}
+)
 PDF_PLACES = frozenset({"PDF text", "hidden PDF text", "PDF metadata"})
 # shown: as it is, inside its block; marked: with a mark in the place of what is invisible; never: not at all.
 Fate = Literal["shown", "marked", "never"]

@@ -28,12 +28,26 @@ ROUND_S = 10.0
 
 def main() -> int:
     """Run until the time is over, print how many inputs were read and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long (default: 60)")
-    parser.add_argument("--seed", type=int, default=int(time.time()), help="makes a run repeatable")
-    parser.add_argument("--parser", action="append", choices=PARSERS, help="only this one; may be repeated")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="how long (default: 60)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=int(time.time()), help="makes a run repeatable"
+    )
+    parser.add_argument(
+        "--parser",
+        action="append",
+        choices=PARSERS,
+        help="only this one; may be repeated",
+    )
     options = parser.parse_args()
-    names, findings = options.parser or list(PARSERS), Path(tempfile.mkdtemp(prefix="findings-"))
+    names, findings = (
+        options.parser or list(PARSERS),
+        Path(tempfile.mkdtemp(prefix="findings-")),
+    )
     counts: Counter[str] = Counter()
     round_s = min(ROUND_S, options.seconds / len(names))
     end, number = time.monotonic() + options.seconds, 0
@@ -41,7 +55,13 @@ def main() -> int:
         name = names[number % len(names)]
         try:
             counts[name] += outcome_within(
-                MEMORY_MB, SECONDS, read_inputs, name, round_s, f"{options.seed} {number}", findings
+                MEMORY_MB,
+                SECONDS,
+                read_inputs,
+                name,
+                round_s,
+                f"{options.seed} {number}",
+                findings,
             )
         except AssertionError as error:
             # The input that ended the process is where it was kept before it was read.
@@ -62,7 +82,10 @@ def read_inputs(name: str, seconds: float, seed: str, findings: Path) -> int:
     while count == 0 or time.monotonic() < end:
         count += 1
         content = mutated(parser.seeds, source)
-        kept = findings / f"{name.replace(' ', '_')}-{hashlib.sha256(content).hexdigest()[:16]}"
+        kept = (
+            findings
+            / f"{name.replace(' ', '_')}-{hashlib.sha256(content).hexdigest()[:16]}"
+        )
         kept.write_bytes(content)
         with tempfile.TemporaryDirectory() as folder:
             fault = parser.fault(content, Path(folder))

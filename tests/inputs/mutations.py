@@ -12,11 +12,50 @@ _MOST_REPEATS = 3000
 
 # Values that parsers stumble over, as they stand in files.
 _ODD_VALUES = (
-    *(b"", b"null", b"true", b"NaN", b"-Infinity", b"1e999", b"-1", b"0.5", b"[]", b"{}", b'""'),
-    *(b'"\\ud800"', b'"\\u0000"', b"9" * 400, b"9" * 5000, b"[" * 5000, b'{"a":' * 5000),
-    *(b'"' + b"x" * 300 + b'"', b'"../../x"', b'"/"', b'".."', b"\0", b"\xff\xfe", b"\xef\xbb\xbf"),
-    *(b"\xed\xa0\x80", b"\xe2\x80\xae", b"\xff" * 4, b"\x7f\xff\xff\xff", b"\r\n", b"charset=punycode"),
-    *(b"charset=undefined", b"filename*=idna''a%ff", b"charset*0=", b"Fri, 31 Dec 99999999999 1:1:1"),
+    *(
+        b"",
+        b"null",
+        b"true",
+        b"NaN",
+        b"-Infinity",
+        b"1e999",
+        b"-1",
+        b"0.5",
+        b"[]",
+        b"{}",
+        b'""',
+    ),
+    *(
+        b'"\\ud800"',
+        b'"\\u0000"',
+        b"9" * 400,
+        b"9" * 5000,
+        b"[" * 5000,
+        b'{"a":' * 5000,
+    ),
+    *(
+        b'"' + b"x" * 300 + b'"',
+        b'"../../x"',
+        b'"/"',
+        b'".."',
+        b"\0",
+        b"\xff\xfe",
+        b"\xef\xbb\xbf",
+    ),
+    *(
+        b"\xed\xa0\x80",
+        b"\xe2\x80\xae",
+        b"\xff" * 4,
+        b"\x7f\xff\xff\xff",
+        b"\r\n",
+        b"charset=punycode",
+    ),
+    *(
+        b"charset=undefined",
+        b"filename*=idna''a%ff",
+        b"charset*0=",
+        b"Fri, 31 Dec 99999999999 1:1:1",
+    ),
     *(piece.encode("utf-8", "surrogatepass") for piece in HOSTILE_PIECES),
 )
 
@@ -76,5 +115,14 @@ def _repeated(content: bytearray, source: random.Random) -> None:
 
 
 _CHANGES: tuple[_Change, ...] = (
-    *(_cut_off, _left_out, _replaced, _bit_turned, _inserted, _exchanged, _exchanged, _repeated),
+    *(
+        _cut_off,
+        _left_out,
+        _replaced,
+        _bit_turned,
+        _inserted,
+        _exchanged,
+        _exchanged,
+        _repeated,
+    ),
 )

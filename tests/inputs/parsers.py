@@ -24,7 +24,11 @@ from mind2web2.api_tools.tool_arxiv import (
     plain_words,
     title_words,
 )
-from mind2web2.capture.page.documents import FetchedDocument, file_name_of, is_attachment
+from mind2web2.capture.page.documents import (
+    FetchedDocument,
+    file_name_of,
+    is_attachment,
+)
 from mind2web2.capture.pdf import RenderSettings, render_pages
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.batch_state import BatchFolder, result_line
@@ -32,7 +36,11 @@ from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client import claude_client, openai_protocol
-from mind2web2.llm_client.failures import RequestFailedError, allowances_in, failure_from_body
+from mind2web2.llm_client.failures import (
+    RequestFailedError,
+    allowances_in,
+    failure_from_body,
+)
 from mind2web2.llm_client.settings import check_address, public_address
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.llm_client.transport import Completion
@@ -41,7 +49,11 @@ from mind2web2.pages.citations import cited_urls, listed_urls
 from mind2web2.pages.crawl import AgentCache, TaskCitations
 from mind2web2.runs.answers import answer_files, read_answer
 from mind2web2.runs.estimate import stored_judgments, task_results
-from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
+from mind2web2.runs.summaries import (
+    generate_result_summary,
+    merge_all_results,
+    write_task_summary,
+)
 from mind2web2.urls.markdown import regex_find_urls
 from mind2web2.urls.parts import (
     likely_keys,
@@ -127,7 +139,11 @@ def _read_answer(content: bytes, folder: Path) -> None:
 
 def _read_url(content: bytes, _: Path) -> None:
     url = _lenient_text(content)
-    page, simple, opened = lookup_key(url), normalize_url_simple(url), normalize_url_for_browser(url)
+    page, simple, opened = (
+        lookup_key(url),
+        normalize_url_simple(url),
+        normalize_url_for_browser(url),
+    )
     assert normalize_url_simple(simple) == simple
     assert normalize_url_for_browser(opened) == opened
     for spelling in (remove_utm_parameters(url), *likely_keys(url)[:1]):
@@ -155,7 +171,12 @@ def _read_address(content: bytes, _: Path) -> None:
 
 def _use_cache(folder: Path) -> None:
     cache = CacheFileSys(folder / "task")
-    cache.get_all_urls(), cache.summary(), cache.capture_records(), cache.has("http://a.example/x")
+    (
+        cache.get_all_urls(),
+        cache.summary(),
+        cache.capture_records(),
+        cache.has("http://a.example/x"),
+    )
     cache.put_web("http://new.example/", "text", None)
     assert cache.get_web("http://new.example/") == ("text", None)
     cache.save()
@@ -183,7 +204,9 @@ def _read_page_text(content: bytes, folder: Path) -> None:
 
 def _read_citations(content: bytes, folder: Path) -> None:
     (folder / "task.json").write_bytes(content)
-    AgentCache(folder).pages_of(TaskCitations("task", {"answer_1.md": listed_urls(folder / "task.json")}))
+    AgentCache(folder).pages_of(
+        TaskCitations("task", {"answer_1.md": listed_urls(folder / "task.json")})
+    )
 
 
 def _read_result(content: bytes, folder: Path) -> None:
@@ -227,7 +250,10 @@ def _stored_judgments() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "seed.sqlite3"
         with JudgmentStore(path) as store:
-            store.add(_judgment().model_copy(update={"key": f"{number:064x}"}) for number in range(20))
+            store.add(
+                _judgment().model_copy(update={"key": f"{number:064x}"})
+                for number in range(20)
+            )
         return path.read_bytes()
 
 
@@ -268,13 +294,17 @@ def _read_meta(content: bytes, folder: Path) -> None:
 def _read_document(content: bytes, _: Path) -> None:
     head, _, body = content.partition(b"\n")
     header = head.decode("latin-1")
-    document = FetchedDocument("http://a.example/x", 200, header, body, file_name_of(header))
+    document = FetchedDocument(
+        "http://a.example/x", 200, header, body, file_name_of(header)
+    )
     document.kind()
     document.text().encode("utf-8", "surrogatepass")
     is_attachment(header)
     retry_after_s({"retry-after": header, "retry-after-ms": header})
     for names in ("x-ratelimit-{1}-requests", "anthropic-ratelimit-requests-{1}"):
-        allowances_in({names.format("", what): header for what in ("remaining", "limit", "reset")})
+        allowances_in(
+            {names.format("", what): header for what in ("remaining", "limit", "reset")}
+        )
 
 
 def _read_reply(content: bytes, _: Path) -> None:
@@ -304,7 +334,11 @@ def _read_image(content: bytes, _: Path) -> None:
 
 
 def _read_pdf(content: bytes, _: Path) -> None:
-    _in_worker(render_pages, content, RenderSettings(max_image_pages=2, max_text_pages=5, dpi=36))
+    _in_worker(
+        render_pages,
+        content,
+        RenderSettings(max_image_pages=2, max_text_pages=5, dpi=36),
+    )
 
 
 def _json(value: object) -> bytes:
@@ -312,7 +346,13 @@ def _json(value: object) -> bytes:
 
 
 def _chat_completion(text: str) -> bytes:
-    return _json({"choices": [{"message": {"content": text}}], "usage": {"prompt_tokens": 1}, "model": "m"})
+    return _json(
+        {
+            "choices": [{"message": {"content": text}}],
+            "usage": {"prompt_tokens": 1},
+            "model": "m",
+        }
+    )
 
 
 _RECORD = {
@@ -330,7 +370,9 @@ _RESULT = {
     "judge_model": "m",
     "time_seconds": 3.5,
     "judge_usage": {"judgments": 2, "input_tokens": 9, "output_tokens": 1},
-    "eval_breakdown": [{"info": [], "verification_tree": {"id": "root", "score": 0.5, "children": []}}],
+    "eval_breakdown": [
+        {"info": [], "verification_tree": {"id": "root", "score": 0.5, "children": []}}
+    ],
 }
 _ENTRIES = [
     {"answer_name": "answer_1.md", "score": 0.5, "status": "success", "success": False},
@@ -342,7 +384,14 @@ _ENTRIES = [
         "reason": "so",
     },
 ]
-_JOB = {"number": 1, "name": "n", "endpoint": "e", "created_s": 1.5, "questions": {"k": "h"}, "batch_id": "b"}
+_JOB = {
+    "number": 1,
+    "name": "n",
+    "endpoint": "e",
+    "created_s": 1.5,
+    "questions": {"k": "h"},
+    "batch_id": "b",
+}
 _CITED = {
     "agent_name": "agent",
     "all_unique_urls": ["http://a.example/x"],
@@ -367,7 +416,9 @@ PARSERS: dict[str, Parser] = {
         ),
     ),
     "title": Parser(_read_title, (rb"On $\alpha$-{GAN}s: \textit{C++} 1.5 \'etude",)),
-    "judge address": Parser(_read_address, (b"http://user:pass@judge.example:8000/v1",)),
+    "judge address": Parser(
+        _read_address, (b"http://user:pass@judge.example:8000/v1",)
+    ),
     "cache index": Parser(
         _read_in_cache("index.json"),
         (_json({"http://a.example/x": "web", "b.example": "pdf"}),),
@@ -378,23 +429,38 @@ PARSERS: dict[str, Parser] = {
         (_json({f"{_STEM}.txt": ".writing-0123456789abcdef", f"{_STEM}.jpg": None}),),
         is_json=True,
     ),
-    "capture record": Parser(_read_in_cache(f"{_STEM}.capture.json"), (_json(_RECORD),), is_json=True),
+    "capture record": Parser(
+        _read_in_cache(f"{_STEM}.capture.json"), (_json(_RECORD),), is_json=True
+    ),
     "page text": Parser(_read_page_text, (b"text\n", b"\xef\xbb\xbftext \xe9")),
     "citations": Parser(_read_citations, (_json(_CITED),), is_json=True),
     "result": Parser(_read_result, (_json(_RESULT),), is_json=True),
     "task summary": Parser(_read_task_summary, (_json(_ENTRIES),), is_json=True),
     "exported judgments": Parser(
-        _read_judgments("judgments.jsonl"), (_judgment().model_dump_json().encode() + b"\n",), is_json=True
+        _read_judgments("judgments.jsonl"),
+        (_judgment().model_dump_json().encode() + b"\n",),
+        is_json=True,
     ),
-    "stored judgments": Parser(_read_judgments("judgments.sqlite3"), (_stored_judgments(),)),
+    "stored judgments": Parser(
+        _read_judgments("judgments.sqlite3"), (_stored_judgments(),)
+    ),
     "batch record": Parser(_read_batch_record, (_json(_JOB),), is_json=True),
     "batch result": Parser(
         _read_batch_line,
-        (_json({"custom_id": "k", "response": {"status_code": 200, "body": {"choices": []}}}),),
+        (
+            _json(
+                {
+                    "custom_id": "k",
+                    "response": {"status_code": 200, "body": {"choices": []}},
+                }
+            ),
+        ),
         (RequestFailedError,),
         is_json=True,
     ),
-    "answer's time": Parser(_read_meta, (_json({"time_seconds": 512.3}),), is_json=True),
+    "answer's time": Parser(
+        _read_meta, (_json({"time_seconds": 512.3}),), is_json=True
+    ),
     "document": Parser(
         _read_document,
         (
@@ -416,7 +482,11 @@ PARSERS: dict[str, Parser] = {
     "arxiv feed": Parser(_read_feed, (_FEED,), (requests.ConnectionError,)),
     "image": Parser(
         _read_image,
-        (*map(small_image, ("PNG", "JPEG", "WEBP", "GIF", "BMP")), png(9, 9, 8, 6), small_image("GIF", 3)),
+        (
+            *map(small_image, ("PNG", "JPEG", "WEBP", "GIF", "BMP")),
+            png(9, 9, 8, 6),
+            small_image("GIF", 3),
+        ),
         is_slow=True,
     ),
     "pdf": Parser(_read_pdf, (sound_pdf(["one"], ["two", "lines"]),), is_slow=True),

@@ -7,11 +7,20 @@ from inputs.limited import outcome_within
 from mind2web2.capture.page.documents import FetchedDocument, charset_of, file_name_of
 from mind2web2.capture.pdf import RenderSettings, render_pages
 from mind2web2.errors import DocumentError, WorkerError
-from mind2web2.llm_client.structured_output import InvalidOutputError, json_text, read_template
+from mind2web2.llm_client.structured_output import (
+    InvalidOutputError,
+    json_text,
+    read_template,
+)
 from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.citations import cited_urls
 from mind2web2.urls.markdown import URLs, regex_find_urls
-from mind2web2.urls.parts import lookup_key, normalize_url_for_browser, normalize_url_simple, storage_key
+from mind2web2.urls.parts import (
+    lookup_key,
+    normalize_url_for_browser,
+    normalize_url_simple,
+    storage_key,
+)
 from mind2web2.utils.images import cut_screenshot, to_jpeg
 from mind2web2.utils.misc import normalize_url_markdown
 from mind2web2.utils.workers import run_in_worker
@@ -40,12 +49,16 @@ async def test_an_image_bomb_is_refused_or_read(name):
 async def test_a_pdf_bomb_costs_a_worker_at_most(name):
     """It is read, or refused in one line, within the time given; the next document is read as ever."""
     try:
-        rendered = await run_in_worker(render_pages, PDF_BOMBS[name](), FEW_PAGES, timeout_s=1.5)
+        rendered = await run_in_worker(
+            render_pages, PDF_BOMBS[name](), FEW_PAGES, timeout_s=1.5
+        )
     except DocumentError as error:
         assert len(str(error).splitlines()) == 1
     else:
         assert len(rendered.images) <= 1
-    after = await run_in_worker(render_pages, PDF_BOMBS["page of no size"](), FEW_PAGES, timeout_s=60.0)
+    after = await run_in_worker(
+        render_pages, PDF_BOMBS["page of no size"](), FEW_PAGES, timeout_s=60.0
+    )
     assert after.page_count == 1
 
 
@@ -63,7 +76,10 @@ def test_answers_that_repeat_themselves_are_read_in_time():
 def sizes_of_long_answers():
     """Find the citations of long answers."""
     nested = "".join(f"{'  ' * (level % 500)}- a\n" for level in range(1000))
-    return [len(cited_urls(text)) for text in (nested, repeated("[", 100_000), repeated("//a.com/", 50_000))]
+    return [
+        len(cited_urls(text))
+        for text in (nested, repeated("[", 100_000), repeated("//a.com/", 50_000))
+    ]
 
 
 def test_an_answer_of_many_brackets_is_read():
@@ -75,7 +91,12 @@ def keys_of_long_urls():
     """Do to very long URLs what is done to URLs."""
     for tail in ("%C3", "?a=b&"):
         url = f"http://a.example/{repeated(tail, 2_000_000)}"
-        for function in (lookup_key, storage_key, normalize_url_simple, normalize_url_for_browser):
+        for function in (
+            lookup_key,
+            storage_key,
+            normalize_url_simple,
+            normalize_url_for_browser,
+        ):
             function(url)
         regex_find_urls(url[:500_000])
         normalize_url_markdown(f"[{url[:100]}{repeated(' ', 300_000)}x")
@@ -92,7 +113,11 @@ def kinds_of_documents():
     comments = FetchedDocument("http://a.example", 200, "", b"<!-- -->" * 500, "")
     header = "text/plain" + repeated("; a", 500_000)
     text = FetchedDocument(
-        "http://a.example", 200, "text/plain; charset=punycode", b"a" * 1_000_000 + b"-b", ""
+        "http://a.example",
+        200,
+        "text/plain; charset=punycode",
+        b"a" * 1_000_000 + b"-b",
+        "",
     )
     return [comments.kind(), charset_of(header), file_name_of(header), len(text.text())]
 
@@ -119,19 +144,29 @@ def outcomes_of_replies():
     """Read replies of models that have lost their way."""
     nested = '{"urls":' * 100_000
     many = '{"urls": [' + ",".join(["1"] * 300_000) + "]}"
-    twice = "{" + ",".join(f'"k{number}": 1' for number in range(100_000)) + ', "urls": [], "k7": 2}'
+    twice = (
+        "{"
+        + ",".join(f'"k{number}": 1' for number in range(100_000))
+        + ', "urls": [], "k7": 2}'
+    )
     problems = []
     for text in (nested, many, twice, repeated("[", 2_000_000)):
         try:
             read_template(Completion(text=text), URLs)
         except InvalidOutputError as error:
             problems.append(len(str(error)) < 5000)
-    return problems, [len(json_text(repeated(piece, 1_000_000))) > 0 for piece in ("<think>", "```a\n", "`")]
+    return problems, [
+        len(json_text(repeated(piece, 1_000_000))) > 0
+        for piece in ("<think>", "```a\n", "`")
+    ]
 
 
 def test_replies_that_have_no_end_are_sent_back():
     """In words of bounded length."""
-    assert outcome_within(MEMORY_MB, SECONDS, outcomes_of_replies) == ([True] * 4, [True] * 3)
+    assert outcome_within(MEMORY_MB, SECONDS, outcomes_of_replies) == (
+        [True] * 4,
+        [True] * 3,
+    )
 
 
 def decoded_in_this_process(image):
@@ -141,5 +176,7 @@ def decoded_in_this_process(image):
 
 def test_a_50000_by_50000_image_is_not_even_begun():
     """Far less memory than its pixels would need is enough to refuse it."""
-    outcome = outcome_within(400, 30, decoded_in_this_process, IMAGE_BOMBS["50,000 x 50,000 PNG"]())
+    outcome = outcome_within(
+        400, 30, decoded_in_this_process, IMAGE_BOMBS["50,000 x 50,000 PNG"]()
+    )
     assert isinstance(outcome, DocumentError)

@@ -11,7 +11,13 @@ from mind2web2.judge.transfer import open_for_replay
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import listed_urls
 from mind2web2.pages.crawl import AgentCache
-from mind2web2.runs.answers import agent_names, answer_files, read_answer, select_answers, select_work
+from mind2web2.runs.answers import (
+    agent_names,
+    answer_files,
+    read_answer,
+    select_answers,
+    select_work,
+)
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results
 from mind2web2.utils.path_config import PathConfig
 
@@ -47,7 +53,10 @@ def sum_up(folder):
 def select(folder):
     """List what there is to evaluate."""
     paths = PathConfig(folder)
-    for select_some in (lambda: select_work(paths, "agent"), lambda: agent_names(paths)):
+    for select_some in (
+        lambda: select_work(paths, "agent"),
+        lambda: agent_names(paths),
+    ):
         try:
             select_some()
         except Mind2Web2Error as error:
@@ -83,8 +92,12 @@ READERS = {
     "agent/task/summary.json": sum_up,
     "agent/summary.json": sum_up,
     "all_results.json": sum_up,
-    "answers/agent/task/answer_1.md": lambda folder: read_answer(folder / "answers/agent/task/answer_1.md"),
-    "answers/agent/task/answer_1.meta.json": lambda folder: answer_files(folder / "answers/agent/task"),
+    "answers/agent/task/answer_1.md": lambda folder: read_answer(
+        folder / "answers/agent/task/answer_1.md"
+    ),
+    "answers/agent/task/answer_1.meta.json": lambda folder: answer_files(
+        folder / "answers/agent/task"
+    ),
     "answers/agent/task/answer_2.md": select,
     "answers/agent/task": select,
     "answers/agent": select,
@@ -141,5 +154,8 @@ def test_odd_names_of_files_are_left_out(tmp_path):
         (folder / name).write_text("text")
     (folder / os.fsdecode(b"\xff.md")).write_text("text")
     answers, [problem] = answer_files(folder)
-    assert [answer.name for answer in answers] == ["answer_1.md", "answer_" + "9" * 200 + ".md"]
+    assert [answer.name for answer in answers] == [
+        "answer_1.md",
+        "answer_" + "9" * 200 + ".md",
+    ]
     assert problem.startswith("ignored ")

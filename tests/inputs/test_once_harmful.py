@@ -25,12 +25,23 @@ DEEP = b"[" * 100_000
     [
         ("cache index", b'{"http://a.example": "web", "other": "\\ud800"}'),
         ("note of a replaced page", b'{"%s.txt": ".writing-\\ud800"}' % STEM.encode()),
-        ("note of a replaced page", b'{"%s.txt": ".writing-%s"}' % (STEM.encode(), b"x" * 300)),
+        (
+            "note of a replaced page",
+            b'{"%s.txt": ".writing-%s"}' % (STEM.encode(), b"x" * 300),
+        ),
         ("cache index", DEEP),
         ("task summary", b'[{"answer_name": "%s", "score": 1}]' % (b"x" * 300)),
         ("task summary", b'[{"answer_name": "\\u0000", "score": 1}]'),
-        ("stored judgments", STORE.replace(b"CREATE TABLE judgments", b"CREATE TABLE judgm\xbents")),
-        ("stored judgments", STORE.replace(b'{"reasoning"', b"\xff\xff\n\n\xff\xff\xff\xff\xff\xff\xff\xff")),
+        (
+            "stored judgments",
+            STORE.replace(b"CREATE TABLE judgments", b"CREATE TABLE judgm\xbents"),
+        ),
+        (
+            "stored judgments",
+            STORE.replace(
+                b'{"reasoning"', b"\xff\xff\n\n\xff\xff\xff\xff\xff\xff\xff\xff"
+            ),
+        ),
         ("judge reply", b'{"error": ' * 5000),
         ("judge address", b"first line\nsecond line"),
         ("document", b"text/plain; charset=undefined\ntext\xff"),
@@ -40,7 +51,9 @@ DEEP = b"[" * 100_000
         ("document", b"\n" + b"<!-- -->" * 500 + b"x"),
         ("arxiv feed", b"<feed>" * 1_000_000),
     ],
-    ids=lambda value: value if isinstance(value, str) else value[:30].decode("ascii", "replace"),
+    ids=lambda value: (
+        value if isinstance(value, str) else value[:30].decode("ascii", "replace")
+    ),
 )
 def test_they_do_no_harm_any_more(name, content, tmp_path):
     """They are read, or refused in one line."""
@@ -111,10 +124,13 @@ def test_a_summary_leads_to_no_other_folder(tmp_path):
     """An entry's name is the name of an answer, whatever else it may look like."""
     (tmp_path / "agent/task").mkdir(parents=True)
     entries = ", ".join(
-        f'{{"answer_name": "{name}", "score": 1}}' for name in ("../other", "/etc", "..", "answer_1.md")
+        f'{{"answer_name": "{name}", "score": 1}}'
+        for name in ("../other", "/etc", "..", "answer_1.md")
     )
     (tmp_path / "agent/task/summary.json").write_text(f"[{entries}]")
-    assert [answer.answer_name for answer in task_answers(tmp_path, "agent", "task")] == ["answer_1.md"]
+    assert [
+        answer.answer_name for answer in task_answers(tmp_path, "agent", "task")
+    ] == ["answer_1.md"]
 
 
 def test_a_page_that_nobody_could_read_back_is_not_stored(tmp_path):

@@ -37,13 +37,33 @@ SCALARS = (
 )
 # Those that the files have.
 KNOWN_NAMES = [
-    *("answer_name", "score", "status", "final_score", "provenance", "judge_usage", "time_seconds"),
-    *("urls", "all_unique_urls", "url_types", "kind", "troubles", "response", "questions", "custom_id"),
+    *(
+        "answer_name",
+        "score",
+        "status",
+        "final_score",
+        "provenance",
+        "judge_usage",
+        "time_seconds",
+    ),
+    *(
+        "urls",
+        "all_unique_urls",
+        "url_types",
+        "kind",
+        "troubles",
+        "response",
+        "questions",
+        "custom_id",
+    ),
     *("choices", "message", "content", "usage", "error", "reasoning", "result"),
 ]
 NAMES = st.text(st.characters(), max_size=8) | st.sampled_from(KNOWN_NAMES)
 VALUES = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4)
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4)
+    ),
 )
 
 

@@ -14,7 +14,10 @@ URL = "/v1/chat/completions"
 
 def body(number):
     """Return a request about the page."""
-    parts = [{"type": "image_url", "image_url": {"url": PAGE}}, {"type": "text", "text": f"Is it {number}?"}]
+    parts = [
+        {"type": "image_url", "image_url": {"url": PAGE}},
+        {"type": "text", "text": f"Is it {number}?"},
+    ]
     return JsonBody({"model": "gpt-4o"}, [{"role": "user", "content": parts}])
 
 
@@ -30,7 +33,9 @@ async def test_questions_on_one_page_hold_it_once(tmp_path):
     collector = Collector(BatchFolder(tmp_path), URL, 1000, 10**9)
     tracemalloc.start()
     try:
-        questions = await asyncio.gather(*(asked(collector, number) for number in range(30)))
+        questions = await asyncio.gather(
+            *(asked(collector, number) for number in range(30))
+        )
         held_bytes, most_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

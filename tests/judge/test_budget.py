@@ -82,7 +82,9 @@ def test_a_price_list_gives_the_price_of_the_tests():
 
 def test_an_unknown_price_is_a_usage_error():
     """It names the model and the cure."""
-    with pytest.raises(UsageError, match="no price is known for model judge-1; write the price"):
+    with pytest.raises(
+        UsageError, match="no price is known for model judge-1; write the price"
+    ):
         Budget(20, "judge-1")
 
 
@@ -100,7 +102,9 @@ async def test_varied_replies_are_expected_to_be_long(usages, expected_usd):
     for share, is_refused in ((0.95, True), (1.05, False)):
         budget = Budget(share * expected_usd, MODEL)
         for tokens in usages:
-            budget.learn(request_tokens(question()), Usage(*tokens[:1], output_tokens=tokens[1]))
+            budget.learn(
+                request_tokens(question()), Usage(*tokens[:1], output_tokens=tokens[1])
+            )
         if is_refused:
             with pytest.raises(BudgetReachedError):
                 await reserved(budget)
@@ -167,7 +171,9 @@ async def test_refused_repairs_do_not_wait_for_each_other():
 
 async def test_a_first_request_that_exceeds_the_whole_budget_is_refused_with_another_cure():
     """The same command would never get any further."""
-    with pytest.raises(BudgetReachedError, match=r"more than all of max_cost 0\.001: give a higher one"):
+    with pytest.raises(
+        BudgetReachedError, match=r"more than all of max_cost 0\.001: give a higher one"
+    ):
         await reserved(taught(0.001))
 
 
@@ -186,7 +192,10 @@ async def test_until_replies_are_in_estimates_are_distrusted():
 
 async def test_in_batches_a_budget_of_twice_the_estimate_takes_one_round():
     """The rest would wait for the first job, up to a day."""
-    one_usd = price_usd(Usage(request_tokens(question()), output_tokens=1000), MODEL) * BATCH_PRICE_SHARE
+    one_usd = (
+        price_usd(Usage(request_tokens(question()), output_tokens=1000), MODEL)
+        * BATCH_PRICE_SHARE
+    )
     budget = Budget(2.01 * 50 * one_usd, MODEL, BATCH_PRICE_SHARE, BATCH_CAUTION)
     tasks = await started(*(reserved(budget) for _ in range(50)))
     assert all(task.done() for task in tasks)
@@ -194,7 +203,10 @@ async def test_in_batches_a_budget_of_twice_the_estimate_takes_one_round():
 
 @pytest.mark.parametrize(
     ("error", "spent"),
-    [(RequestFailedError("rate limited", status=429), 0.0), (asyncio.CancelledError(), PRICE_USD)],
+    [
+        (RequestFailedError("rate limited", status=429), 0.0),
+        (asyncio.CancelledError(), PRICE_USD),
+    ],
 )
 async def test_requests_that_may_be_billed_count(error, spent):
     """A server's refusal costs nothing, a cancelled request may."""
@@ -274,7 +286,11 @@ async def outcomes(run, count, limit=None):
     async def ask(number):
         judge = AnswerClient(run, "task", f"answer_{number}.md", limit)
         try:
-            await judge.ask(question(f"Is {number} so?"), QuestionContext("verify", node="leaf"), None)
+            await judge.ask(
+                question(f"Is {number} so?"),
+                QuestionContext("verify", node="leaf"),
+                None,
+            )
         except BudgetReachedError:
             assert isinstance(judge.failure, BudgetReachedError)
             return "refused"
@@ -298,10 +314,16 @@ async def test_a_server_far_dearer_than_expected_does_not_exceed_the_budget(stor
     """Its tokens are a hundred times those of the estimate."""
     usage = Usage(input_tokens=20_000, cached_tokens=0, output_tokens=2000)
     price = price_usd(usage, MODEL)
-    with JudgeServer("so", input_tokens=20_000, cached_tokens=0, output_tokens=2000) as server:
-        async with LLMClient("openai", is_async=True, base_url=server.base_url, api_key="x") as client:
+    with JudgeServer(
+        "so", input_tokens=20_000, cached_tokens=0, output_tokens=2000
+    ) as server:
+        async with LLMClient(
+            "openai", is_async=True, base_url=server.base_url, api_key="x"
+        ) as client:
             budget = Budget(30.5 * price, MODEL)
-            run = CachingJudge(JudgeSettings("openai", MODEL), client, store, budget=budget)
+            run = CachingJudge(
+                JudgeSettings("openai", MODEL), client, store, budget=budget
+            )
             found = await outcomes(run, 200)
         assert found == {"answered": 30, "refused": 170}
         assert len(server.calls) == 30
@@ -311,11 +333,21 @@ async def test_a_server_far_dearer_than_expected_does_not_exceed_the_budget(stor
 
 async def test_waiting_retries_hold_neither_permit_nor_dollars(store):
     """With one permit."""
-    with JudgeServer("so", faults=[status(503)] * 3, input_tokens=2000, output_tokens=500) as server:
-        client = LLMClient("openai", is_async=True, base_url=server.base_url, api_key="x", retry=QUICK_RETRY)
+    with JudgeServer(
+        "so", faults=[status(503)] * 3, input_tokens=2000, output_tokens=500
+    ) as server:
+        client = LLMClient(
+            "openai",
+            is_async=True,
+            base_url=server.base_url,
+            api_key="x",
+            retry=QUICK_RETRY,
+        )
         async with client:
             budget = taught(3.4 * PRICE_USD)
-            run = CachingJudge(JudgeSettings("openai", MODEL), client, store, budget=budget)
+            run = CachingJudge(
+                JudgeSettings("openai", MODEL), client, store, budget=budget
+            )
             found = await outcomes(run, 6, asyncio.Semaphore(1))
     assert found == {"answered": 3, "refused": 3}
     assert len(server.calls) == 6
@@ -329,7 +361,9 @@ def image_part(url):
     return {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
 
 
-@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd" * 25, 25), ("水" * 100, 75)])
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("", 0), ("a", 1), ("abcd" * 25, 25), ("水" * 100, 75)]
+)
 def test_scripts_with_more_bytes_have_more_tokens(text, tokens):
     """A quarter of the bytes."""
     assert text_tokens(text) == tokens
@@ -339,7 +373,13 @@ def test_all_messages_count():
     """Texts as they are and in parts."""
     messages = [
         {"role": "system", "content": "abcd" * 10},
-        {"role": "user", "content": [{"type": "text", "text": "abcd" * 7}, {"type": "text", "text": ""}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "abcd" * 7},
+                {"type": "text", "text": ""},
+            ],
+        },
     ]
     assert request_tokens(ChatRequest("gpt-4o", messages)) == EMPTY + 17
 
@@ -354,5 +394,7 @@ def test_an_image_counts_by_its_size(kind):
         ("data:image/x;base64,!", PART_SIZE_PX),
         ("https://lake.example/map.png", PART_SIZE_PX),
     ):
-        request = ChatRequest("gpt-4o", [{"role": "user", "content": [image_part(url)]}])
+        request = ChatRequest(
+            "gpt-4o", [{"role": "user", "content": [image_part(url)]}]
+        )
         assert request_tokens(request) == EMPTY + image_tokens("gpt-4o", *size_px)

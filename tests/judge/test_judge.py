@@ -20,8 +20,13 @@ from mind2web2.judge.protocol import QuestionContext
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.verification.verifier import BinaryEvalResult
 
-SUBJECT = QuestionContext("verify", node="leaf", claim="claim", page="https://lake.example")
-MESSAGES = [{"role": "system", "content": "judge"}, {"role": "user", "content": "claim"}]
+SUBJECT = QuestionContext(
+    "verify", node="leaf", claim="claim", page="https://lake.example"
+)
+MESSAGES = [
+    {"role": "system", "content": "judge"},
+    {"role": "user", "content": "claim"},
+]
 VERDICT = ChatRequest(model="judge-1", messages=MESSAGES, template=BinaryEvalResult)
 TEXT = ChatRequest(model="judge-1", messages=MESSAGES)
 
@@ -60,10 +65,16 @@ async def test_a_client_receives_the_published_keywords():
     """Model, messages, and the template only where there is one."""
     client = ScriptedJudge([True, "free text"])
     provider = as_provider(client)
-    assert (await provider.chat(VERDICT)).value == BinaryEvalResult(reasoning="scripted True", result=True)
+    assert (await provider.chat(VERDICT)).value == BinaryEvalResult(
+        reasoning="scripted True", result=True
+    )
     assert (await provider.chat(TEXT)).text == "free text"
     first, second = client.questions
-    assert (first.model, first.messages, first.template) == ("judge-1", MESSAGES, BinaryEvalResult)
+    assert (first.model, first.messages, first.template) == (
+        "judge-1",
+        MESSAGES,
+        BinaryEvalResult,
+    )
     assert (second.messages, second.template) == (MESSAGES, None)
 
 
@@ -99,7 +110,11 @@ class Plain:
 @pytest.mark.parametrize(
     ("template", "result", "expected"),
     [
-        (BinaryEvalResult, Plain("r", True), BinaryEvalResult(reasoning="r", result=True)),
+        (
+            BinaryEvalResult,
+            Plain("r", True),
+            BinaryEvalResult(reasoning="r", result=True),
+        ),
         (
             BinaryEvalResult,
             {"reasoning": "r", "result": False},
@@ -117,7 +132,9 @@ async def test_replies_fill_the_template(template, result, expected):
     assert answered.text == expected.model_dump_json()
 
 
-@pytest.mark.parametrize("result", [None, "yes", True, 1, [], {"result": True}, Plain("r", None), object()])
+@pytest.mark.parametrize(
+    "result", [None, "yes", True, 1, [], {"result": True}, Plain("r", None), object()]
+)
 async def test_other_replies_are_failures(result):
     """They are named by their type, and never become a verdict."""
 
@@ -125,7 +142,9 @@ async def test_other_replies_are_failures(result):
         async def async_response(self, **_keywords):
             return result
 
-    with pytest.raises(JudgeOutputError, match=rf"{type(result).__name__}.*BinaryEvalResult"):
+    with pytest.raises(
+        JudgeOutputError, match=rf"{type(result).__name__}.*BinaryEvalResult"
+    ):
         await as_provider(Returning()).chat(VERDICT)
 
 
@@ -138,7 +157,11 @@ async def test_the_ledger_counts_questions_and_tokens():
     await judge.ask(VERDICT, SUBJECT, None)
     second = await judge.ask(VERDICT, SUBJECT, None)
     assert judge.ledger.usage == Usage(30, 6, 9, 3, judgments=2, cost_usd=None)
-    assert (second.usage, second.attempts, second.declined) == (Usage(20, 4, 6, 2), 4, None)
+    assert (second.usage, second.attempts, second.declined) == (
+        Usage(20, 4, 6, 2),
+        4,
+        None,
+    )
     assert (judge.ledger.rejections, judge.failure) == ([], None)
 
 
@@ -147,13 +170,17 @@ async def test_a_twice_declined_question_is_listed():
     judge = as_judge(Provider(reply(declined="first"), reply(declined="second")))
     answered = await judge.ask(VERDICT, SUBJECT, None)
     assert (answered.declined, answered.value) == ("second", None)
-    assert judge.ledger.rejections == [Rejection("leaf", "https://lake.example", "second")]
+    assert judge.ledger.rejections == [
+        Rejection("leaf", "https://lake.example", "second")
+    ]
     assert judge.failure is None
 
 
 async def test_a_client_may_decline_by_raising():
     """Direct callers of a client see the refusal as an error; a judge takes it as a reply."""
-    judge = as_judge(ScriptedJudge([JudgeDeclinedError("filter"), JudgeDeclinedError("filter")]))
+    judge = as_judge(
+        ScriptedJudge([JudgeDeclinedError("filter"), JudgeDeclinedError("filter")])
+    )
     assert (await judge.ask(VERDICT, SUBJECT, None)).declined == "filter"
 
 
@@ -165,7 +192,9 @@ async def test_the_first_failure_is_for_good():
     with pytest.raises(JudgeUnavailableError) as caught:
         await judge.ask(VERDICT, SUBJECT, None)
     assert caught.value is judge.failure is failure
-    with pytest.raises(JudgeError, match="nothing more is asked after a failure: outage"):
+    with pytest.raises(
+        JudgeError, match="nothing more is asked after a failure: outage"
+    ):
         await judge.ask(VERDICT, SUBJECT, None)
     assert len(provider.limits) == 1
 
@@ -199,7 +228,9 @@ async def test_unforeseen_errors_are_failures_of_the_judge(error):
     """Of a client as of a provider; the cause is kept."""
     for client in (ScriptedJudge(error), Provider(error)):
         judge = as_judge(client)
-        with pytest.raises(JudgeError, match=f"client failed: {type(error).__name__}: {error}") as caught:
+        with pytest.raises(
+            JudgeError, match=f"client failed: {type(error).__name__}: {error}"
+        ) as caught:
             await judge.ask(VERDICT, SUBJECT, None)
         assert (caught.value.__cause__, judge.failure) == (error, caught.value)
 

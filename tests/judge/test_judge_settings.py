@@ -8,12 +8,34 @@ from mind2web2.judge.settings import keyed_part
 
 # What changes when and where a request is answered, and what is billed: nothing of the reply.
 NEUTRAL = (
-    *("cache_salt", "metadata", "priority", "prompt_cache_key", "prompt_cache_retention", "request_id"),
+    *(
+        "cache_salt",
+        "metadata",
+        "priority",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "request_id",
+    ),
     *("safety_identifier", "service_tier", "store", "user"),
 )
 KEYED = (
-    *("seed", "top_p", "top_k", "min_p", "max_tokens", "max_completion_tokens", "stop", "logit_bias"),
-    *("frequency_penalty", "presence_penalty", "verbosity", "chat_template_kwargs", "guided_json"),
+    *(
+        "seed",
+        "top_p",
+        "top_k",
+        "min_p",
+        "max_tokens",
+        "max_completion_tokens",
+        "stop",
+        "logit_bias",
+    ),
+    *(
+        "frequency_penalty",
+        "presence_penalty",
+        "verbosity",
+        "chat_template_kwargs",
+        "guided_json",
+    ),
     *("thinking", "modalities", "reasoning", "an_unknown_one"),
 )
 

@@ -26,7 +26,10 @@ class OtherVerdict(BaseModel):
     confidence: float
 
 
-IMAGE = {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AAAA", "detail": "high"}}
+IMAGE = {
+    "type": "image_url",
+    "image_url": {"url": "data:image/jpeg;base64,AAAA", "detail": "high"},
+}
 
 
 def messages(text="Is it so?", image=IMAGE, role="user"):
@@ -56,10 +59,17 @@ KEY = "f9d5d4b68623343522fbcf8ac3754375683db6806eb2b4a8438d58fdb060907e"
         {"messages": messages()[1:]},
         {"messages": messages(text="Is it so ?")},
         {"messages": messages(role="assistant")},
-        {"messages": messages(image={**IMAGE, "image_url": {**IMAGE["image_url"], "detail": "low"}})},
         {
             "messages": messages(
-                image={"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AAAB"}}
+                image={**IMAGE, "image_url": {**IMAGE["image_url"], "detail": "low"}}
+            )
+        },
+        {
+            "messages": messages(
+                image={
+                    "type": "image_url",
+                    "image_url": {"url": "data:image/jpeg;base64,AAAB"},
+                }
             )
         },
     ],
@@ -79,7 +89,9 @@ def test_pieces_of_a_message_do_not_run_together():
     parts = [{"type": "text", "text": "ab"}, {"type": "text", "text": "c"}]
     others = [{"type": "text", "text": "a"}, {"type": "text", "text": "bc"}]
     keys = [
-        judgment_key(replace(REQUEST, messages=[{"role": "user", "content": content}]), 1)
+        judgment_key(
+            replace(REQUEST, messages=[{"role": "user", "content": content}]), 1
+        )
         for content in (parts, others)
     ]
     assert keys[0] != keys[1]
@@ -87,7 +99,10 @@ def test_pieces_of_a_message_do_not_run_together():
 
 def test_nothing_else_changes_the_key():
     """The order of a part's fields, how a text is held, and parameters at their defaults say nothing."""
-    image = {"image_url": dict(reversed(IMAGE["image_url"].items())), "type": "image_url"}
+    image = {
+        "image_url": dict(reversed(IMAGE["image_url"].items())),
+        "type": "image_url",
+    }
     same = ChatRequest(
         model="judge-1",
         messages=messages(text=HashedText("Is it so?"), image=image),
@@ -102,5 +117,8 @@ def test_nothing_else_changes_the_key():
 def test_a_text_is_the_same_as_a_list_of_one_text():
     """Providers take both for the same message."""
     as_text = replace(REQUEST, messages=[{"role": "user", "content": "hm"}])
-    as_list = replace(REQUEST, messages=[{"role": "user", "content": [{"type": "text", "text": "hm"}]}])
+    as_list = replace(
+        REQUEST,
+        messages=[{"role": "user", "content": [{"type": "text", "text": "hm"}]}],
+    )
     assert judgment_key(as_text, 1) == judgment_key(as_list, 1)

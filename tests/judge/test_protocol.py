@@ -32,7 +32,10 @@ class CrowdedJudge:
 @pytest.mark.parametrize("limit", [1, 3])
 @pytest.mark.parametrize(
     "wrapped",
-    [lambda limit: DualSemaphore(asyncio.Semaphore(5), asyncio.Semaphore(limit)), asyncio.Semaphore],
+    [
+        lambda limit: DualSemaphore(asyncio.Semaphore(5), asyncio.Semaphore(limit)),
+        asyncio.Semaphore,
+    ],
 )
 async def test_requests_at_once_are_limited(limit, wrapped):
     """By the pair's semaphore for the judge, or by any one semaphore; all of it is used."""
@@ -76,13 +79,18 @@ async def test_a_failed_judge_empties_the_queue():
 
 
 @pytest.mark.parametrize(
-    ("free", "least", "most", "expected"), [(1, 2, 5, 5), (0, 2, 5, 2), (1, 3, 2, 3), (0, 9, 9, 6)]
+    ("free", "least", "most", "expected"),
+    [(1, 2, 5, 5), (0, 2, 5, 2), (1, 3, 2, 3), (0, 9, 9, 6)],
 )
 def test_further_answers_start_while_requests_are_free(free, least, most, expected):
     """The least number in any case, never more than the most; those that wait start as others end."""
 
     async def six_answers():
-        admission, running, most_at_once = Admission(asyncio.Semaphore(free), least, most), 0, 0
+        admission, running, most_at_once = (
+            Admission(asyncio.Semaphore(free), least, most),
+            0,
+            0,
+        )
 
         async def answer():
             nonlocal running, most_at_once

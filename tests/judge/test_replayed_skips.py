@@ -38,12 +38,15 @@ async def statuses(judge, *, gate_decides_first):
         await evaluator.verify(*arguments, **keywords)
 
     early, late = (first, second) if gate_decides_first else (second, first)
-    await asyncio.gather(early("wrong claim", gate), late("claim", dependent, extra_prerequisites=[gate]))
+    await asyncio.gather(
+        early("wrong claim", gate), late("claim", dependent, extra_prerequisites=[gate])
+    )
     return evaluator.find_node("gate").status, evaluator.find_node("dependent").status
 
 
 @pytest.mark.parametrize(
-    ("gate_decides_first", "expected"), [(False, ("failed", "passed")), (True, ("failed", "skipped"))]
+    ("gate_decides_first", "expected"),
+    [(False, ("failed", "passed")), (True, ("failed", "skipped"))],
 )
 async def test_a_replay_makes_the_skips_of_the_run(gate_decides_first, expected):
     """Whichever of the two happens to be decided first this time."""
@@ -60,7 +63,9 @@ async def test_sequential_verifications_need_no_record():
     with JudgmentStore(None) as store:
         judge = CachingJudge(SETTINGS, ClientProvider(ByClaim()), store)
         evaluator = started(AnswerClient(judge, "lake", "answer_1.md"))
-        gate, dependent = (evaluator.add_leaf(name, name) for name in ("gate", "dependent"))
+        gate, dependent = (
+            evaluator.add_leaf(name, name) for name in ("gate", "dependent")
+        )
         await evaluator.verify("wrong claim", gate)
         await evaluator.verify("claim", dependent, extra_prerequisites=[gate])
         assert {judgment.purpose for judgment in store.all()} == {"verify"}

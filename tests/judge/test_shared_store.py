@@ -85,7 +85,10 @@ async def test_a_question_that_is_being_asked_is_waited_for(machines):
     _, theirs = await asyncio.gather(ask(), wait())
     assert theirs == judgment()
     assert order == ["waits", "asked", "has it"]
-    async with one.claimed("k2", ENDPOINT) as theirs, other.claimed("k3", ENDPOINT) as theirs_too:
+    async with (
+        one.claimed("k2", ENDPOINT) as theirs,
+        other.claimed("k3", ENDPOINT) as theirs_too,
+    ):
         assert theirs is theirs_too is None
 
 
@@ -117,7 +120,9 @@ async def test_a_worker_that_is_killed_holds_nothing(url, tmp_path):
         "asyncio.run(hold())\n"
     )
     with subprocess.Popen(  # noqa: ASYNC220 - nothing else runs in this loop
-        [sys.executable, "-c", holder, url], stdout=subprocess.PIPE, env=clean_environment()
+        [sys.executable, "-c", holder, url],
+        stdout=subprocess.PIPE,
+        env=clean_environment(),
     ) as process:
         assert process.stdout.readline() == b"held\n"
         with SharedJudgmentStore(tmp_path / "a.sqlite3", url) as store:
@@ -170,7 +175,11 @@ def test_databases_that_cannot_be_used_are_named(url, server):
         JudgmentDatabase(url)
     with pytest.raises(JudgmentStoreError, match="authentication failed"):
         JudgmentDatabase(url.replace(server.password, "wrong"))
-    for bad in ("localhost/x?port=1&sort=2", "user:p@ss@localhost/x", "user:p/ss@localhost/x"):
+    for bad in (
+        "localhost/x?port=1&sort=2",
+        "user:p@ss@localhost/x",
+        "user:p/ss@localhost/x",
+    ):
         with pytest.raises(UsageError, match="postgresql://USER@HOST"):
             JudgmentDatabase(f"postgresql://{bad}")
 
@@ -179,19 +188,30 @@ def test_two_machines_ask_each_question_once(url, tmp_path, monkeypatch):
     """The same answers, evaluated with two result folders: the second run asks nothing and has the scores."""
     project = Project(tmp_path)
     project.add_answer()
-    project.add_script({"deep": ("The lake is deep.", None), "cold": ("The lake is cold.", None)})
+    project.add_script(
+        {"deep": ("The lake is deep.", None), "cold": ("The lake is cold.", None)}
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
     words = ("--agent_name", "bot", "--judgments", url, "--eval_results_root")
     with JudgeServer() as judge:
         for number in ("1", "2"):
-            run = call(evaluate_main, *words, f"results{number}", "--judge_base_url", judge.base_url)
+            run = call(
+                evaluate_main,
+                *words,
+                f"results{number}",
+                "--judge_base_url",
+                judge.base_url,
+            )
             assert run.returncode == 0, run.stderr
             if number == "1":
                 asked = len(judge.requests)
         assert len(judge.requests) == asked > 0
     assert "0 judgments asked" in run.stdout
-    one, two = (read_json(tmp_path / f"results{n}" / "bot" / "lake" / "summary.json") for n in (1, 2))
+    one, two = (
+        read_json(tmp_path / f"results{n}" / "bot" / "lake" / "summary.json")
+        for n in (1, 2)
+    )
     assert one == two
 
 
@@ -199,12 +219,28 @@ def test_export_and_import_reach_the_database(url, tmp_path, monkeypatch):
     """From one agent's file to the database and into another's."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "eval_results" / "bot").mkdir(parents=True)
-    with JudgmentStore(tmp_path / "eval_results" / "bot" / "judgments.sqlite3") as store:
+    with JudgmentStore(
+        tmp_path / "eval_results" / "bot" / "judgments.sqlite3"
+    ) as store:
         store.add([judgment(key=f"k{number:04}") for number in range(1200)])
     run = call(main, "judgments", "export", "bot", url)
-    assert (run.returncode, run.stdout) == (0, "1200 of 1200 judgments were new to the database\n")
-    assert call(main, "judgments", "import", "rob", url).stdout == "1200 of 1200 judgments were new\n"
-    run = call(evaluate_main, "--agent_name", "bot", "--llm_provider", "replay", "--judgments", url)
+    assert (run.returncode, run.stdout) == (
+        0,
+        "1200 of 1200 judgments were new to the database\n",
+    )
+    assert (
+        call(main, "judgments", "import", "rob", url).stdout
+        == "1200 of 1200 judgments were new\n"
+    )
+    run = call(
+        evaluate_main,
+        "--agent_name",
+        "bot",
+        "--llm_provider",
+        "replay",
+        "--judgments",
+        url,
+    )
     assert (run.returncode, "judgments import" in run.stderr) == (2, True)
 
 

@@ -13,7 +13,12 @@ from stored_judgments import judgment
 from mind2web2.errors import JudgmentStoreError, Mind2Web2Error
 from mind2web2.judge import store
 from mind2web2.judge.store import FILE_NAME, JudgeIdentity, JudgmentStore
-from mind2web2.judge.transfer import export_judgments, open_for_replay, read_judgments, reading
+from mind2web2.judge.transfer import (
+    export_judgments,
+    open_for_replay,
+    read_judgments,
+    reading,
+)
 from mind2web2.utils.mounts import network_file_system
 
 
@@ -37,7 +42,9 @@ def path(tmp_path):
 )
 async def test_any_text_comes_back_as_it_was(path, tmp_path, text):
     """From the file, and from an export of it."""
-    kept = judgment(text=text, claim=text[:1000], page="https://a.example/ü", node="leaf")
+    kept = judgment(
+        text=text, claim=text[:1000], page="https://a.example/ü", node="leaf"
+    )
     with JudgmentStore(path) as store:
         await store.put(kept)
     with JudgmentStore(path) as store:
@@ -50,7 +57,9 @@ async def test_a_store_with_a_limit_drops_the_oldest():
     """A process that judges for weeks keeps its size."""
     with JudgmentStore(None, most=10) as store:
         for number in range(42):
-            await store.put(judgment(key=f"k{number}", created=f"2026-01-01T00:00:{number:02}"))
+            await store.put(
+                judgment(key=f"k{number}", created=f"2026-01-01T00:00:{number:02}")
+            )
         kept = [each.key for each in store.all()]
     assert kept == [f"k{number}" for number in range(33, 42)]
 
@@ -113,16 +122,29 @@ def test_the_judges_in_a_store(path):
                 judgment(endpoint="a"),
                 judgment(endpoint="a", key="k2"),
                 judgment(endpoint="b", key="k2"),
-                judgment(endpoint="a", key="k3", model="judge-2", temperature=0.5, reasoning_effort="low"),
+                judgment(
+                    endpoint="a",
+                    key="k3",
+                    model="judge-2",
+                    temperature=0.5,
+                    reasoning_effort="low",
+                ),
             ]
         )
         judges = store.identities()
     assert judges == [
         JudgeIdentity(model="judge-1", endpoint="a"),
         JudgeIdentity(model="judge-1", endpoint="b"),
-        JudgeIdentity(model="judge-2", endpoint="a", temperature=0.5, reasoning_effort="low"),
+        JudgeIdentity(
+            model="judge-2", endpoint="a", temperature=0.5, reasoning_effort="low"
+        ),
     ]
-    assert judges[2].in_words() == ["judge-2", "temperature=0.5", "reasoning_effort=low", "at a"]
+    assert judges[2].in_words() == [
+        "judge-2",
+        "temperature=0.5",
+        "reasoning_effort=low",
+        "at a",
+    ]
 
 
 async def test_a_store_in_memory_is_its_own(tmp_path, monkeypatch):
@@ -177,7 +199,10 @@ def started_writer(path, name, end):
 
 def test_writers_at_the_same_time_lose_nothing(path):
     """Two processes and a reader, and one of the writers is killed right after its last reply."""
-    with started_writer(path, "a", "close") as one, started_writer(path, "b", "die") as other:
+    with (
+        started_writer(path, "a", "close") as one,
+        started_writer(path, "b", "die") as other,
+    ):
         for process in (one, other):
             assert process.stdout.readline() == "ready\n"
         for process in (one, other):
@@ -217,7 +242,9 @@ asyncio.run(crowd(JudgmentStore(Path(sys.argv[1]))))
 def test_stored_judgments_survive_a_killed_run(path):
     """Hundreds share a transaction, and none counts before it is committed."""
     command = [sys.executable, "-c", CROWD, str(path)]
-    killed = subprocess.run(command, env=clean_environment(), stdout=subprocess.PIPE, text=True, check=False)
+    killed = subprocess.run(
+        command, env=clean_environment(), stdout=subprocess.PIPE, text=True, check=False
+    )
     relied_on = set(killed.stdout.split())
     assert (killed.returncode, len(relied_on) >= 500) == (-9, True)
     with JudgmentStore(path) as store:
@@ -229,16 +256,24 @@ async def test_hundreds_at_once_share_transactions(path):
     with JudgmentStore(path) as store:
         keys = [f"k{number}" for number in range(500)]
         await asyncio.gather(*(store.put(judgment(key=key, text=key)) for key in keys))
-        found = await asyncio.gather(*(store.get(key, judgment().endpoint) for key in keys))
+        found = await asyncio.gather(
+            *(store.get(key, judgment().endpoint) for key in keys)
+        )
         assert [kept.text for kept in found] == keys
 
 
 async def test_one_that_cannot_be_kept_costs_no_other(path):
     """A text that no database takes fails alone, though it shares a transaction."""
     with JudgmentStore(path) as store:
-        wanted = [judgment(key="k1"), judgment(key="k2", text="half a pair: \ud83d"), judgment(key="k3")]
+        wanted = [
+            judgment(key="k1"),
+            judgment(key="k2", text="half a pair: \ud83d"),
+            judgment(key="k3"),
+        ]
         wanted += [judgment(key="k4", text="half a pair: \ud83d"), judgment(key="k5")]
-        outcomes = await asyncio.gather(*(store.put(each) for each in wanted), return_exceptions=True)
+        outcomes = await asyncio.gather(
+            *(store.put(each) for each in wanted), return_exceptions=True
+        )
         assert [type(outcome) for outcome in outcomes[1::2]] == [UnicodeEncodeError] * 2
         assert outcomes[::2] == [None] * 3
         assert sorted(kept.key for kept in store.all()) == ["k1", "k3", "k5"]
@@ -295,8 +330,14 @@ def read_only(path):
 @pytest.mark.parametrize(
     ("read", "cure"),
     [
-        (read_by_a_run, "move the file away; judgments that are missing then are requested, "),
-        (read_by_a_replay, "name another file with --judgments, such as an export, or evaluate with a judge"),
+        (
+            read_by_a_run,
+            "move the file away; judgments that are missing then are requested, ",
+        ),
+        (
+            read_by_a_replay,
+            "name another file with --judgments, such as an export, or evaluate with a judge",
+        ),
         (read_only, "move the file away; "),
     ],
 )
@@ -332,10 +373,15 @@ def test_a_file_of_an_earlier_version(path):
 def test_a_network_file_system_is_refused(tmp_path, monkeypatch):
     """One line names the place and the way out; nothing is written there."""
     mounts = tmp_path / "mountinfo"
-    mounts.write_text(f"40 22 0:35 / {tmp_path.resolve()} rw - nfs4 server:/export rw\n")
-    monkeypatch.setattr(store, "network_file_system", partial(network_file_system, mounts=mounts))
+    mounts.write_text(
+        f"40 22 0:35 / {tmp_path.resolve()} rw - nfs4 server:/export rw\n"
+    )
+    monkeypatch.setattr(
+        store, "network_file_system", partial(network_file_system, mounts=mounts)
+    )
     with pytest.raises(
-        JudgmentStoreError, match=r"network file system \(nfs4\).*--eval_results_root.*--shard"
+        JudgmentStoreError,
+        match=r"network file system \(nfs4\).*--eval_results_root.*--shard",
     ):
         JudgmentStore(tmp_path / "bot" / FILE_NAME)
     assert list(tmp_path.rglob("*.sqlite3*")) == []
@@ -344,7 +390,9 @@ def test_a_network_file_system_is_refused(tmp_path, monkeypatch):
 def test_a_place_where_nothing_can_be_written(tmp_path):
     """A folder in place of the file, or a file in place of the folder."""
     (tmp_path / "folder").mkdir()
-    with pytest.raises(JudgmentStoreError, match="folder cannot be used: unable to open"):
+    with pytest.raises(
+        JudgmentStoreError, match="folder cannot be used: unable to open"
+    ):
         JudgmentStore(tmp_path / "folder")
     (tmp_path / "file").write_text("")
     with pytest.raises(JudgmentStoreError, match=r"cannot make folder .*file: "):

@@ -8,7 +8,12 @@ from stored_judgments import judgment
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.store import FILE_NAME, JudgeIdentity, JudgmentStore
-from mind2web2.judge.transfer import export_judgments, latest_served_model, open_for_replay, read_judgments
+from mind2web2.judge.transfer import (
+    export_judgments,
+    latest_served_model,
+    open_for_replay,
+    read_judgments,
+)
 
 
 @pytest.fixture
@@ -52,12 +57,21 @@ def test_nothing_exported_is_nothing_read(tmp_path):
         (b"{", r"bad\.jsonl:1 is not a judgment: line: "),
         (b"[]", r"bad\.jsonl:1 is not a judgment: line: "),
         (b'{"key": "k"}', r"bad\.jsonl:1 is not a judgment: endpoint: Field required$"),
-        (judgment().model_dump_json().encode() + b"\n{}\n", r"bad\.jsonl:2 is not a judgment: key: Field"),
         (
-            judgment(outcome="too_long").model_dump_json().replace("too_long", "x").encode(),
+            judgment().model_dump_json().encode() + b"\n{}\n",
+            r"bad\.jsonl:2 is not a judgment: key: Field",
+        ),
+        (
+            judgment(outcome="too_long")
+            .model_dump_json()
+            .replace("too_long", "x")
+            .encode(),
             ":1 .*: outcome: ",
         ),
-        (b"\xff\xfe", r"bad\.jsonl is no \.jsonl file: a file of judgments is one that "),
+        (
+            b"\xff\xfe",
+            r"bad\.jsonl is no \.jsonl file: a file of judgments is one that ",
+        ),
     ],
 )
 def test_a_damaged_export_names_the_line(tmp_path, content, message):
@@ -83,9 +97,14 @@ async def test_a_replay_opens_stores_and_exports(path, tmp_path):
 
 def test_a_replay_of_a_missing_file(tmp_path):
     """The message says where judgments come from; nothing is made."""
-    with pytest.raises(UsageError, match=r"no judgments at .*gone\.sqlite3; evaluate with a judge first"):
+    with pytest.raises(
+        UsageError,
+        match=r"no judgments at .*gone\.sqlite3; evaluate with a judge first",
+    ):
         open_for_replay(tmp_path / "gone.sqlite3")
-    (tmp_path / "notes.sqlite3").write_text("no database at all, but long enough to be looked at. " * 10)
+    (tmp_path / "notes.sqlite3").write_text(
+        "no database at all, but long enough to be looked at. " * 10
+    )
     with pytest.raises(UsageError, match="file is not a database"):
         open_for_replay(tmp_path / "notes.sqlite3")
     assert [entry.name for entry in tmp_path.iterdir()] == ["notes.sqlite3"]
@@ -94,9 +113,13 @@ def test_a_replay_of_a_missing_file(tmp_path):
 JUDGE = JudgeIdentity(model="judge-1", endpoint="openai http://a")
 
 
-def served(key, model="judge-1-2026", created="2026-01-01", endpoint="openai http://a", **more):
+def served(
+    key, model="judge-1-2026", created="2026-01-01", endpoint="openai http://a", **more
+):
     """Return a judgment of a judge whose server reported this model."""
-    return judgment(key=key, endpoint=endpoint, served_model=model, created=created, **more)
+    return judgment(
+        key=key, endpoint=endpoint, served_model=model, created=created, **more
+    )
 
 
 @pytest.fixture
@@ -104,7 +127,9 @@ def filled(tmp_path):
     """Return a store with many judgments, one of them from two servers."""
     with JudgmentStore(tmp_path / FILE_NAME) as store:
         store.add([served(f"key {number}") for number in range(1200)])
-        store.add([served("key 7", endpoint="openai http://b", claim="c", page="p", trial=2)])
+        store.add(
+            [served("key 7", endpoint="openai http://b", claim="c", page="p", trial=2)]
+        )
     return tmp_path / FILE_NAME
 
 
@@ -127,14 +152,29 @@ def test_a_store_in_use_is_read_as_it_is(filled):
     ("later", "model"),
     [
         ({"model": "judge-1-2027", "created": "2027-01-01"}, "judge-1-2027"),
-        ({"model": "judge-1-2027", "created": "2027-01-01", "endpoint": "openai http://b"}, "judge-1-2026"),
-        ({"model": "judge-1-2027", "created": "2027-01-01", "temperature": 1.0}, "judge-1-2026"),
-        ({"model": "judge-1-2027", "created": "2027-01-01", "purpose": "gate"}, "judge-1-2026"),
+        (
+            {
+                "model": "judge-1-2027",
+                "created": "2027-01-01",
+                "endpoint": "openai http://b",
+            },
+            "judge-1-2026",
+        ),
+        (
+            {"model": "judge-1-2027", "created": "2027-01-01", "temperature": 1.0},
+            "judge-1-2026",
+        ),
+        (
+            {"model": "judge-1-2027", "created": "2027-01-01", "purpose": "gate"},
+            "judge-1-2026",
+        ),
         ({"model": None, "created": "2027-01-01"}, "judge-1-2026"),
         ({"model": "judge-1-2025", "created": "2025-01-01"}, "judge-1-2026"),
     ],
 )
-def test_the_newest_judgment_of_the_very_judge_tells_how_it_is_served(filled, later, model):
+def test_the_newest_judgment_of_the_very_judge_tells_how_it_is_served(
+    filled, later, model
+):
     """Not another server's, nor one with other parameters."""
     with JudgmentStore(filled) as store:
         store.add([served("later", **later)])

@@ -34,7 +34,11 @@ def wrong(case, right):
 
 def one_in_ten(case, right):
     """Err on a tenth of the cases, drawn by their names."""
-    return wrong(case, right) if zlib.crc32(f"seed 1 {case.id}".encode()) % 10 == 0 else None
+    return (
+        wrong(case, right)
+        if zlib.crc32(f"seed 1 {case.id}".encode()) % 10 == 0
+        else None
+    )
 
 
 MINDS = defaultdict(lambda: cycle((True, False)))
@@ -49,7 +53,9 @@ ERRS = {
     "always-true": lambda _, right: True if isinstance(right, bool) else None,
     "always-false": lambda _, right: False if isinstance(right, bool) else None,
     "careless": one_in_ten,
-    "no-tables": lambda case, right: wrong(case, right) if "table" in case.category else None,
+    "no-tables": lambda case, right: (
+        wrong(case, right) if "table" in case.category else None
+    ),
     "fickle": fickle,
     "right": lambda *_: None,
 }
@@ -86,30 +92,57 @@ def test_scripted_judges(check):
     names = ("always-true", "always-false", "careless", "no-tables")
     words = [word for name in names for word in ("--judge_model", name)]
     part = labelled_set().sample(120)
-    found = figures(check(*words, "--votes", "1", "--sample", "120", "--no_screenshots", "--json"))
+    found = figures(
+        check(*words, "--votes", "1", "--sample", "120", "--no_screenshots", "--json")
+    )
     true, false, careless, tables = found["judges"]
     for own, accepted, rejected in ((true, 1, 0), (false, 0, 1)):
         overall = own["overall"]
-        assert (overall["false_accepted"]["value"], overall["true_rejected"]["value"]) == (accepted, rejected)
+        assert (
+            overall["false_accepted"]["value"],
+            overall["true_rejected"]["value"],
+        ) == (accepted, rejected)
         assert all(
             rates["right"] == rates["cases"] / 2
             for name, rates in own["categories"].items()
             if not name.startswith("extraction")
         )
-        assert own["leaning"].startswith("accepts false" if accepted else "rejects true")
+        assert own["leaning"].startswith(
+            "accepts false" if accepted else "rejects true"
+        )
         assert len(own["wrong"]) == sum(claim.right for claim in part.claims)
-    assert careless["overall"]["accuracy"]["low"] < 0.9 < careless["overall"]["accuracy"]["high"]
+    assert (
+        careless["overall"]["accuracy"]["low"]
+        < 0.9
+        < careless["overall"]["accuracy"]["high"]
+    )
     assert (careless["leaning"], careless["weak_categories"]) == (None, [])
     assert tables["weak_categories"] == ["table cell", "extraction: table"]
-    assert {entry["category"] for entry in tables["wrong"]} == {"table cell", "extraction: table"}
-    assert tables["overall"]["right"] == 120 - sum("table" in case.category for case in part.cases)
+    assert {entry["category"] for entry in tables["wrong"]} == {
+        "table cell",
+        "extraction: table",
+    }
+    assert tables["overall"]["right"] == 120 - sum(
+        "table" in case.category for case in part.cases
+    )
     pairs = {
-        (each["first"]["model"], each["second"]["model"]): (each["interval"], each["holm_p_value"])
+        (each["first"]["model"], each["second"]["model"]): (
+            each["interval"],
+            each["holm_p_value"],
+        )
         for each in found["comparisons"]
     }
-    assert pairs["always-true", "careless"][0]["low"] > 0.1 and pairs["always-true", "careless"][1] < 0.01
+    assert (
+        pairs["always-true", "careless"][0]["low"] > 0.1
+        and pairs["always-true", "careless"][1] < 0.01
+    )
     assert pairs["always-true", "always-false"][1] == 1
-    assert found["set"] == {"version": 1, "digest": labelled_set().digest, "cases": 120, "is_whole": False}
+    assert found["set"] == {
+        "version": 1,
+        "digest": labelled_set().digest,
+        "cases": 120,
+        "is_whole": False,
+    }
 
 
 def test_a_check_is_stored_and_estimated(check, server, tmp_path):
@@ -120,23 +153,38 @@ def test_a_check_is_stored_and_estimated(check, server, tmp_path):
     before = len(server.calls)
     text = check(*words).stdout
     assert len(server.calls) - before == estimate["requests"]
-    assert "20/20" in text and "The first two votes on a page are the same: 100.0%" in text
+    assert (
+        "20/20" in text and "The first two votes on a page are the same: 100.0%" in text
+    )
     again = figures(check(*words, "--json"))
     assert len(server.calls) - before == estimate["requests"]
     assert again["judges"][0]["usage"]["asked"]["judgments"] == 0
     assert figures(check(*words, "--estimate", "--json"))["right"]["requests"] == 0
-    assert [path.name for path in (tmp_path / "eval_results").iterdir()] == [".judge_checks"]
+    assert [path.name for path in (tmp_path / "eval_results").iterdir()] == [
+        ".judge_checks"
+    ]
     assert any(image_urls(body) for body in server.requests if body["model"] == "right")
 
 
 def test_the_table_fits_eighty_columns(check, monkeypatch):
     """Each category has its whole name, with its mark, and no figure is cut."""
     monkeypatch.setenv("COLUMNS", "80")
-    text = check("--judge_model", "no-tables", "--votes", "1", "--sample", "120", "--no_screenshots").stdout
+    text = check(
+        "--judge_model",
+        "no-tables",
+        "--votes",
+        "1",
+        "--sample",
+        "120",
+        "--no_screenshots",
+    ).stdout
     table = text[: text.index("\nRight: ")].splitlines()[1:]
     assert max(map(len, table)) <= 80 and "\u2026" not in text
     names = [row.split("  ")[0].strip() for row in table]
-    assert set(labelled_set().categories) - set(names) == {"table cell", "extraction: table"}
+    assert set(labelled_set().categories) - set(names) == {
+        "table cell",
+        "extraction: table",
+    }
     assert {"table cell *", "extraction: table *", "all"} <= set(names)
 
 
@@ -146,9 +194,20 @@ def test_failures_are_no_wrong_verdicts(check):
     def breaks(body):
         return status(400, "broken") if "Museum" in str(body["messages"]) else None
 
-    part = ("--category", "negation", "--category", "two facts", "--judge_model", "right", "--votes", "1")
+    part = (
+        "--category",
+        "negation",
+        "--category",
+        "two facts",
+        "--judge_model",
+        "right",
+        "--votes",
+        "1",
+    )
     with labelled_judge(ERRS, faults=breaks) as server:
-        found = figures(check(*part, "--json", "--no_screenshots", base_url=server.base_url), 1)["judges"][0]
+        found = figures(
+            check(*part, "--json", "--no_screenshots", base_url=server.base_url), 1
+        )["judges"][0]
     assert sum(found["failures"].values()) == 14
     assert (found["overall"]["cases"], found["overall"]["right"]) == (14, 14)
     assert found["categories"]["negation"]["accuracy"]["value"] is None
@@ -165,7 +224,15 @@ def test_invalid_replies_are_counted(check):
         seen.extend(claim for claim in (once,) if claim in text)
         return content("no JSON") if is_invalid else None
 
-    words = ("--category", "or", "--judge_model", "right", "--votes", "1", "--no_screenshots")
+    words = (
+        "--category",
+        "or",
+        "--judge_model",
+        "right",
+        "--votes",
+        "1",
+        "--no_screenshots",
+    )
     with labelled_judge(ERRS, faults=invalid) as server:
         outcome = check(*words, "--json", base_url=server.base_url)
     found = json.loads(outcome.stdout)["judges"][0]
@@ -176,7 +243,14 @@ def test_invalid_replies_are_counted(check):
 
 def test_votes_that_disagree(check):
     """A judge that changes its mind each time: the third vote decides, and the first two never agree."""
-    words = ("--category", "negation", "--judge_model", "fickle", "--no_screenshots", "--json")
+    words = (
+        "--category",
+        "negation",
+        "--judge_model",
+        "fickle",
+        "--no_screenshots",
+        "--json",
+    )
     (found,) = figures(check(*words))["judges"]
     assert found["votes_agree"]["value"] == 0
     assert found["usage"]["asked"]["judgments"] == 3 * 14
@@ -191,10 +265,16 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
     evaluation = ("--agent_name", AGENT, "--no_capture", "--no_isolate", *judge)
 
     unchecked = call(evaluate_main, *evaluation)
-    command = f"mind2web2 check-judge --judge_model right --judge_base_url {server.base_url}"
+    command = (
+        f"mind2web2 check-judge --judge_model right --judge_base_url {server.base_url}"
+    )
     assert f"How often is this judge right? {command}\n" in unchecked.stdout
-    shard = call(evaluate_main, *evaluation, "--shard", "1/1", "--eval_results_root", "shard_1")
-    assert f"How often is this judge right? {command}\n" in shard.stdout, "kept where other runs look"
+    shard = call(
+        evaluate_main, *evaluation, "--shard", "1/1", "--eval_results_root", "shard_1"
+    )
+    assert f"How often is this judge right? {command}\n" in shard.stdout, (
+        "kept where other runs look"
+    )
     assert "judge_check" not in read_json(project.result_paths()[-1])["run"]
 
     words = ("--judge_model", "right", "--votes", "1", "--no_screenshots")
@@ -202,11 +282,17 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
     check("--judge_model", "right", "--votes", "1", "--category", "or")
     other = call(evaluate_main, *evaluation, "--overwrite")
     assert "How often is this judge right?" in other.stdout, "that judge saw no images"
-    assert call(evaluate_main, *evaluation, "--overwrite", "--no_screenshots").returncode == 0
+    assert (
+        call(evaluate_main, *evaluation, "--overwrite", "--no_screenshots").returncode
+        == 0
+    )
     found = read_json(project.result_paths()[-1])["run"]["judge_check"]
     assert (found["cases"], found["accuracy"], found["is_whole_set"]) == (4, 1, False)
     mention = "100.0% right (51.0% to 100.0%) of 4 cases, a sample, set 1, "
-    assert f"This judge's check: {mention}" in call(main, "show", AGENT, TASK, "answer_1").stdout
+    assert (
+        f"This judge's check: {mention}"
+        in call(main, "show", AGENT, TASK, "answer_1").stdout
+    )
     assert f"The judge's last check: {mention}" in call(main, "metrics", AGENT).stdout
 
     project.add_answer("answer_1", task="other_task")
@@ -215,14 +301,20 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
     assert call(evaluate_main, *other, "--task_id", "other_task").returncode == 0
     again = ("--overwrite", "--no_screenshots", "--task_id", TASK)
     assert call(evaluate_main, *evaluation, *again).returncode == 0
-    assert "The judge's last check" not in call(main, "metrics", AGENT).stdout, "there are two judges"
+    assert "The judge's last check" not in call(main, "metrics", AGENT).stdout, (
+        "there are two judges"
+    )
 
 
 def test_a_check_belongs_to_all_parameters_of_its_judge():
     """Also to those of --judge_extra_body that can change replies."""
-    settings = JudgeSettings("openai", "m", 0.5, "low", max_images=1, extra_body='{"top_k": 1, "user": "me"}')
+    settings = JudgeSettings(
+        "openai", "m", 0.5, "low", max_images=1, extra_body='{"top_k": 1, "user": "me"}'
+    )
     with JudgmentStore(None) as store:
-        identity = CachingJudge(settings, ClientProvider(ScriptedJudge()), store).identity
+        identity = CachingJudge(
+            settings, ClientProvider(ScriptedJudge()), store
+        ).identity
     given = identity.model_dump(exclude={"endpoint"})
     assert given == {
         "model": "m",
@@ -236,7 +328,10 @@ def test_a_check_belongs_to_all_parameters_of_its_judge():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--category", "tables"), "--category tables: there is none; known are fact in running text;"),
+        (
+            ("--category", "tables"),
+            "--category tables: there is none; known are fact in running text;",
+        ),
         (("--judge_model", "a", "--judge_model", "a"), "name each --judge_model once"),
     ],
 )
@@ -249,6 +344,8 @@ def test_commands_that_make_no_sense(check, words, message):
 
 def test_a_judge_that_cannot_be_reached(check):
     """One line as well: nothing was found out."""
-    outcome = check("--judge_model", "right", "--sample", "4", base_url="http://127.0.0.1:9")
+    outcome = check(
+        "--judge_model", "right", "--sample", "4", base_url="http://127.0.0.1:9"
+    )
     assert (outcome.returncode, outcome.stdout) == (2, "")
     assert "127.0.0.1:9" in outcome.stderr

@@ -20,8 +20,20 @@ CHECK = ("--votes", "1", "--no_screenshots", "--sample", "60")
 
 def record(accuracy, low, high, claims_low=None, cases=326):
     """Return a check with this accuracy and interval."""
-    fields = {"set_version": 1, "set_digest": "d", "is_whole_set": cases == 326, "checked": "2026-11-22"}
-    return CheckRecord(**fields, cases=cases, accuracy=accuracy, low=low, high=high, claims_low=claims_low)
+    fields = {
+        "set_version": 1,
+        "set_digest": "d",
+        "is_whole_set": cases == 326,
+        "checked": "2026-11-22",
+    }
+    return CheckRecord(
+        **fields,
+        cases=cases,
+        accuracy=accuracy,
+        low=low,
+        high=high,
+        claims_low=claims_low,
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,14 +68,24 @@ def of_both_kinds(tmp_path, monkeypatch):
         target.write_bytes(path.read_bytes())
     project.add_script({"leaf": ("The lake is deep.", None)})
     with labelled_judge(JUDGES) as server:
-        yield lambda model: ("--judge_model", model, "--judge_base_url", server.base_url)
+        yield lambda model: (
+            "--judge_model",
+            model,
+            "--judge_base_url",
+            server.base_url,
+        )
 
 
 def test_a_check_ends_with_a_verdict(judge):
     """And with exit status 5 where --fail_under asks for more."""
-    guessing = call(main, "check-judge", *judge("yes-man"), *CHECK, "--fail_under", "0.9")
+    guessing = call(
+        main, "check-judge", *judge("yes-man"), *CHECK, "--fail_under", "0.9"
+    )
     assert guessing.returncode == 5
-    assert "\nVerdict: No better than guessing: do not use this judge.\n" in guessing.stdout
+    assert (
+        "\nVerdict: No better than guessing: do not use this judge.\n"
+        in guessing.stdout
+    )
     assert "Below --fail_under 0.9: yes-man " in guessing.stdout
     assert call(main, "check-judge", *judge("yes-man"), *CHECK).returncode == 0
     sound = call(main, "check-judge", *judge("right"), *CHECK, "--fail_under", "0.9")
@@ -71,33 +93,59 @@ def test_a_check_ends_with_a_verdict(judge):
     assert sound.stdout.endswith(
         "Verdict: Enough to compare agents (90% right); docs/trust.md says what other decisions need.\n"
     )
-    both = call(main, "check-judge", *judge("right"), "--judge_model", "yes-man", *CHECK)
-    assert "right: Verdict: Enough" in both.stdout and "yes-man: Verdict: No better" in both.stdout
+    both = call(
+        main, "check-judge", *judge("right"), "--judge_model", "yes-man", *CHECK
+    )
+    assert (
+        "right: Verdict: Enough" in both.stdout
+        and "yes-man: Verdict: No better" in both.stdout
+    )
     nonsense = call(main, "check-judge", "--fail_under", "90")
-    assert (nonsense.returncode, "'90' is not a share from 0 to 1" in nonsense.stderr) == (2, True)
+    assert (
+        nonsense.returncode,
+        "'90' is not a share from 0 to 1" in nonsense.stderr,
+    ) == (2, True)
 
 
 @pytest.mark.parametrize(("model", "is_warned"), [("yes-man", True), ("right", False)])
-def test_scores_of_a_judge_that_failed_are_shown_with_a_warning(judge, tmp_path, model, is_warned):
+def test_scores_of_a_judge_that_failed_are_shown_with_a_warning(
+    judge, tmp_path, model, is_warned
+):
     """By evaluate (before and after), metrics, compare and the overview, which the report has too."""
     call(main, "check-judge", *judge(model), *CHECK)
     words = ("--no_capture", "--no_screenshots", *judge(model))
     runs = [call(main, "evaluate", agent, *words) for agent in (AGENT, "other")]
     assert [run.returncode for run in runs] == [0, 0]
-    assert runs[0].stdout.count("Warning: the judge failed its check: ") == 2 * is_warned
+    assert (
+        runs[0].stdout.count("Warning: the judge failed its check: ") == 2 * is_warned
+    )
     shown = call(main, "metrics", AGENT).stdout
     assert ("Warning: the judge failed its check: " in shown) is is_warned
     compared = call(main, "compare", AGENT, "other").stdout
     assert ("Warning: other: the judge failed its check: " in compared) is is_warned
     agents = Catalog(PathConfig(tmp_path)).overview()["agents"]
-    assert [agent["failed_check"] is not None for agent in agents] == [is_warned, is_warned]
+    assert [agent["failed_check"] is not None for agent in agents] == [
+        is_warned,
+        is_warned,
+    ]
 
 
 def test_a_check_made_after_the_run_counts(judge):
     """The results do not name it."""
     assert (
-        call(main, "evaluate", AGENT, "--no_capture", "--no_screenshots", *judge("yes-man")).returncode == 0
+        call(
+            main,
+            "evaluate",
+            AGENT,
+            "--no_capture",
+            "--no_screenshots",
+            *judge("yes-man"),
+        ).returncode
+        == 0
     )
     assert "failed its check" not in call(main, "metrics", AGENT).stdout
     call(main, "check-judge", *judge("yes-man"), *CHECK)
-    assert "no better than guessing; do not trust these scores" in call(main, "metrics", AGENT).stdout
+    assert (
+        "no better than guessing; do not trust these scores"
+        in call(main, "metrics", AGENT).stdout
+    )

@@ -57,17 +57,25 @@ def test_a_sample_has_all_categories_and_whole_pairs():
         2 * len([c for c in part.claims if c.right]) == len(part.claims)
         for part in (sample, whole.sample(47))
     )
-    assert [whole.is_whole, whole.sample(326).is_whole, sample.is_whole] == [True, True, False]
+    assert [whole.is_whole, whole.sample(326).is_whole, sample.is_whole] == [
+        True,
+        True,
+        False,
+    ]
     tables = whole.of(["table cell"])
     assert [len(tables.cases), len(tables.pages), tables.is_whole] == [14, 7, False]
 
 
 def request(cache, url):
     """Return the request for a page with its screenshot."""
-    return PageRequest(cache, url, PageSettings(), True, None, nullcontext(), logging.getLogger())
+    return PageRequest(
+        cache, url, PageSettings(), True, None, nullcontext(), logging.getLogger()
+    )
 
 
-@pytest.mark.parametrize("category", ["fact only in an image", "login wall", "other language"])
+@pytest.mark.parametrize(
+    "category", ["fact only in an image", "login wall", "other language"]
+)
 async def test_pages_are_shown_as_a_page_cache_would_have_them(tmp_path, category):
     """Text, images and notes are the same as those of a capture with this content."""
     part = labelled_set().of([category])
@@ -77,13 +85,19 @@ async def test_pages_are_shown_as_a_page_cache_would_have_them(tmp_path, categor
         stored.put_capture(CapturedPage(drawn.capture_record(url), *drawn.get_web(url)))
         one = await PageLibrary().page(request(drawn, url))
         other = await PageLibrary().page(request(stored, url))
-        assert (one.text, one.images, one.notes) == (other.text, other.images, other.notes)
+        assert (one.text, one.images, one.notes) == (
+            other.text,
+            other.images,
+            other.notes,
+        )
 
 
 def test_a_picture_is_in_the_screenshot_alone():
     """A poster's words are not in the text, and the screenshot has room for it."""
     part = labelled_set().of(["fact only in an image"])
-    posters = {url: page for url, page in part.pages.items() if page.picture.kind == "poster"}
+    posters = {
+        url: page for url, page in part.pages.items() if page.picture.kind == "poster"
+    }
     assert len(posters) == 4
     for url, page in posters.items():
         text, screenshot = LabelledPages(part.pages).get_web(url)

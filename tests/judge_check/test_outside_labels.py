@@ -17,7 +17,11 @@ def literal(body):
     """Support what stands in the page word for word."""
     prompt = prompt_text(body)
     claim = block_in(prompt, "claim")
-    return {"reasoning": "r", "result": claim in (block_in(prompt, "page") or ""), "quote": ""}
+    return {
+        "reasoning": "r",
+        "result": claim in (block_in(prompt, "page") or ""),
+        "quote": "",
+    }
 
 
 @pytest.fixture
@@ -39,10 +43,30 @@ def write(path, rows):
 def test_a_judge_is_measured_on_given_labels(tmp_path, judge):
     """Right on two claims, wrong on a true one in other words; without screenshots and record."""
     rows = [
-        {"claim": "The bridge is 310 m long.", "label": True, "text": TEXT, "labels": [True, True, True]},
-        {"claim": "The bridge is 310 km long.", "label": False, "text": TEXT, "labels": [False, False, True]},
-        {"claim": "It has been open since 1911.", "label": True, "text": TEXT, "category": "words"},
-        {"claim": "It opened in 1911.", "label": True, "text": TEXT * 100, "labels": [True, True, False]},
+        {
+            "claim": "The bridge is 310 m long.",
+            "label": True,
+            "text": TEXT,
+            "labels": [True, True, True],
+        },
+        {
+            "claim": "The bridge is 310 km long.",
+            "label": False,
+            "text": TEXT,
+            "labels": [False, False, True],
+        },
+        {
+            "claim": "It has been open since 1911.",
+            "label": True,
+            "text": TEXT,
+            "category": "words",
+        },
+        {
+            "claim": "It opened in 1911.",
+            "label": True,
+            "text": TEXT * 100,
+            "labels": [True, True, False],
+        },
     ]
     write(tmp_path / "labels.jsonl", rows)
     outcome = call(main, "check-judge", "--labels", "labels.jsonl")
@@ -51,12 +75,20 @@ def test_a_judge_is_measured_on_given_labels(tmp_path, judge):
     assert "under 2,000 characters 2/3, under 20,000 1/1" in outcome.stdout
     # Five labels have two others that agree, and three of the five say the same.
     assert "Annotators agree with the others on 60.0%" in outcome.stdout
-    assert "Wrong: 3: It has been open since 1911. Right is true, given was false." in outcome.stdout
+    assert (
+        "Wrong: 3: It has been open since 1911. Right is true, given was false."
+        in outcome.stdout
+    )
     assert not list(tmp_path.rglob("*check*.json"))
     assert all("image_url" not in json.dumps(body) for body in judge.requests)
-    found = json.loads(call(main, "check-judge", "--labels", "labels.jsonl", "--json").stdout)
+    found = json.loads(
+        call(main, "check-judge", "--labels", "labels.jsonl", "--json").stdout
+    )
     [measured] = found["judges"]
-    assert (measured["overall"]["right"], measured["balanced_accuracy"]) == (3, pytest.approx(5 / 6))
+    assert (measured["overall"]["right"], measured["balanced_accuracy"]) == (
+        3,
+        pytest.approx(5 / 6),
+    )
 
 
 DATA_SETS = [
@@ -85,7 +117,10 @@ DATA_SETS = [
             "context": TEXT,
             "language": "de",
             "answer": [
-                {"sentence": "310 m.", "factuality": ["Supported", "Supported", "Not Supported"]},
+                {
+                    "sentence": "310 m.",
+                    "factuality": ["Supported", "Supported", "Not Supported"],
+                },
                 {"sentence": "310 km.", "factuality": "Not Supported"},
                 {"sentence": "Long.", "factuality": "Challenging"},
             ],
@@ -109,7 +144,10 @@ def test_published_rows_are_read(tmp_path, name, row, expected):
 
 def test_claims_on_one_text_share_a_page(tmp_path):
     """So that the judge's provider bills the page once."""
-    rows = [{"claim": f"Claim {n}.", "label": n % 2 == 0, "text": f"Text {n % 10}."} for n in range(1000)]
+    rows = [
+        {"claim": f"Claim {n}.", "label": n % 2 == 0, "text": f"Text {n % 10}."}
+        for n in range(1000)
+    ]
     write(tmp_path / "rows.jsonl", rows)
     labelled, ceiling = read_labels(str(tmp_path / "rows.jsonl"))
     assert (len(labelled.claims), len(labelled.pages), ceiling) == (1000, 10, None)
@@ -130,7 +168,9 @@ def test_a_wrong_row_is_named(tmp_path, content, message):
     (tmp_path / "rows.jsonl").write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=message):
         read_labels(str(tmp_path / "rows.jsonl"))
-    with pytest.raises(UsageError, match=r"not a row of this data set|has no labels|no JSON"):
+    with pytest.raises(
+        UsageError, match=r"not a row of this data set|has no labels|no JSON"
+    ):
         read_labels(f"attributionbench:{tmp_path / 'rows.jsonl'}")
 
 
@@ -138,4 +178,6 @@ def test_agreement_counts_clear_majorities_of_others():
     """Two annotators alone, or others who are divided, say nothing."""
     assert annotators_agree([[True, False]]) is None
     assert annotators_agree([[True, True, False]]) == 0.0
-    assert annotators_agree([[True, True, True], [False, False, False, True]]) == pytest.approx(6 / 7)
+    assert annotators_agree(
+        [[True, True, True], [False, False, False, True]]
+    ) == pytest.approx(6 / 7)

@@ -16,7 +16,11 @@ class Verdict(BaseModel):
     result: bool
 
 
-REQUEST = ChatRequest(model="judge-deployment", messages=[{"role": "user", "content": "q"}], template=Verdict)
+REQUEST = ChatRequest(
+    model="judge-deployment",
+    messages=[{"role": "user", "content": "q"}],
+    template=Verdict,
+)
 
 
 @pytest.fixture
@@ -40,25 +44,39 @@ async def test_the_deployment_and_version_are_in_the_path(azure):
             assert client.endpoint == f"azure_openai {server.url}"
     (call,) = server.calls
     assert reply.value == Verdict(**VERDICT)
-    assert call.path == "/openai/deployments/judge-deployment/chat/completions?api-version=2024-10-21"
+    assert (
+        call.path
+        == "/openai/deployments/judge-deployment/chat/completions?api-version=2024-10-21"
+    )
     assert call.headers["api-key"] == "azure-key"
 
 
 async def test_a_missing_deployment_names_the_variable(azure):
     """The error says which deployment and which address."""
-    fault = status(404, "The API deployment for this resource does not exist.", code="DeploymentNotFound")
+    fault = status(
+        404,
+        "The API deployment for this resource does not exist.",
+        code="DeploymentNotFound",
+    )
     with JudgeServer(faults=[fault]) as server:
         async with azure(server) as client:
-            with pytest.raises(JudgeRequestError, match=r"judge-deployment.*AZURE_OPENAI_ENDPOINT_URL"):
+            with pytest.raises(
+                JudgeRequestError, match=r"judge-deployment.*AZURE_OPENAI_ENDPOINT_URL"
+            ):
                 await client.chat(REQUEST)
 
 
 @pytest.mark.parametrize(
-    "missing", ["AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT_URL", "AZURE_OPENAI_API_VERSION"]
+    "missing",
+    ["AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT_URL", "AZURE_OPENAI_API_VERSION"],
 )
 def test_a_missing_variable_is_named(monkeypatch, missing):
     """Each of the three variables is needed, and only the missing one is complained about."""
-    names = {"AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT_URL", "AZURE_OPENAI_API_VERSION"}
+    names = {
+        "AZURE_OPENAI_API_KEY",
+        "AZURE_OPENAI_ENDPOINT_URL",
+        "AZURE_OPENAI_API_VERSION",
+    }
     for name in names - {missing}:
         monkeypatch.setenv(name, "https://judge.example")
     with pytest.raises(UsageError) as caught:

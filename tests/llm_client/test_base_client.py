@@ -29,7 +29,9 @@ async def asynchronous(quick):
     clients = []
 
     def build(server):
-        clients.append(LLMClient("openai", is_async=True, base_url=server.base_url, retry=quick))
+        clients.append(
+            LLMClient("openai", is_async=True, base_url=server.base_url, retry=quick)
+        )
         return clients[-1]
 
     yield build
@@ -45,15 +47,28 @@ async def asynchronous(quick):
         (
             "yes",
             {"count_token": True},
-            ("yes", {"input_tokens": 100, "output_tokens": 10, "cached_tokens": 60, "total_tokens": 110}),
+            (
+                "yes",
+                {
+                    "input_tokens": 100,
+                    "output_tokens": 10,
+                    "cached_tokens": 60,
+                    "total_tokens": 110,
+                },
+            ),
         ),
     ],
 )
-async def test_a_response_has_the_requested_form(asynchronous, reply, keywords, expected):
+async def test_a_response_has_the_requested_form(
+    asynchronous, reply, keywords, expected
+):
     """A filled template, text, or a pair with the tokens; unknown keywords reach the server."""
     with JudgeServer(reply) as server:
         client = asynchronous(server)
-        assert await client.async_response(messages=MESSAGES, model="gpt-4o", **keywords) == expected
+        assert (
+            await client.async_response(messages=MESSAGES, model="gpt-4o", **keywords)
+            == expected
+        )
         with pytest.raises(ValueError, match="async_response"):
             client.response(messages=MESSAGES, model="gpt-4o")
     assert server.requests[0].get("max_tokens") == keywords.get("max_tokens")
@@ -63,7 +78,9 @@ async def test_a_declined_request_raises_for_direct_callers(asynchronous):
     """There is nothing to return; the text gives the reason."""
     with JudgeServer(faults=[refusal("I can't.")]) as server:
         with pytest.raises(JudgeDeclinedError, match=r"I can't\."):
-            await asynchronous(server).async_response(messages=MESSAGES, model="m", response_format=Verdict)
+            await asynchronous(server).async_response(
+                messages=MESSAGES, model="m", response_format=Verdict
+            )
         assert len(server.requests) == 1
 
 
@@ -71,8 +88,18 @@ async def test_a_declined_request_raises_for_direct_callers(asynchronous):
     ("keywords", "words"),
     [
         ({"messages": MESSAGES, "model": ""}, "model"),
-        ({"messages": MESSAGES, "model": "m", "response_format": {"type": "json_object"}}, "pydantic class"),
-        ({"messages": MESSAGES, "model": "m", "response_format": Verdict(**VERDICT)}, "pydantic class"),
+        (
+            {
+                "messages": MESSAGES,
+                "model": "m",
+                "response_format": {"type": "json_object"},
+            },
+            "pydantic class",
+        ),
+        (
+            {"messages": MESSAGES, "model": "m", "response_format": Verdict(**VERDICT)},
+            "pydantic class",
+        ),
         ({"messages": MESSAGES, "model": "m", "stream": True}, "stream"),
         ({"messages": [], "model": "m"}, "non-empty list"),
     ],
@@ -99,7 +126,11 @@ async def test_a_synchronous_client_works_inside_a_running_loop(quick):
     """Scripts call it from their coroutines, several times, and from threads."""
     with JudgeServer() as server:
         async with LLMClient("openai", base_url=server.base_url, retry=quick) as client:
-            keywords = {"messages": MESSAGES, "model": "gpt-4o", "response_format": Verdict}
+            keywords = {
+                "messages": MESSAGES,
+                "model": "gpt-4o",
+                "response_format": Verdict,
+            }
             here = client.response(**keywords)
             there = await asyncio.to_thread(client.response, **keywords)
     assert here == there == Verdict(**VERDICT)
@@ -138,8 +169,12 @@ async def test_other_providers_take_their_keys_from_the_environment(
     for name in variables:
         monkeypatch.setenv(name, "us-east-1")
     with JudgeServer() as server:
-        async with LLMClient(provider, True, base_url=server.url + path, retry=quick) as client:
-            reply = await client.chat(ChatRequest("model-1", MESSAGES, Verdict), asyncio.Semaphore(1))
+        async with LLMClient(
+            provider, True, base_url=server.url + path, retry=quick
+        ) as client:
+            reply = await client.chat(
+                ChatRequest("model-1", MESSAGES, Verdict), asyncio.Semaphore(1)
+            )
             assert client.endpoint == f"{provider} {server.url}{path}"
     assert reply.value == Verdict(**VERDICT)
     assert "us-east-1" in server.calls[0].headers["authorization"]
@@ -147,7 +182,9 @@ async def test_other_providers_take_their_keys_from_the_environment(
 
 def test_an_unknown_provider_is_named():
     """The error lists those there are."""
-    with pytest.raises(ValueError, match="'claude', expected one of openai, azure_openai"):
+    with pytest.raises(
+        ValueError, match="'claude', expected one of openai, azure_openai"
+    ):
         LLMClient("claude")
 
 
@@ -179,7 +216,9 @@ def test_importing_the_clients_loads_no_sdk():
         "import sys, mind2web2.llm_client.base_client, mind2web2.llm_client.prices\n"
         "print(sorted({'openai', 'anthropic', 'boto3', 'genai_prices', 'httpx2'} & set(sys.modules)))"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert ran.stdout.strip() == "[]"
 
 
@@ -197,6 +236,10 @@ def test_clients_serve_several_loops_and_keep_no_program_alive():
             f"print(unclosed.response({question}))\n"
         )
         ran = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
         )
     assert (ran.stdout.split(), ran.stderr) == (["yes"] * 4, "")

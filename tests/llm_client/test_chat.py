@@ -34,10 +34,25 @@ IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}
         ),
         ([{"role": "user", "content": [{"type": "text", "text": 1}]}], "part"),
         (
-            [{"role": "user", "content": [{"type": "image_url", "image_url": "data:image/png;base64,x"}]}],
+            [
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "image_url", "image_url": "data:image/png;base64,x"}
+                    ],
+                }
+            ],
             "data:image",
         ),
-        ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "aGk="}}]}], "data:image"),
+        (
+            [
+                {
+                    "role": "user",
+                    "content": [{"type": "image_url", "image_url": {"url": "aGk="}}],
+                }
+            ],
+            "data:image",
+        ),
     ],
 )
 def test_a_wrong_shape_is_named(messages, words):
@@ -80,31 +95,42 @@ def test_text_goes_to_the_end_of_the_users_turn(messages, expected_last):
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-SHARED = TEXT | TEXT.map(HashedText) | TEXT.map(lambda text: HashedText(text).prepared())
+SHARED = (
+    TEXT | TEXT.map(HashedText) | TEXT.map(lambda text: HashedText(text).prepared())
+)
 IMAGE_PARTS = st.builds(
     lambda url, detail, is_last: {
         "type": "image_url",
-        "image_url": {"detail": detail, "url": url} if is_last else {"url": url, "detail": detail},
+        "image_url": {"detail": detail, "url": url}
+        if is_last
+        else {"url": url, "detail": detail},
     },
     SHARED,
     TEXT,
     st.booleans(),
 )
 TEXT_PARTS = st.builds(
-    lambda text, is_last: {"type": "text", "text": text} if is_last else {"text": text, "type": "text"},
+    lambda text, is_last: (
+        {"type": "text", "text": text} if is_last else {"text": text, "type": "text"}
+    ),
     SHARED,
     st.booleans(),
 )
 MESSAGES = st.builds(
     lambda content, is_last: (
-        {"role": "user", "content": content} if is_last else {"content": content, "role": "user", "name": "x"}
+        {"role": "user", "content": content}
+        if is_last
+        else {"content": content, "role": "user", "name": "x"}
     ),
     SHARED | st.lists(TEXT_PARTS | IMAGE_PARTS, max_size=3),
     st.booleans(),
 )
 
 
-@given(st.lists(MESSAGES, max_size=3), st.dictionaries(TEXT, TEXT | st.integers() | st.none(), max_size=2))
+@given(
+    st.lists(MESSAGES, max_size=3),
+    st.dictionaries(TEXT, TEXT | st.integers() | st.none(), max_size=2),
+)
 def test_the_body_equals_the_messages(messages, parameters):
     """On one line, whatever of it was encoded before, and in whichever order the fields stand."""
     body = JsonBody(parameters, messages)
@@ -123,9 +149,14 @@ def test_encoded_texts_are_reused():
     )
     assert text.json_pieces[0] is text.json_pieces[0]
     assert image.json_pieces == (b'"', b"data:image/jpeg;base64,AAAA", b'"')
-    parts = [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": image}}]
+    parts = [
+        {"type": "text", "text": text},
+        {"type": "image_url", "image_url": {"url": image}},
+    ]
     body = bytes(JsonBody({}, [{"role": "user", "content": parts}]))
-    assert body.count(text.json_pieces[0]) == body.count(b"".join(image.json_pieces)) == 1
+    assert (
+        body.count(text.json_pieces[0]) == body.count(b"".join(image.json_pieces)) == 1
+    )
 
 
 class Filter(BaseModel):
@@ -143,7 +174,9 @@ def test_parameters_may_be_models():
     }
 
 
-@pytest.mark.parametrize(("value", "error"), [({1}, TypeError), (float("nan"), ValueError)])
+@pytest.mark.parametrize(
+    ("value", "error"), [({1}, TypeError), (float("nan"), ValueError)]
+)
 def test_values_outside_json_are_refused(value, error):
     """Before a request is sent."""
     with pytest.raises(error, match="JSON"):
@@ -161,11 +194,18 @@ async def test_a_server_receives_large_bodies_whole():
     """Megabytes of a page, with a content length, in several requests."""
     text = HashedText('Zürich "am See" \n' * 50_000).prepared()
     image = HashedText("data:image/jpeg;base64," + "QUJD" * 300_000).prepared()
-    parts = [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": image}}]
+    parts = [
+        {"type": "text", "text": text},
+        {"type": "image_url", "image_url": {"url": image}},
+    ]
     with JudgeServer(reply="yes") as server:
-        async with LLMClient("openai", is_async=True, base_url=server.base_url) as client:
+        async with LLMClient(
+            "openai", is_async=True, base_url=server.base_url
+        ) as client:
             for _ in range(2):
-                assert await client.async_response(model="m", messages=[{"role": "user", "content": parts}])
+                assert await client.async_response(
+                    model="m", messages=[{"role": "user", "content": parts}]
+                )
     for call in server.calls:
         assert "transfer-encoding" not in call.headers
         assert prompt_text(call.body).endswith(text)

@@ -66,7 +66,9 @@ class Names(RootModel[list[str]]):
 
 def question(**changes):
     """Return a request for a verdict, with these fields changed."""
-    return ChatRequest(**{"model": MODEL, "messages": MESSAGES, "template": Verdict, **changes})
+    return ChatRequest(
+        **{"model": MODEL, "messages": MESSAGES, "template": Verdict, **changes}
+    )
 
 
 @pytest.fixture(params=["anthropic", "bedrock"])
@@ -77,7 +79,11 @@ def provider(request):
 
 @pytest.fixture(autouse=True)
 def _aws_keys(monkeypatch):
-    for name, value in (("ACCESS_KEY", "AKIATEST"), ("SECRET_KEY", "wJalr-secret"), ("REGION", "us-east-1")):
+    for name, value in (
+        ("ACCESS_KEY", "AKIATEST"),
+        ("SECRET_KEY", "wJalr-secret"),
+        ("REGION", "us-east-1"),
+    ):
         monkeypatch.setenv(f"AWS_{name}", value)
 
 
@@ -131,8 +137,15 @@ async def test_messages_are_put_as_claude_takes_them(ask):
     body = server.requests[0]
     assert body["system"] == [{"type": "text", "text": "You judge."}]
     page, image, claim = body["messages"][0]["content"]
-    assert (page, claim) == ({"type": "text", "text": "the page"}, {"type": "text", "text": "the claim"})
-    assert image["source"] == {"type": "base64", "media_type": "image/png", "data": "aGk="}
+    assert (page, claim) == (
+        {"type": "text", "text": "the page"},
+        {"type": "text", "text": "the claim"},
+    )
+    assert image["source"] == {
+        "type": "base64",
+        "media_type": "image/png",
+        "data": "aGk=",
+    }
     assert image["cache_control"] == {"type": "ephemeral"}
 
 
@@ -146,7 +159,10 @@ async def test_free_text_comes_without_a_tool(ask):
 
 @pytest.mark.parametrize(
     ("template", "reply", "expected"),
-    [(Facts, {"facts": {"mayor": "Ada"}}, Facts(facts={"mayor": "Ada"})), (Names, '["Ada"]', Names(["Ada"]))],
+    [
+        (Facts, {"facts": {"mayor": "Ada"}}, Facts(facts={"mayor": "Ada"})),
+        (Names, '["Ada"]', Names(["Ada"])),
+    ],
 )
 async def test_every_template_can_be_filled(ask, template, reply, expected):
     """Free-form templates by a tool, lists by plain text with the schema shown."""
@@ -157,20 +173,38 @@ async def test_every_template_can_be_filled(ask, template, reply, expected):
 async def test_parameters_are_passed_on(ask):
     """A limit, an effort and further parameters reach the server."""
     with JudgeServer() as server:
-        await ask(server, question(reasoning_effort="low", extra={"max_tokens": 500, "top_k": 3}))
+        await ask(
+            server,
+            question(reasoning_effort="low", extra={"max_tokens": 500, "top_k": 3}),
+        )
     body = server.requests[0]
-    assert (body["max_tokens"], body["top_k"], body["output_config"]) == (500, 3, {"effort": "low"})
+    assert (body["max_tokens"], body["top_k"], body["output_config"]) == (
+        500,
+        3,
+        {"effort": "low"},
+    )
 
 
 @pytest.mark.parametrize(
     ("message", "is_left_out"),
     [
-        ("`temperature` is deprecated for this model.", lambda body: "temperature" not in body),
-        ("content.1.image.cache_control: Extra inputs", lambda body: "ephemeral" not in str(body)),
-        ("Thinking may not be enabled when tool_choice forces tool use.", lambda body: "tools" not in body),
+        (
+            "`temperature` is deprecated for this model.",
+            lambda body: "temperature" not in body,
+        ),
+        (
+            "content.1.image.cache_control: Extra inputs",
+            lambda body: "ephemeral" not in str(body),
+        ),
+        (
+            "Thinking may not be enabled when tool_choice forces tool use.",
+            lambda body: "tools" not in body,
+        ),
     ],
 )
-async def test_refused_parameters_are_left_out_and_remembered(claude, message, is_left_out):
+async def test_refused_parameters_are_left_out_and_remembered(
+    claude, message, is_left_out
+):
     """Newer models refuse a temperature, older ones cache marks: each is learned once."""
     reply = '{"reasoning": "r", "result": true}'
     with JudgeServer(reply, faults=[claude_error(400, message)]) as server:
@@ -205,20 +239,38 @@ async def test_temporary_failures_are_retried(ask, fault):
             JudgeRequestError,
             "AWS_SECRET_KEY|the key given",
         ),
-        (claude_error(400, "The provided model identifier is invalid."), JudgeRequestError, "judge model"),
-        (claude_error(400, "Input is too long for requested model."), ContextTooLongError, "too long"),
+        (
+            claude_error(400, "The provided model identifier is invalid."),
+            JudgeRequestError,
+            "judge model",
+        ),
+        (
+            claude_error(400, "Input is too long for requested model."),
+            ContextTooLongError,
+            "too long",
+        ),
         (
             claude_error(400, "prompt is too long: 210000 tokens > 200000 maximum"),
             ContextTooLongError,
             "too long",
         ),
         (
-            claude_error(400, "Your credit balance is too low to access the Anthropic API."),
+            claude_error(
+                400, "Your credit balance is too low to access the Anthropic API."
+            ),
             JudgeAccessError,
             "quota of .* is spent",
         ),
-        (claude_error(402, "No credit.", "billing_error"), JudgeAccessError, "quota of .* is spent"),
-        (claude_error(404, "model: claude-9", "not_found_error"), JudgeAccessError, "no such model"),
+        (
+            claude_error(402, "No credit.", "billing_error"),
+            JudgeAccessError,
+            "quota of .* is spent",
+        ),
+        (
+            claude_error(404, "model: claude-9", "not_found_error"),
+            JudgeAccessError,
+            "no such model",
+        ),
     ],
 )
 async def test_permanent_failures_are_not_retried(ask, fault, error_class, words):
@@ -240,14 +292,20 @@ async def test_a_request_without_a_connection_is_not_counted(ask):
     assert (request.sent.requests, request.sent.reported) == (0, 0)
 
 
-@pytest.mark.parametrize("fault", [content({"reasoning": "r"}), truncated(), content("I think so")])
+@pytest.mark.parametrize(
+    "fault", [content({"reasoning": "r"}), truncated(), content("I think so")]
+)
 async def test_invalid_output_is_repaired_and_then_asked_afresh(ask, fault):
     """The first valid reply counts; three invalid ones are no verdict."""
     with JudgeServer(faults=[fault]) as server:
         reply = await ask(server)
     assert (reply.value, reply.attempts) == (Verdict(**VERDICT), 2)
     assert "cannot be used" in prompt_text(server.requests[1])
-    assert [turn["role"] for turn in server.requests[1]["messages"]] == ["user", "assistant", "user"]
+    assert [turn["role"] for turn in server.requests[1]["messages"]] == [
+        "user",
+        "assistant",
+        "user",
+    ]
     with JudgeServer(faults=[fault] * 4) as server:
         with pytest.raises(JudgeOutputError):
             await ask(server)
@@ -270,10 +328,14 @@ def test_a_refusal_without_text_has_the_explanation():
 
 async def test_anthropic_lists_its_models(quick):
     """So that an error names the model that was meant."""
-    with JudgeServer(faults=[claude_error(404, "model: claude-9")], models=["claude-8"]) as server:
+    with JudgeServer(
+        faults=[claude_error(404, "model: claude-9")], models=["claude-8"]
+    ) as server:
         async with anthropic_client(server.url, "k", quick) as client:
             await client.check_reachable()
-            with pytest.raises(JudgeAccessError, match="no model claude-9; did you mean claude-8"):
+            with pytest.raises(
+                JudgeAccessError, match="no model claude-9; did you mean claude-8"
+            ):
                 await client.chat(question(model="claude-9"))
 
 
@@ -282,7 +344,9 @@ async def test_an_unreachable_server_is_found_before_the_first_request(quick):
     with JudgeServer() as server:
         pass
     async with anthropic_client(server.url, "k", quick) as client:
-        with pytest.raises(JudgeUnusableError, match="cannot connect to the judge at http"):
+        with pytest.raises(
+            JudgeUnusableError, match="cannot connect to the judge at http"
+        ):
             await client.check_reachable()
 
 
@@ -291,7 +355,8 @@ def test_images_keep_their_type_and_empty_texts_go():
     urls = [f"data:image/{kind};base64,aGk=" for kind in ("jpeg", "jpg", "webp")]
     parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
     _, turns = claude_messages(
-        [{"role": "user", "content": [{"type": "text", "text": ""}, *parts]}], marks_cache=False
+        [{"role": "user", "content": [{"type": "text", "text": ""}, *parts]}],
+        marks_cache=False,
     )
     kinds = [block["source"]["media_type"] for block in turns[0]["content"]]
     assert kinds == ["image/jpeg", "image/jpeg", "image/webp"]

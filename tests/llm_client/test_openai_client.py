@@ -11,7 +11,13 @@ from email.utils import format_datetime
 import pytest
 from pydantic import BaseModel, RootModel
 from servers import judge_server as faults
-from servers.judge_server import VERDICT, JudgeServer, RateLimit, image_urls, prompt_text
+from servers.judge_server import (
+    VERDICT,
+    JudgeServer,
+    RateLimit,
+    image_urls,
+    prompt_text,
+)
 
 from mind2web2.errors import (
     ImagesRefusedError,
@@ -30,7 +36,11 @@ MESSAGES = [
     {"role": "system", "content": "You judge."},
     {
         "role": "user",
-        "content": [{"type": "text", "text": "the page"}, IMAGE, {"type": "text", "text": "the claim"}],
+        "content": [
+            {"type": "text", "text": "the page"},
+            IMAGE,
+            {"type": "text", "text": "the claim"},
+        ],
     },
 ]
 
@@ -57,12 +67,16 @@ class Names(RootModel[list[str]]):
 
 def question(**changes):
     """Return a request for a verdict, with these fields changed."""
-    return ChatRequest(**{"model": "gpt-4o", "messages": MESSAGES, "template": Verdict, **changes})
+    return ChatRequest(
+        **{"model": "gpt-4o", "messages": MESSAGES, "template": Verdict, **changes}
+    )
 
 
 async def ask(server, retry, request=None):
     """Ask the server once over a client of its own."""
-    async with AsyncOpenAIClient(base_url=server.base_url, api_key="sk-test", retry=retry) as client:
+    async with AsyncOpenAIClient(
+        base_url=server.base_url, api_key="sk-test", retry=retry
+    ) as client:
         return await client.chat(request or question())
 
 
@@ -84,7 +98,10 @@ async def test_a_template_is_asked_for_in_strict_schema_mode(quick):
     assert body["temperature"] == 0
     assert body["messages"] == MESSAGES
     assert reply.usage == Usage(input_tokens=100, cached_tokens=60, output_tokens=10)
-    assert (reply.served_model, reply.system_fingerprint) == ("gpt-4o-2025-01-01", "fp_1")
+    assert (reply.served_model, reply.system_fingerprint) == (
+        "gpt-4o-2025-01-01",
+        "fp_1",
+    )
     assert reply.attempts == 1
 
 
@@ -98,18 +115,29 @@ async def test_free_text_comes_as_it_is(quick):
 
 async def test_parameters_are_passed_on(quick):
     """Effort, temperature and parameters that the SDK does not know reach the server."""
-    request = question(temperature=0.7, reasoning_effort="high", extra={"seed": 7, "top_k": 3})
+    request = question(
+        temperature=0.7, reasoning_effort="high", extra={"seed": 7, "top_k": 3}
+    )
     with JudgeServer() as server:
         await ask(server, quick, request)
     body = server.requests[0]
-    assert (body["temperature"], body["reasoning_effort"], body["seed"], body["top_k"]) == (0.7, "high", 7, 3)
+    assert (
+        body["temperature"],
+        body["reasoning_effort"],
+        body["seed"],
+        body["top_k"],
+    ) == (0.7, "high", 7, 3)
 
 
 @pytest.mark.parametrize("temperature", [None, 0.0, 0.5])
 async def test_reasoning_models_get_no_temperature(quick, temperature):
     """Not even one that a script asks for."""
     with JudgeServer() as server:
-        await ask(server, quick, question(model="openai/o4-mini-2025-04-16", temperature=temperature))
+        await ask(
+            server,
+            quick,
+            question(model="openai/o4-mini-2025-04-16", temperature=temperature),
+        )
     assert "temperature" not in server.requests[0]
 
 
@@ -158,14 +186,19 @@ async def test_a_list_at_the_root_is_asked_for_in_plain_text(quick):
         (("json_schema", "json_object"), ["json_schema", "json_object", None, None]),
     ],
 )
-async def test_servers_without_schema_mode_are_asked_once(quick, refused_modes, expected_modes):
+async def test_servers_without_schema_mode_are_asked_once(
+    quick, refused_modes, expected_modes
+):
     """A refused mode is not tried again, and the schema is shown instead."""
     with JudgeServer(
-        f"```json\n{Verdict(**VERDICT).model_dump_json()}\n```", refused_modes=refused_modes
+        f"```json\n{Verdict(**VERDICT).model_dump_json()}\n```",
+        refused_modes=refused_modes,
     ) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
             replies = [await client.chat(question()) for _ in range(2)]
-    assert [body.get("response_format", {}).get("type") for body in server.requests] == expected_modes
+    assert [
+        body.get("response_format", {}).get("type") for body in server.requests
+    ] == expected_modes
     assert [reply.value for reply in replies] == [Verdict(**VERDICT)] * 2
     assert "JSON schema" in prompt_text(server.requests[-1])
     assert image_urls(server.requests[-1]) == ["data:image/png;base64,aGk="]
@@ -177,7 +210,9 @@ async def test_a_schema_that_is_refused_does_not_end_schema_mode(quick):
     class Other(Verdict):
         """Another template."""
 
-    bad_schema = faults.status(400, "Invalid schema for response_format 'Verdict'", param="response_format")
+    bad_schema = faults.status(
+        400, "Invalid schema for response_format 'Verdict'", param="response_format"
+    )
     with JudgeServer(faults=[bad_schema]) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
             await client.chat(question())
@@ -203,7 +238,9 @@ async def test_a_schema_that_is_refused_does_not_end_schema_mode(quick):
         faults.broken_body(),
         faults.broken_body("<html>a proxy's page</html>"),
         faults.broken_body('{"choices": "none"}'),
-        faults.broken_body('{"error": {"code": 503, "message": "upstream overloaded"}}'),
+        faults.broken_body(
+            '{"error": {"code": 503, "message": "upstream overloaded"}}'
+        ),
         faults.content("", finish_reason="error"),
     ],
 )
@@ -213,7 +250,9 @@ async def test_temporary_failures_are_retried(quick, fault, caplog):
         reply = await ask(server, quick)
     assert reply.value == Verdict(**VERDICT)
     assert reply.attempts == len(server.requests) == 3
-    retries = [record for record in caplog.records if record.name.startswith("mind2web2")]
+    retries = [
+        record for record in caplog.records if record.name.startswith("mind2web2")
+    ]
     assert [record.levelno for record in retries] == [logging.WARNING] * 2
     assert all("\n" not in record.getMessage() for record in retries)
 
@@ -229,7 +268,9 @@ async def test_a_lasting_failure_is_unavailable(quick, fault):
 
 async def test_a_server_that_refuses_all_requests_is_unavailable():
     """Refusals for coming too fast end with the time for all tries, not with their number."""
-    policy = RetryPolicy(tries=1, total_s=0.5, outage_wait_s=0.5, first_wait_s=0.1, longest_wait_s=0.2)
+    policy = RetryPolicy(
+        tries=1, total_s=0.5, outage_wait_s=0.5, first_wait_s=0.1, longest_wait_s=0.2
+    )
     with JudgeServer(faults=[faults.rate_limited()] * 50) as server:
         text = await failure(server, policy, JudgeUnavailableError)
     assert "429" in text
@@ -240,7 +281,9 @@ async def test_a_refused_connection_is_unavailable(quick):
     """The text names the reason."""
     with JudgeServer() as server:
         pass
-    assert "connection error: connection refused" in await failure(server, quick, JudgeUnavailableError)
+    assert "connection error: connection refused" in await failure(
+        server, quick, JudgeUnavailableError
+    )
 
 
 async def test_silence_is_a_timeout():
@@ -251,7 +294,9 @@ async def test_silence_is_a_timeout():
         release.wait(30)
         return VERDICT
 
-    retry = RetryPolicy(tries=2, outage_wait_s=0.5, first_wait_s=0.001, request_timeout_s=0.2)
+    retry = RetryPolicy(
+        tries=2, outage_wait_s=0.5, first_wait_s=0.001, request_timeout_s=0.2
+    )
     with JudgeServer(wait_for_release) as server:
         text = await failure(server, retry, JudgeUnavailableError)
         release.set()
@@ -267,7 +312,9 @@ async def test_a_wish_beyond_the_bound_fails_at_once(quick, is_a_date, caplog):
         text = await failure(server, quick, JudgeUnavailableError)
     assert re.search(r"asks to wait 3[56]\d\d", text)
     assert len(server.requests) == 1
-    assert not [record for record in caplog.records if record.name.startswith("mind2web2")]
+    assert not [
+        record for record in caplog.records if record.name.startswith("mind2web2")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -275,7 +322,10 @@ async def test_a_wish_beyond_the_bound_fails_at_once(quick, is_a_date, caplog):
     [
         (faults.status(401, "Incorrect API key: sk-test"), "check the key given"),
         (faults.status(403, "no access"), "gpt-4o"),
-        (faults.status(404, "The model does not exist", code="model_not_found"), "--judge_base_url"),
+        (
+            faults.status(404, "The model does not exist", code="model_not_found"),
+            "--judge_base_url",
+        ),
         (faults.status(400, "Unknown parameter: 'foo'"), "Unknown parameter"),
         (faults.status(422, "bad"), "parameters"),
         (faults.status(429, "quota", code="insufficient_quota"), "top up"),
@@ -309,11 +359,19 @@ async def test_invalid_output_is_repaired_and_then_requested_again(quick, fault)
     assert "was not the requested JSON (form 'Verdict'), 3 times: " in text
     first, repair, last = server.requests
     assert repair["messages"][: len(MESSAGES)] == first["messages"] == MESSAGES
-    assert len(last["messages"]) == len(MESSAGES) and "cannot be used" not in prompt_text(last)
-    assert "cannot be used" in prompt_text(repair) and "JSON schema" in prompt_text(repair)
+    assert len(last["messages"]) == len(
+        MESSAGES
+    ) and "cannot be used" not in prompt_text(last)
+    assert "cannot be used" in prompt_text(repair) and "JSON schema" in prompt_text(
+        repair
+    )
     with JudgeServer(faults=[fault] * 2) as server:
         reply = await ask(server, quick)
-    assert (reply.value, reply.attempts, reply.usage) == (Verdict(**VERDICT), 3, Usage(300, 180, 30))
+    assert (reply.value, reply.attempts, reply.usage) == (
+        Verdict(**VERDICT),
+        3,
+        Usage(300, 180, 30),
+    )
 
 
 async def test_empty_text_is_asked_for_again(quick):
@@ -356,7 +414,9 @@ async def test_the_limit_is_not_held_while_waiting():
     """One request waits half a minute for its retry; the other passes through a limit of one."""
     limit = CountingLimit(1)
     retry = RetryPolicy(tries=3, total_s=60)
-    with JudgeServer(faults=[faults.status(503, headers={"Retry-After": "30"})]) as server:
+    with JudgeServer(
+        faults=[faults.status(503, headers={"Retry-After": "30"})]
+    ) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=retry) as client:
             waiting = asyncio.create_task(client.chat(question(messages=TEXT), limit))
             await limit.left.wait()
@@ -373,7 +433,9 @@ async def test_the_limit_holds_for_requests(quick):
     limit = asyncio.Semaphore(2)
     with JudgeServer(faults=[faults.status(500)] * 5) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
-            await asyncio.gather(*(client.chat(question(messages=TEXT), limit) for _ in range(10)))
+            await asyncio.gather(
+                *(client.chat(question(messages=TEXT), limit) for _ in range(10))
+            )
     assert server.most_at_once <= 2
     assert len(server.requests) == 15
 
@@ -390,7 +452,9 @@ async def test_two_hundred_requests_fit_at_once(monkeypatch):
     retry = RetryPolicy(tries=1, request_timeout_s=90)
     with JudgeServer(wait_for_everybody) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=retry) as client:
-            replies = await asyncio.gather(*(client.chat(question(messages=TEXT)) for _ in range(200)))
+            replies = await asyncio.gather(
+                *(client.chat(question(messages=TEXT)) for _ in range(200))
+            )
     assert len(replies) == 200
     assert server.most_at_once >= 200
 
@@ -408,10 +472,16 @@ async def test_a_rate_limit_is_used_and_not_fought(tells, quick):
     with JudgeServer(rate_limit=rate_limit) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
             limit = asyncio.Semaphore(200)
-            replies = await asyncio.gather(*(client.chat(question(), limit) for _ in range(300)))
+            replies = await asyncio.gather(
+                *(client.chat(question(), limit) for _ in range(300))
+            )
             slowdown = client.slowdown
     assert [reply.value for reply in replies] == [Verdict(**VERDICT)] * 300
-    assert len(server.requests) == 300 + rate_limit.refusals == sum(reply.attempts for reply in replies)
+    assert (
+        len(server.requests)
+        == 300 + rate_limit.refusals
+        == sum(reply.attempts for reply in replies)
+    )
     assert slowdown.refusals == rate_limit.refusals <= 150
     assert slowdown.in_words().startswith("rate limit: ")
 
@@ -439,7 +509,11 @@ async def test_an_image_by_url_is_passed_on(quick):
     """OpenAI fetches images itself."""
     image = {"type": "image_url", "image_url": {"url": "https://town.example/map.png"}}
     with JudgeServer("text") as server:
-        await ask(server, quick, question(template=None, messages=[{"role": "user", "content": [image]}]))
+        await ask(
+            server,
+            quick,
+            question(template=None, messages=[{"role": "user", "content": [image]}]),
+        )
     assert image_urls(server.requests[0]) == ["https://town.example/map.png"]
 
 
@@ -462,11 +536,14 @@ async def test_the_key_of_the_environment_is_sent(quick, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "address", ["localhost:8000/v1", "http:///v1", "http://judge:port/v1", "http://[::1/v1"]
+    "address",
+    ["localhost:8000/v1", "http:///v1", "http://judge:port/v1", "http://[::1/v1"],
 )
 def test_an_address_that_is_none_is_refused(address):
     """A slip in the address is not an outage."""
-    with pytest.raises(UsageError, match=r"^the base URL given \(--judge_base_url\) is not an http"):
+    with pytest.raises(
+        UsageError, match=r"^the base URL given \(--judge_base_url\) is not an http"
+    ):
         AsyncOpenAIClient(base_url=address)
 
 
@@ -510,38 +587,72 @@ def test_a_key_that_cannot_be_sent_is_refused(key):
 async def test_a_request_that_cannot_be_made_is_the_judges_failure(quick):
     """An error of a library never passes for a failed check."""
     with JudgeServer() as server:
-        text = await failure(server, quick, JudgeRequestError, question(extra={"seed": {1, 2}}))
+        text = await failure(
+            server, quick, JudgeRequestError, question(extra={"seed": {1, 2}})
+        )
     assert "not JSON serializable" in text
     assert server.requests == []
 
 
 async def test_a_limit_on_images_is_found_by_one_request(quick):
     """Concurrent requests with as many images wait for it; those beyond the limit are not sent."""
-    images = [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{n}aGk"}} for n in range(5)]
+    images = [
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{n}aGk"}}
+        for n in range(5)
+    ]
     requests = [
-        question(messages=[{"role": "user", "content": [*images[:number], {"type": "text", "text": "?"}]}])
+        question(
+            messages=[
+                {
+                    "role": "user",
+                    "content": [*images[:number], {"type": "text", "text": "?"}],
+                }
+            ]
+        )
         for number in (5, 5, 4, 3, 2, 2, 1, 5)
     ]
     refused = faults.status(400, "At most 2 image(s) may be provided in one request.")
-    with JudgeServer(faults=lambda body: refused if len(image_urls(body)) > 2 else None) as server:
-        async with AsyncOpenAIClient(base_url=server.base_url, api_key="sk-test", retry=quick) as client:
-            results = await asyncio.gather(*map(client.chat, requests), return_exceptions=True)
-    assert [error.max_images for error in results if isinstance(error, ImagesRefusedError)] == [2] * 5
-    assert [len(image_urls(body)) for body in server.requests if len(image_urls(body)) > 2] == [5]
+    with JudgeServer(
+        faults=lambda body: refused if len(image_urls(body)) > 2 else None
+    ) as server:
+        async with AsyncOpenAIClient(
+            base_url=server.base_url, api_key="sk-test", retry=quick
+        ) as client:
+            results = await asyncio.gather(
+                *map(client.chat, requests), return_exceptions=True
+            )
+    assert [
+        error.max_images for error in results if isinstance(error, ImagesRefusedError)
+    ] == [2] * 5
+    assert [
+        len(image_urls(body)) for body in server.requests if len(image_urls(body)) > 2
+    ] == [5]
     assert len(server.requests) == 4
 
 
 async def test_strings_are_sent_to_a_server_that_wants_them(quick):
     """From the first refusal on, where there are no images, the parts joined by line breaks."""
-    messages = [{"role": "user", "content": [{"type": "text", "text": part} for part in "ab"]}]
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": part} for part in "ab"]}
+    ]
 
     def refuse_lists(body):
-        is_list = any(isinstance(message["content"], list) for message in body["messages"])
-        return faults.status(400, "message[0].content must be a string") if is_list else None
+        is_list = any(
+            isinstance(message["content"], list) for message in body["messages"]
+        )
+        return (
+            faults.status(400, "message[0].content must be a string")
+            if is_list
+            else None
+        )
 
     with JudgeServer(faults=refuse_lists) as server:
-        async with AsyncOpenAIClient(base_url=server.base_url, api_key="sk-test", retry=quick) as client:
+        async with AsyncOpenAIClient(
+            base_url=server.base_url, api_key="sk-test", retry=quick
+        ) as client:
             for _ in range(2):
-                assert (await client.chat(question(messages=messages))).value == Verdict(**VERDICT)
+                assert (
+                    await client.chat(question(messages=messages))
+                ).value == Verdict(**VERDICT)
         contents = [body["messages"][0]["content"] for body in server.requests]
     assert contents == [messages[0]["content"], "a\nb", "a\nb"]

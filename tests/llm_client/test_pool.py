@@ -10,7 +10,12 @@ from pydantic import BaseModel
 from servers.judge_server import VERDICT, JudgeServer, broken_body, status
 from virtual_time import run_virtually
 
-from mind2web2.errors import JudgeAccessError, JudgeUnavailableError, JudgeUnusableError, UsageError
+from mind2web2.errors import (
+    JudgeAccessError,
+    JudgeUnavailableError,
+    JudgeUnusableError,
+    UsageError,
+)
 from mind2web2.llm_client import LLMClient, pool
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.failures import RequestFailedError
@@ -69,7 +74,10 @@ async def asked(client, count, at_once=8, request=REQUEST):
     limit = asyncio.Semaphore(at_once)
     async with asyncio.timeout(60):
         return [
-            reply.text for reply in await asyncio.gather(*(client.chat(request, limit) for _ in range(count)))
+            reply.text
+            for reply in await asyncio.gather(
+                *(client.chat(request, limit) for _ in range(count))
+            )
         ]
 
 
@@ -102,7 +110,10 @@ async def test_a_server_takes_as_much_as_its_weight_says(start, client_of, tmp_p
     reply = together(8)
     light, heavy = start(reply), start(reply)
     file = tmp_path / "pool.txt"
-    file.write_text(f"# ours\n{light.base_url}\n\n{heavy.base_url} weight=3  # new\n", encoding="utf-8")
+    file.write_text(
+        f"# ours\n{light.base_url}\n\n{heavy.base_url} weight=3  # new\n",
+        encoding="utf-8",
+    )
     await asked(client_of(file=file), 8)
     assert (used(light), used(heavy)) == (2, 6)
 
@@ -121,13 +132,17 @@ async def test_a_slow_server_does_not_slow_the_others(start, client_of):
         limit = asyncio.Semaphore(9)
         asking = [asyncio.ensure_future(client.chat(REQUEST, limit)) for _ in range(60)]
         while sum(task.done() for task in asking) < 60 - used(slow) or not used(slow):
-            await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED, timeout=0.05)
+            await asyncio.wait(
+                asking, return_when=asyncio.FIRST_COMPLETED, timeout=0.05
+            )
         others_are_done.set()
         replies = [reply.text for reply in await asyncio.gather(*asking)]
     assert replies.count("late") == used(slow) < 9
 
 
-async def test_a_server_that_dies_and_comes_back_loses_nothing(start, client_of, caplog):
+async def test_a_server_that_dies_and_comes_back_loses_nothing(
+    start, client_of, caplog
+):
     """Its requests go to the others at once, it is used again, and the log says which server is left out."""
     may_answer = threading.Event()
     may_answer.set()
@@ -153,13 +168,19 @@ async def test_a_server_that_dies_and_comes_back_loses_nothing(start, client_of,
             return [reply.text for reply in await asyncio.gather(*asking)]
 
     def warnings():
-        return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+        return [
+            record.getMessage()
+            for record in caplog.records
+            if record.levelno >= logging.WARNING
+        ]
 
     start.stop(mortal)
     assert set(await asked_until(warnings)) == {"yes"}
     assert await asked(client, 40) == ["yes"] * 40
     [left_out] = warnings()
-    assert left_out.startswith(f"Judge server {mortal.base_url} unavailable, it is left out: ")
+    assert left_out.startswith(
+        f"Judge server {mortal.base_url} unavailable, it is left out: "
+    )
     again = start("yes", port=port)
     assert set(await asked_until(lambda: used(again) >= 5)) == {"yes"}
 
@@ -182,7 +203,9 @@ async def test_a_server_that_fails_is_left_out(start, client_of, fault, most):
     assert used(faulty) <= most
 
 
-async def test_a_rejection_does_not_count_while_another_server_is_busy(start, client_of):
+async def test_a_rejection_does_not_count_while_another_server_is_busy(
+    start, client_of
+):
     """A wrong key of one server costs no question and ends no run."""
     tries = iter([status(429, "busy", headers={"Retry-After": "0"})])
     busy, wrong = (
@@ -193,7 +216,9 @@ async def test_a_rejection_does_not_count_while_another_server_is_busy(start, cl
     assert (used(busy), used(wrong)) == (2, 1)
 
 
-async def test_a_server_that_comes_back_lists_its_models_again(start, client_of, monkeypatch, caplog):
+async def test_a_server_that_comes_back_lists_its_models_again(
+    start, client_of, monkeypatch, caplog
+):
     """It may serve another model then, or the right one at last."""
     monkeypatch.setattr(pool, "_REJECTED_FOR_S", 0.0)
     server, other = start("yes", models=["judge-1"]), start("yes")
@@ -220,7 +245,9 @@ async def test_a_server_that_answers_as_another_model_is_an_error(start, client_
     with pytest.raises(JudgeAccessError) as raised:
         await asked(client_of(wrong), 1)
     assert raised.value.is_for_all
-    assert f"judge server {wrong.base_url} answers as judge-2, not judge-1" in str(raised.value)
+    assert f"judge server {wrong.base_url} answers as judge-2, not judge-1" in str(
+        raised.value
+    )
     assert "--judge_alias judge-1=judge-2" in str(raised.value)
 
 
@@ -234,27 +261,42 @@ async def test_a_server_that_answers_as_another_model_is_an_error(start, client_
         ("org/judge-one", (("other", "else"), ("judge-1", "org/judge-one"))),
     ],
 )
-async def test_other_names_of_the_same_model_are_the_judge(start, client_of, served, aliases):
+async def test_other_names_of_the_same_model_are_the_judge(
+    start, client_of, served, aliases
+):
     """A dated version, and what the aliases say in either order."""
-    assert await asked(client_of(start("yes", served=served), aliases=aliases), 1) == ["yes"]
+    assert await asked(client_of(start("yes", served=served), aliases=aliases), 1) == [
+        "yes"
+    ]
 
 
-@pytest.mark.parametrize("served", ["judge-10", "judge-1-mini", "judge-1-2025", "org/judge-1"])
+@pytest.mark.parametrize(
+    "served", ["judge-10", "judge-1-mini", "judge-1-2025", "org/judge-1"]
+)
 async def test_a_similar_name_is_another_model(start, client_of, served):
     """Only an alias makes it the same."""
     with pytest.raises(JudgeAccessError, match=f"answers as {served}, not judge-1"):
-        await asked(client_of(start("yes", served=served), aliases=(("judge-1", "else"),)), 1)
+        await asked(
+            client_of(start("yes", served=served), aliases=(("judge-1", "else"),)), 1
+        )
 
 
-async def test_a_question_that_every_server_fails_on_does_not_stop_the_pool(start, client_of):
+async def test_a_question_that_every_server_fails_on_does_not_stop_the_pool(
+    start, client_of
+):
     """It fails as it would with one server; others are answered."""
     poison = ChatRequest("judge-1", [{"role": "user", "content": "poison"}])
     servers = [
-        start("yes", faults=lambda body: status(500, "crash") if "poison" in str(body) else None)
+        start(
+            "yes",
+            faults=lambda body: status(500, "crash") if "poison" in str(body) else None,
+        )
         for _ in range(2)
     ]
     client = client_of(*servers)
-    replies, failure = await asyncio.gather(asked(client, 30), client.chat(poison), return_exceptions=True)
+    replies, failure = await asyncio.gather(
+        asked(client, 30), client.chat(poison), return_exceptions=True
+    )
     assert replies == ["yes"] * 30
     assert isinstance(failure, JudgeUnavailableError)
 
@@ -262,16 +304,26 @@ async def test_a_question_that_every_server_fails_on_does_not_stop_the_pool(star
 @pytest.mark.parametrize(
     ("fault", "error", "words"),
     [
-        (status(401, "wrong"), JudgeAccessError, "the key is refused, check OPENAI_API_KEY"),
+        (
+            status(401, "wrong"),
+            JudgeAccessError,
+            "the key is refused, check OPENAI_API_KEY",
+        ),
         (status(503, "down"), JudgeUnavailableError, "503 down; try again later"),
     ],
 )
-async def test_without_a_working_server_the_error_names_one(start, client_of, caplog, fault, error, words):
+async def test_without_a_working_server_the_error_names_one(
+    start, client_of, caplog, fault, error, words
+):
     """As with a single server, and the log says that all requests wait."""
     servers = [start(faults=lambda _: fault) for _ in range(2)]
     with pytest.raises(error, match=words):
         await asked(client_of(*servers), 8)
-    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    warnings = [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno == logging.WARNING
+    ]
     assert sum("left out" in text for text in warnings) == 2
     assert warnings.count("No judge server is left, all requests wait") == 1
 
@@ -282,7 +334,11 @@ async def test_what_one_server_refuses_no_other_is_sent(start, client_of):
     client = client_of(*servers)
     for _ in range(6):
         await client.chat(ChatRequest("judge-1", MESSAGES, Verdict))
-    modes = [body["response_format"]["type"] for server in servers for body in server.requests]
+    modes = [
+        body["response_format"]["type"]
+        for server in servers
+        for body in server.requests
+    ]
     assert sorted(modes) == ["json_object"] * 6 + ["json_schema"]
 
 
@@ -295,7 +351,8 @@ async def test_one_reachable_server_is_enough(start, client_of, caplog):
         await client.check_reachable()
     [line] = [record.getMessage() for record in caplog.records]
     assert (
-        line == f"Judge servers out of reach, asked again during the run: {gone.base_url}: connection refused"
+        line
+        == f"Judge servers out of reach, asked again during the run: {gone.base_url}: connection refused"
     )
     start.stop(there)
     with pytest.raises(JudgeUnusableError) as caught:
@@ -308,9 +365,13 @@ async def test_one_reachable_server_is_enough(start, client_of, caplog):
 
 async def test_all_servers_must_serve_the_model(start, client_of):
     """A server that lists other models is found before the first request, or when it is first used."""
-    right, wrong = start("yes", models=["judge-1", "x"]), start("no", models=["judge-2"])
+    right, wrong = (
+        start("yes", models=["judge-1", "x"]),
+        start("no", models=["judge-2"]),
+    )
     with pytest.raises(
-        JudgeUnusableError, match=f"same model, judge-1: {wrong.base_url}: it serves judge-2, not"
+        JudgeUnusableError,
+        match=f"same model, judge-1: {wrong.base_url}: it serves judge-2, not",
     ):
         await client_of(right, wrong).check_reachable()
     assert await asked(client_of(right, wrong), 20) == ["yes"] * 20
@@ -320,7 +381,9 @@ async def test_all_servers_must_serve_the_model(start, client_of):
 async def test_a_pool_is_asked_for_no_other_model(start, client_of):
     """Also where its servers take any name."""
     server = start("yes")
-    with pytest.raises(JudgeUnusableError, match="the judge pool serves judge-1, not judge-2"):
+    with pytest.raises(
+        JudgeUnusableError, match="the judge pool serves judge-1, not judge-2"
+    ):
         await client_of(server).chat(ChatRequest("judge-2", MESSAGES))
     assert used(server) == 0
 
@@ -330,7 +393,9 @@ def test_a_pool_recovers_after_a_long_outage():
 
     async def judge():
         client = pool.PoolClient(
-            PoolSource(base_urls=("http://a.example", "http://b.example"), model="judge-1"),
+            PoolSource(
+                base_urls=("http://a.example", "http://b.example"), model="judge-1"
+            ),
             RetryPolicy(outage_wait_s=5),
         )
         loop = asyncio.get_running_loop()
@@ -345,7 +410,9 @@ def test_a_pool_recovers_after_a_long_outage():
             return ["judge-1"]
 
         for server in client.servers:
-            server.transport = SimpleNamespace(send=reply, models=models, service=server.transport.service)
+            server.transport = SimpleNamespace(
+                send=reply, models=models, service=server.transport.service
+            )
         while loop.time() < 90:
             try:
                 async with asyncio.TaskGroup() as answer:
@@ -374,8 +441,14 @@ async def test_the_file_is_read_again(start, client_of, tmp_path, monkeypatch, c
     for text in ("", "localhost:1", f"{first.base_url} model=other"):
         file.write_text(text, encoding="utf-8")
         assert await asked(client, 2) == ["second"] * 2
-    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert [text.partition(": ")[0] for text in warnings] == ["The judge pool keeps its servers"] * 3
+    warnings = [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno == logging.WARNING
+    ]
+    assert [text.partition(": ")[0] for text in warnings] == [
+        "The judge pool keeps its servers"
+    ] * 3
 
 
 async def test_a_pool_is_one_judge_whatever_its_servers(start, client_of):
@@ -397,14 +470,34 @@ async def test_a_pool_is_one_judge_whatever_its_servers(start, client_of):
         ),
         ("http://a model=", "m", "pool.txt:1: after the base URL"),
         ("http://a sk-SECRET", "m", "pool.txt:1: after the base URL"),
-        ("http://a key=sk-SECRET", "m", "pool.txt:1: key= takes the name of an environment variable"),
-        ("http://a\nhttp://b weight=0", "m", "pool.txt:2: weight=0 is not a positive number"),
+        (
+            "http://a key=sk-SECRET",
+            "m",
+            "pool.txt:1: key= takes the name of an environment variable",
+        ),
+        (
+            "http://a\nhttp://b weight=0",
+            "m",
+            "pool.txt:2: weight=0 is not a positive number",
+        ),
         ("http://a weight=heavy", "m", "weight=heavy is not a positive number"),
-        ("http://a key=NO_SUCH_KEY", "m", "the environment variable NO_SUCH_KEY is not set"),
+        (
+            "http://a key=NO_SUCH_KEY",
+            "m",
+            "the environment variable NO_SUCH_KEY is not set",
+        ),
         ("http://a\nhttp://a/v1", "m", "names a server twice: http://a/v1"),
-        ("http://a model=x\nhttp://b model=y", None, "must serve the same model, .* name x and y"),
+        (
+            "http://a model=x\nhttp://b model=y",
+            None,
+            "must serve the same model, .* name x and y",
+        ),
         ("http://a model=x", "y", "must serve the same model, .* name x and y"),
-        ("http://a\nnot a url", "m", "pool.txt:2: the base URL is not an http\\(s\\) address: not"),
+        (
+            "http://a\nnot a url",
+            "m",
+            "pool.txt:2: the base URL is not an http\\(s\\) address: not",
+        ),
         (b"\xff", "m", "pool.txt: it is not UTF-8 text"),
         (None, "m", "cannot read the judge pool .*pool.txt: No such file or directory"),
     ],
@@ -426,4 +519,7 @@ def test_the_file_may_name_the_model(tmp_path, monkeypatch):
     file.write_text("http://a model=x key=OTHER_KEY\nhttp://b\n", encoding="utf-8")
     source = PoolSource(str(file))
     assert source.model == "x"
-    assert [server.key_name for server in source.servers] == ["OTHER_KEY", "OPENAI_API_KEY"]
+    assert [server.key_name for server in source.servers] == [
+        "OTHER_KEY",
+        "OPENAI_API_KEY",
+    ]

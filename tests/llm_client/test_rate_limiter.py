@@ -8,7 +8,12 @@ import pytest
 from virtual_time import run_virtually
 
 from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.failures import NOTHING_SAID, Allowance, Allowances, RequestFailedError
+from mind2web2.llm_client.failures import (
+    NOTHING_SAID,
+    Allowance,
+    Allowances,
+    RequestFailedError,
+)
 from mind2web2.llm_client.rate_limiter import RateLimiter, Slowdown
 from mind2web2.llm_client.retries import Attempts, RetryPolicy
 from mind2web2.llm_client.transport import Completion
@@ -44,7 +49,10 @@ class WindowedServer:
             self.refusals += 1
             wish_s = self.ends_s - now_s if self.wishes else None
             raise RequestFailedError(
-                "slow down", status=429, retry_after_s=wish_s, allowances=self.told(now_s)
+                "slow down",
+                status=429,
+                retry_after_s=wish_s,
+                allowances=self.told(now_s),
             )
         self.left["requests"] -= 1
         self.left["tokens"] -= self.tokens_each
@@ -53,7 +61,9 @@ class WindowedServer:
         self.most_under_way = max(self.most_under_way, self.under_way)
         await asyncio.sleep(LATENCY_S)
         self.under_way -= 1
-        return Completion("yes", usage=Usage(input_tokens=self.tokens_each), allowances=told)
+        return Completion(
+            "yes", usage=Usage(input_tokens=self.tokens_each), allowances=told
+        )
 
     def told(self, now_s):
         """Return what the headers say."""
@@ -77,7 +87,9 @@ def run(server, count, at_once=200):
         limiter = RateLimiter(slowdown)
         limit = asyncio.Semaphore(at_once)
         attempts = [Attempts(RetryPolicy(), limit, limiter) for _ in range(count)]
-        return await asyncio.gather(*(attempt.send(server.send) for attempt in attempts))
+        return await asyncio.gather(
+            *(attempt.send(server.send) for attempt in attempts)
+        )
 
     replies, took_s = run_virtually(all_of_them())
     assert [reply.text for reply in replies] == ["yes"] * count
@@ -125,7 +137,15 @@ def test_a_limit_below_the_first_window_costs_at_most_one_round_of_refusals(limi
 
 @pytest.mark.parametrize(
     ("limit", "wishes"),
-    [(1, True), (7, True), (60, True), (600, True), (7, False), (60, False), (600, False)],
+    [
+        (1, True),
+        (7, True),
+        (60, True),
+        (600, True),
+        (7, False),
+        (60, False),
+        (600, False),
+    ],
 )
 def test_refusals_alone_are_enough(limit, wishes):
     """Without headers no request is lost, and nearly the whole limit is used."""
@@ -158,7 +178,14 @@ def refilled(rate_s, burst, latency_s=LATENCY_S, wishes=False):
 @pytest.mark.parametrize("wishes", [False, True])
 @pytest.mark.parametrize(
     ("rate_s", "burst", "latency_s"),
-    [(3 / 60, 3, 1.0), (3 / 60, 1, 1.0), (1.0, 1, 1.0), (1.0, 60, 1.0), (10.0, 10, 8.0), (10.0, 600, 1.0)],
+    [
+        (3 / 60, 3, 1.0),
+        (3 / 60, 1, 1.0),
+        (1.0, 1, 1.0),
+        (1.0, 60, 1.0),
+        (10.0, 10, 8.0),
+        (10.0, 600, 1.0),
+    ],
 )
 def test_a_limit_that_refills_costs_no_request(rate_s, burst, latency_s, wishes):
     """Refused requests are sent again, at least two thirds of the limit are used, and refusals stay rare."""
@@ -206,7 +233,9 @@ YES = Completion("yes")
 
 def test_an_isolated_refusal_holds_no_other_request_back():
     """Only the refused request waits for as long as the server asks."""
-    times_s, slowdown = in_turn(*[YES] * 10, refused(30.0), *[YES] * 10, refused(30.0), None)
+    times_s, slowdown = in_turn(
+        *[YES] * 10, refused(30.0), *[YES] * 10, refused(30.0), None
+    )
     assert times_s[-1] == 0
     assert slowdown.in_words() == "rate limit: 2 refused (429)"
 
@@ -226,7 +255,9 @@ def test_a_wait_beyond_the_patience_holds_no_request_back():
 
 def test_a_daily_budget_is_tried_before_its_reset():
     """After two minutes a request finds out."""
-    told = Completion("yes", allowances=Allowances(requests=Allowance(0, 200, 86_400.0)))
+    told = Completion(
+        "yes", allowances=Allowances(requests=Allowance(0, 200, 86_400.0))
+    )
     assert in_turn(told, None)[0] == [0, 120]
 
 
@@ -260,7 +291,9 @@ def test_a_server_that_refuses_everything_fails_all_requests_in_time():
 
     async def all_of_them():
         limiter, limit = RateLimiter(), asyncio.Semaphore(5)
-        asked = (Attempts(RetryPolicy(), limit, limiter).send(refuse) for _ in range(300))
+        asked = (
+            Attempts(RetryPolicy(), limit, limiter).send(refuse) for _ in range(300)
+        )
         return await asyncio.gather(*asked, return_exceptions=True)
 
     failures, took_s = run_virtually(all_of_them())
@@ -286,7 +319,11 @@ def test_cancelled_requests_take_no_turn():
         waiting[0].cancel()
         asyncio.get_running_loop().call_at(5.0, waiting[1].cancel)
         ended = await asyncio.gather(*waiting, return_exceptions=True)
-        assert [isinstance(end, asyncio.CancelledError) for end in ended] == [True, True, False]
+        assert [isinstance(end, asyncio.CancelledError) for end in ended] == [
+            True,
+            True,
+            False,
+        ]
         async with limiter.passing() as sent:
             assert sent.others == 0
 
@@ -327,7 +364,11 @@ def test_a_limit_of_requests_in_flight_is_found():
 
 @pytest.mark.parametrize(
     "failure",
-    [refused(), RequestFailedError("down", status=503), RequestFailedError("refused", is_sent=False)],
+    [
+        refused(),
+        RequestFailedError("down", status=503),
+        RequestFailedError("refused", is_sent=False),
+    ],
 )
 def test_after_an_outage_the_rate_is_soon_what_it_was(failure):
     """30 s without the server: no request fails, and at most 10 s later all slots are busy again."""
@@ -359,7 +400,9 @@ def served_in(send, seconds, at_once=30):
                 served += 1
 
         asking = [asyncio.ensure_future(ask()) for _ in range(3 * at_once)]
-        failed, _ = await asyncio.wait(asking, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        failed, _ = await asyncio.wait(
+            asking, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
         for task in asking:
             task.cancel()
         ended = await asyncio.gather(*asking, return_exceptions=True)

@@ -132,14 +132,20 @@ def test_strict_schemas_close_every_object(template):
 def test_strict_schemas_drop_advisory_keywords():
     """Keywords that strict modes refuse are left to pydantic."""
     text = json.dumps(schema_of(Rich).strict)
-    assert not any(f'"{word}"' in text for word in ("default", "minLength", "maxLength", "uri", "oneOf"))
+    assert not any(
+        f'"{word}"' in text
+        for word in ("default", "minLength", "maxLength", "uri", "oneOf")
+    )
     assert schema_of(Rich).strict["properties"]["title"]["description"] == "the title"
 
 
 def test_strict_schemas_keep_references_alone():
     """A reference with a description stands as the only alternative."""
     first = schema_of(Rich).strict["properties"]["first"]
-    assert first == {"description": "the first one", "anyOf": [{"$ref": "#/$defs/Item"}]}
+    assert first == {
+        "description": "the first one",
+        "anyOf": [{"$ref": "#/$defs/Item"}],
+    }
 
 
 @pytest.mark.parametrize("template", [FreeDict, Anything, BareList, Pair, Open, Names])
@@ -259,10 +265,18 @@ def test_a_truncated_reply_is_invalid_even_where_it_parses():
 @pytest.mark.parametrize(
     ("reply", "template", "missing"),
     [
-        ('{"extraction": {"name": "A", "url": "B"}}', Place, "name: Field required; url: Field required"),
+        (
+            '{"extraction": {"name": "A", "url": "B"}}',
+            Place,
+            "name: Field required; url: Field required",
+        ),
         ("{}", Place, "name: Field required; url: Field required"),
         ('{"name": "A"}', Place, "url: Field required"),
-        ('{"places": [{"name": "A", "url": null}, {"title": "B"}], "best": {}}', Places, "places.1.name: "),
+        (
+            '{"places": [{"name": "A", "url": null}, {"title": "B"}], "best": {}}',
+            Places,
+            "places.1.name: ",
+        ),
         ('{"places": [], "best": {"name": null}}', Places, "best.url: Field required"),
         ('{"other": 1}', Aliased, "fullName: Field required"),
         (
@@ -312,14 +326,17 @@ def test_a_repair_shows_the_reply_and_the_error():
 
 def test_a_repair_of_nothing_has_no_empty_turn():
     """Providers refuse empty assistant messages."""
-    assert [turn["role"] for turn in repair_messages(Completion(""), InvalidOutputError("it was empty"))] == [
-        "user"
-    ]
+    assert [
+        turn["role"]
+        for turn in repair_messages(Completion(""), InvalidOutputError("it was empty"))
+    ] == ["user"]
 
 
 def test_a_runaway_reply_is_shown_in_part():
     """A repair request is not longer than it needs to be."""
-    assistant, _ = repair_messages(Completion("x" * 1_000_000), InvalidOutputError("no JSON"))
+    assistant, _ = repair_messages(
+        Completion("x" * 1_000_000), InvalidOutputError("no JSON")
+    )
     assert len(assistant["content"]) < 21_000
 
 

@@ -52,8 +52,15 @@ def test_everything_else_is_passed_on(cache):
     cache.put_web(GONE, "text", image())
     cache.put_pdf(OTHER, b"%PDF-1.4")
     assert cache.summary() == {"total_urls": 3, "web_pages": 2, "pdf_pages": 1}
-    assert (cache.get_pdf(OTHER), cache.get_web(GONE)) == (b"%PDF-1.4", ("text", image()))
-    assert cache.get_all_urls() == cache.task_cache.get_all_urls() == sorted([PAGE, OTHER, GONE])
+    assert (cache.get_pdf(OTHER), cache.get_web(GONE)) == (
+        b"%PDF-1.4",
+        ("text", image()),
+    )
+    assert (
+        cache.get_all_urls()
+        == cache.task_cache.get_all_urls()
+        == sorted([PAGE, OTHER, GONE])
+    )
     cache.save()
     cache.clear()
     assert cache.get_all_urls() == []
@@ -103,7 +110,11 @@ async def watched(tmp_path):
 async def test_what_is_captured_by_chance_is_not_seen(tmp_path):
     """Ahead of time, or for another answer; what was stored before the run is."""
     cache = await watched(tmp_path)
-    assert (cache.has(PAGE), cache.has(GONE), cache.has_web(GONE)) == ("web", None, False)
+    assert (cache.has(PAGE), cache.has(GONE), cache.has_web(GONE)) == (
+        "web",
+        None,
+        False,
+    )
     assert (cache.has_pdf(GONE), cache.digest(GONE)) == (False, None)
     with pytest.raises(KeyError, match=GONE):
         cache.get_web(GONE)
@@ -120,7 +131,11 @@ async def test_work_on_files_sees_all_pages(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "bring", [lambda cache: cache.note_captured(GONE), lambda cache: cache.put_web(GONE, "put", None)]
+    "bring",
+    [
+        lambda cache: cache.note_captured(GONE),
+        lambda cache: cache.put_web(GONE, "put", None),
+    ],
 )
 async def test_what_is_brought_is_seen(bring, tmp_path):
     """By a verdict that rests on it, or by the script."""

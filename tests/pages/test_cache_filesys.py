@@ -70,7 +70,11 @@ def cache(tmp_path):
 def test_fixture_lookups(fixture_cache, query):
     """What another program wrote is found and read."""
     url = query["query"]
-    found = (fixture_cache.has(url), fixture_cache.has_web(url), fixture_cache.has_pdf(url))
+    found = (
+        fixture_cache.has(url),
+        fixture_cache.has_web(url),
+        fixture_cache.has_pdf(url),
+    )
     assert found == (query["has"], query["has_web"], query["has_pdf"])
     if query["has_web"]:
         text, screenshot = fixture_cache.get_web(url)
@@ -110,7 +114,11 @@ def test_url_vectors(cache):
     cache.save()
     for opened in (cache, CacheFileSys(cache.task_dir)):
         for query in URLS["queries"]:
-            found = opened.get_web(query["query"])[0] if opened.has_web(query["query"]) else None
+            found = (
+                opened.get_web(query["query"])[0]
+                if opened.has_web(query["query"])
+                else None
+            )
             assert found == query["expected"], query
 
 
@@ -148,7 +156,14 @@ def test_the_other_kind_is_a_miss(cache):
     [
         *(
             (text, text)
-            for text in ("", "plain", "two\r\nlines\n", "é東\U0001f600", "\x00\x0b", "x" * 2_000_000)
+            for text in (
+                "",
+                "plain",
+                "two\r\nlines\n",
+                "é東\U0001f600",
+                "\x00\x0b",
+                "x" * 2_000_000,
+            )
         ),
         ("a\ud800b", "a\ufffdb"),
     ],
@@ -168,7 +183,9 @@ SCREENSHOT_SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize("encode", SCREENSHOT_SPELLINGS.values(), ids=SCREENSHOT_SPELLINGS)
+@pytest.mark.parametrize(
+    "encode", SCREENSHOT_SPELLINGS.values(), ids=SCREENSHOT_SPELLINGS
+)
 def test_a_jpeg_is_stored_unchanged_however_it_is_given(cache, encode):
     """The bytes in the file are those of the image."""
     cache.put_web(PAGE, "", encode(image_bytes()))
@@ -183,7 +200,9 @@ def test_other_formats_become_jpeg(cache):
         assert (image.format, image.size) == ("JPEG", (8, 6))
 
 
-@pytest.mark.parametrize("screenshot", [b"no image", "no base64!", "data:image/png;base64,AAAA"])
+@pytest.mark.parametrize(
+    "screenshot", [b"no image", "no base64!", "data:image/png;base64,AAAA"]
+)
 def test_a_damaged_screenshot_is_refused(cache, screenshot):
     """Nothing is stored, so that the page can be captured again."""
     with pytest.raises(DocumentError):
@@ -253,7 +272,19 @@ def test_encoded_and_bare_slashes_are_two_pages(cache):
 
 
 @pytest.mark.parametrize(
-    "tail", ["F%23", "100%25", "100%2525", "100%", "a%20", "x%5C_", "%C3", "é%3F", "?q=%26%3D%2B", "#/r%23"]
+    "tail",
+    [
+        "F%23",
+        "100%25",
+        "100%2525",
+        "100%",
+        "a%20",
+        "x%5C_",
+        "%C3",
+        "é%3F",
+        "?q=%26%3D%2B",
+        "#/r%23",
+    ],
 )
 def test_awkward_urls_can_be_read_again(cache, tail):
     """After reopening, by the same spelling and by the key that the listing gives."""
@@ -268,7 +299,10 @@ def test_awkward_urls_can_be_read_again(cache, tail):
     ("key", "query"),
     [
         ("https://example.com/docs/F#", "https://example.com/docs/F%23"),
-        ("https://example.com/docs/F#-guide", "https://www.example.com/docs/F%23-guide/"),
+        (
+            "https://example.com/docs/F#-guide",
+            "https://www.example.com/docs/F%23-guide/",
+        ),
         ("https://example.com/100%", "https://example.com/100%25"),
         ("https://example.com/a b", "https://example.com/a%20b"),
         ("https://example.com/x\\_y", "https://example.com/x_y"),
@@ -320,11 +354,17 @@ def test_text_that_is_not_utf8_is_read_with_a_warning(tmp_path, caplog):
 @pytest.mark.parametrize(("kind", "suffix"), [("web", "txt"), ("pdf", "pdf")])
 def test_a_listed_page_without_file_is_not_cached(cache, caplog, kind, suffix):
     """Every call agrees, and one warning names the page."""
-    cache.put_web(PAGE, "text", image_bytes()) if kind == "web" else cache.put_pdf(PAGE, b"%PDF-1")
+    cache.put_web(PAGE, "text", image_bytes()) if kind == "web" else cache.put_pdf(
+        PAGE, b"%PDF-1"
+    )
     (cache.task_dir / f"{md5(PAGE)}.{suffix}").unlink()
     for opened in (cache, CacheFileSys(cache.task_dir)):
         caplog.clear()
-        assert (opened.has(PAGE), opened.digest(PAGE), opened.get_all_urls()) == (None, None, [])
+        assert (opened.has(PAGE), opened.digest(PAGE), opened.get_all_urls()) == (
+            None,
+            None,
+            [],
+        )
         assert opened.summary()["total_urls"] == 0
         with pytest.raises(CacheMiss):
             opened.get_web(PAGE) if kind == "web" else opened.get_pdf(PAGE)
@@ -338,7 +378,9 @@ def test_the_index_written_lists_only_what_exists(cache):
     old_index = (cache.task_dir / "index.json").read_bytes()
     (cache.task_dir / f"{md5(PAGE)}.txt").unlink()
     cache.save()
-    assert json.loads((cache.task_dir / "index.json").read_text()) == {"https://example.com/other": "web"}
+    assert json.loads((cache.task_dir / "index.json").read_text()) == {
+        "https://example.com/other": "web"
+    }
     assert (cache.task_dir / "index.json.damaged-1").read_bytes() == old_index
 
 
@@ -390,7 +432,16 @@ def test_clear_empties_this_task_only(cache):
 
 @pytest.mark.parametrize(
     "url",
-    ["", " ", "\\", "http://", "https://[", "\ud800", "x" * 1_000_000, "https://a.com/" + "é" * 500_000],
+    [
+        "",
+        " ",
+        "\\",
+        "http://",
+        "https://[",
+        "\ud800",
+        "x" * 1_000_000,
+        "https://a.com/" + "é" * 500_000,
+    ],
 )
 def test_no_lookup_raises(fixture_cache, url):
     """Nothing is found, and nothing goes wrong."""

@@ -69,7 +69,9 @@ def test_what_was_stored_survives_a_kill(tmp_path):
             assert content_of(cache, url).endswith(f"of {url}")
         for url, kind in index_of(folder).items():
             assert (
-                (folder / f"{md5(url)}.{'txt' if kind == 'web' else 'pdf'}").read_text().endswith(f"of {url}")
+                (folder / f"{md5(url)}.{'txt' if kind == 'web' else 'pdf'}")
+                .read_text()
+                .endswith(f"of {url}")
             )
     assert not list(folder.glob("*.damaged-*"))
     cache.save()
@@ -79,7 +81,10 @@ def test_what_was_stored_survives_a_kill(tmp_path):
 def test_two_processes_at_once_lose_nothing(tmp_path):
     """Both write the same folder, and a third sees the pages of both."""
     bystander = CacheFileSys(tmp_path)
-    with start_writer(tmp_path, "one", 40) as one, start_writer(tmp_path, "two", 40) as two:
+    with (
+        start_writer(tmp_path, "one", 40) as one,
+        start_writer(tmp_path, "two", 40) as two,
+    ):
         urls = one.communicate()[0].split() + two.communicate()[0].split()
     assert len(urls) == 80
     assert bystander.get_all_urls() == sorted(urls) == sorted(index_of(tmp_path))
@@ -103,7 +108,10 @@ def test_threads_share_one_cache(tmp_path):
     def store_and_read(number):
         url = f"https://example.com/{number % 30}"
         cache.put_web(url, f"text of {url}", None)
-        return cache.get_web(url)[0] == f"text of {url}" and cache.has("https://example.com/none") is None
+        return (
+            cache.get_web(url)[0] == f"text of {url}"
+            and cache.has("https://example.com/none") is None
+        )
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(store_and_read, range(60)))
@@ -116,7 +124,9 @@ def test_an_index_written_in_place_by_another_program_is_noticed(tmp_path):
     cache = CacheFileSys(tmp_path)
     added = "https://example.com/added"
     (tmp_path / f"{md5(added)}.txt").write_text("added")
-    (tmp_path / "index.json").write_text(json.dumps({**index_of(tmp_path), added: "web"}))
+    (tmp_path / "index.json").write_text(
+        json.dumps({**index_of(tmp_path), added: "web"})
+    )
     assert cache.get_web(added)[0] == "added"
 
 
@@ -150,7 +160,10 @@ def test_a_damaged_index_is_an_error_that_names_it(tmp_path, damage):
     cache = CacheFileSys(tmp_path)
     damaged = damage((tmp_path / "index.json").read_bytes())
     (tmp_path / "index.json").write_bytes(damaged)
-    for use in (lambda: CacheFileSys(tmp_path), lambda: cache.put_web("https://example.com/n", "new", None)):
+    for use in (
+        lambda: CacheFileSys(tmp_path),
+        lambda: cache.put_web("https://example.com/n", "new", None),
+    ):
         with pytest.raises(CacheReadError, match=r"index\.json is damaged: repair it"):
             use()
     assert (tmp_path / "index.json").read_bytes() == damaged

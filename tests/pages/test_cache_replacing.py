@@ -30,7 +30,9 @@ def cache(tmp_path):
 
 def leave_note(cache, note):
     """Leave what a killed process leaves: a note and a lock file that nobody holds."""
-    (cache.task_dir / NOTE).write_text(note if isinstance(note, str) else json.dumps(note), encoding="utf-8")
+    (cache.task_dir / NOTE).write_text(
+        note if isinstance(note, str) else json.dumps(note), encoding="utf-8"
+    )
     (cache.task_dir / LOCK).touch()
 
 
@@ -39,8 +41,16 @@ def test_a_reader_completes_what_was_begun(cache, tmp_path, moves_done):
     """However far the killed process came; nothing of it is left then."""
     files = PageFiles.of(cache.task_dir, URL)
     new = {files.text: b"new", files.screenshot: jpeg(tmp_path, "blue")}
-    staged = {path: staged_file(cache.task_dir, content) for path, content in new.items()}
-    leave_note(cache, {**{path.name: made.name for path, made in staged.items()}, files.sidecar.name: None})
+    staged = {
+        path: staged_file(cache.task_dir, content) for path, content in new.items()
+    }
+    leave_note(
+        cache,
+        {
+            **{path.name: made.name for path, made in staged.items()},
+            files.sidecar.name: None,
+        },
+    )
     files.sidecar.write_text("an old record", encoding="utf-8")
     for path in list(new)[:moves_done]:
         staged[path].replace(path)

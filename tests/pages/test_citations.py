@@ -24,7 +24,12 @@ EXAMPLE = Path(__file__).parents[2] / "cache/example"
 ANSWERS = {
     "answer_10.md": ["https://b.org/x", "https://A.org"],
     "answer_2.md": ["https://b.org/x/", "https://c.org/y"],
-    "answer_1.md": ["http://www.b.org/x", "https://c.org/y#part", "https://c.org/y", "ftp://d.org"],
+    "answer_1.md": [
+        "http://www.b.org/x",
+        "https://c.org/y#part",
+        "https://c.org/y",
+        "ftp://d.org",
+    ],
 }
 
 
@@ -58,9 +63,21 @@ def test_the_file_is_as_specified(tmp_path):
 
 def test_urls_are_sorted_ignoring_case():
     """In the list, among equally cited ones and among the cached ones."""
-    urls = ["https://b.org", "https://C.org", "https://a.org", "https://D.org/a", "https://d.org/B"]
+    urls = [
+        "https://b.org",
+        "https://C.org",
+        "https://a.org",
+        "https://D.org/a",
+        "https://d.org/B",
+    ]
     citations = citations_as_json("agent", "task", {"answer_1.md": urls})
-    expected = ["https://a.org", "https://b.org", "https://C.org", "https://D.org/a", "https://d.org/B"]
+    expected = [
+        "https://a.org",
+        "https://b.org",
+        "https://C.org",
+        "https://D.org/a",
+        "https://d.org/B",
+    ]
     assert citations["all_unique_urls"] == list(citations["urls"]) == expected
 
 
@@ -70,18 +87,25 @@ def test_cached_pages_are_listed_with_their_kind(tmp_path):
     pages.put_web("https://b.org/x", "text", None)
     pages.put_pdf("http://c.org/y", b"%PDF-1.4")
     write_citations(tmp_path, "task", ANSWERS, pages)
-    assert content(tmp_path)["url_types"] == {"http://www.b.org/x": "web", "https://c.org/y": "pdf"}
+    assert content(tmp_path)["url_types"] == {
+        "http://www.b.org/x": "web",
+        "https://c.org/y": "pdf",
+    }
     assert content(tmp_path)["cached_url_count"] == 2
 
 
-@pytest.mark.parametrize("task", ["library_facts", "museum_saturday", "step_free_walks"])
+@pytest.mark.parametrize(
+    "task", ["library_facts", "museum_saturday", "step_free_walks"]
+)
 def test_the_files_in_use_stay_as_they_are(task):
     """Written again, the example's files have the same content, lists in the same order."""
     existing, urls_by_answer = content(EXAMPLE, task), {}
     for url, names in existing["urls"].items():
         for name in names:
             urls_by_answer.setdefault(name, []).append(url)
-    written = citations_as_json("example", task, urls_by_answer, CacheFileSys(EXAMPLE / task))
+    written = citations_as_json(
+        "example", task, urls_by_answer, CacheFileSys(EXAMPLE / task)
+    )
     assert written == existing
     assert list(written) == list(existing)
     assert set(written["urls"]) == set(existing["urls"])
@@ -132,7 +156,10 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     ("url", "is_barred"),
     [
         ("https://huggingface.co/datasets/osunlp/Mind2Web-2", True),
-        ("http://www.huggingface.co/datasets/OSUNLP/mind2web-2/tree/main?x=1#files", True),
+        (
+            "http://www.huggingface.co/datasets/OSUNLP/mind2web-2/tree/main?x=1#files",
+            True,
+        ),
         ("https://huggingface.co/datasets/osunlp/Mind2Web-2-other", False),
         ("https://huggingface.co/datasets/osunlp/Mind2Web", False),
         ("https://arxiv.org/abs/2506.21506v2", True),
@@ -140,8 +167,14 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
         ("https://arxiv.org/abs/2504.01382", False),
         ("https://notarxiv.org/abs/2506.21506", False),
         ("https://osu-nlp-group.github.io/Mind2Web-2/#leaderboard", True),
-        ("https://raw.githubusercontent.com/OSU-NLP-Group/Mind2Web-2/main/README.md", True),
-        ("https://web.archive.org/web/2025/https://github.com/OSU-NLP-Group/Mind2Web-2", True),
+        (
+            "https://raw.githubusercontent.com/OSU-NLP-Group/Mind2Web-2/main/README.md",
+            True,
+        ),
+        (
+            "https://web.archive.org/web/2025/https://github.com/OSU-NLP-Group/Mind2Web-2",
+            True,
+        ),
         ("https://proxy.example/?url=https%3A%2F%2Farxiv.org%2Fabs%2F2506.21506", True),
         ("https://lake.example/github.com", False),
         ("not a URL", False),
@@ -154,14 +187,20 @@ def test_the_own_list_names_the_benchmarks_pages(url, is_barred):
 
 def test_titles_are_named_by_patterns():
     """Whatever the case and the spaces."""
-    assert default_barred().rule_for_title("mirror:  MIND2WEB 2 | tasks") == "title: *Mind2Web 2*"
+    assert (
+        default_barred().rule_for_title("mirror:  MIND2WEB 2 | tasks")
+        == "title: *Mind2Web 2*"
+    )
     assert default_barred().rule_for_title("Mind2Web: a dataset") is None
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"example.org\n\nnothing\n", "a.txt, line 3: 'nothing' is no host, address or title"),
+        (
+            b"example.org\n\nnothing\n",
+            "a.txt, line 3: 'nothing' is no host, address or title",
+        ),
         (b"title:\n", "a.txt, line 1: 'title:' is no host"),
         (b"a.example b.example\n", "a.txt, line 1: 'a.example b.example' is no host"),
         (b"\xff", "not UTF-8"),
@@ -182,7 +221,12 @@ def test_a_wrong_list_is_refused_with_its_line(tmp_path, monkeypatch, content, p
 def captured(url, final_url, title=""):
     """Return a page as its capture stored it."""
     record = CaptureRecord(
-        requested_url=url, final_url=final_url, kind="web", status=200, title=title, captured_at="2026-01-01"
+        requested_url=url,
+        final_url=final_url,
+        kind="web",
+        status=200,
+        title=title,
+        captured_at="2026-01-01",
     )
     return CapturedPage(record, text="The lake is deep.")
 
@@ -191,18 +235,38 @@ def test_sources_are_found_by_citation_redirect_and_title(tmp_path):
     """Each page once, with the rule and the address or title that it names."""
     (tmp_path / "list.txt").write_text("barred.example\ntitle: *solutions*\n")
     pages = CacheFileSys(tmp_path / "pages")
-    pages.put_capture(captured("https://short.example/a", "https://www.barred.example/task"))
-    pages.put_capture(captured("https://copy.example/b", "https://copy.example/b", "All Solutions here"))
+    pages.put_capture(
+        captured("https://short.example/a", "https://www.barred.example/task")
+    )
+    pages.put_capture(
+        captured(
+            "https://copy.example/b", "https://copy.example/b", "All Solutions here"
+        )
+    )
     pages.put_web("https://old.example/c", "text", None)
-    (tmp_path / "pages/redirects.json").write_text('{"https://barred.example/c": "https://old.example/c"}')
+    (tmp_path / "pages/redirects.json").write_text(
+        '{"https://barred.example/c": "https://old.example/c"}'
+    )
     answer = "See [a](https://short.example/a), https://sub.barred.example/x, https://old.example/c."
-    judged = ["https://copy.example/b", "https://short.example/a", "https://fine.example"]
+    judged = [
+        "https://copy.example/b",
+        "https://short.example/a",
+        "https://fine.example",
+    ]
     found = BarredList.read(tmp_path / "list.txt").sources_of(
         answer, judged, CacheFileSys(tmp_path / "pages")
     )
     assert [(each["url"], each["rule"], each["shown"]) for each in found] == [
-        ("https://short.example/a", "barred.example", "https://www.barred.example/task"),
-        ("https://sub.barred.example/x", "barred.example", "https://sub.barred.example/x"),
+        (
+            "https://short.example/a",
+            "barred.example",
+            "https://www.barred.example/task",
+        ),
+        (
+            "https://sub.barred.example/x",
+            "barred.example",
+            "https://sub.barred.example/x",
+        ),
         ("https://old.example/c", "barred.example", "https://barred.example/c"),
         ("https://copy.example/b", "title: *solutions*", "All Solutions here"),
     ]
@@ -217,7 +281,9 @@ def test_a_flag_is_shown_everywhere_and_changes_no_score(tmp_path, monkeypatch):
     project.add_answer("answer_1", "Deep: https://arxiv.org/abs/2506.21506")
     project.add_answer("answer_2", "Deep: https://lake.example/depth")
     (tmp_path / "own.txt").write_text("# mine\nlake.example\n")
-    with JudgeServer(lambda body: {"reasoning": "r", "result": "2506" not in json.dumps(body)}) as judge:
+    with JudgeServer(
+        lambda body: {"reasoning": "r", "result": "2506" not in json.dumps(body)}
+    ) as judge:
 
         def evaluate(*options):
             words = [
@@ -231,17 +297,29 @@ def test_a_flag_is_shown_everywhere_and_changes_no_score(tmp_path, monkeypatch):
             run = run_command(*words, *options, cwd=tmp_path)
             assert (run.returncode, run.stderr) == (0, "")
             found = {
-                stem: read_json(project.result_paths(stem)[-1])["barred"] for stem in ("answer_1", "answer_2")
+                stem: read_json(project.result_paths(stem)[-1])["barred"]
+                for stem in ("answer_1", "answer_2")
             }
-            flagged = [stem for stem, barred in found.items() if barred and barred["sources"]]
+            flagged = [
+                stem for stem, barred in found.items() if barred and barred["sources"]
+            ]
             return run.stdout, flagged, read_json(project.results / "summary.json")
 
         output, flagged, summary = evaluate()
         assert flagged == ["answer_1"]
-        assert (summary["avg_score"], summary["barred"]["answers"]) == (0.5, ["lake/answer_1.md"])
-        without = {name: summary["barred"][name] for name in ("avg_score", "success_rate", "pass_at_k")}
+        assert (summary["avg_score"], summary["barred"]["answers"]) == (
+            0.5,
+            ["lake/answer_1.md"],
+        )
+        without = {
+            name: summary["barred"][name]
+            for name in ("avg_score", "success_rate", "pass_at_k")
+        }
         assert without == {"avg_score": 1.0, "success_rate": 1.0, "pass_at_k": 1.0}
-        assert "barred sources, which changes no score: 1 (lake/answer_1.md); without them: partial" in output
+        assert (
+            "barred sources, which changes no score: 1 (lake/answer_1.md); without them: partial"
+            in output
+        )
         shown = call(main, "show", "bot", "lake", "answer_1").stdout
         assert "Barred source: https://arxiv.org/abs/2506.21506 " in shown
         rows = Catalog(project.paths).overview()["answers"]
@@ -249,6 +327,12 @@ def test_a_flag_is_shown_everywhere_and_changes_no_score(tmp_path, monkeypatch):
         asked = len(judge.requests)
         assert evaluate("--barred", "own.txt")[1] == ["answer_2"]
         _, flagged, summary = evaluate("--no_barred")
-        assert (flagged, summary["barred"]["answers"], summary["avg_score"]) == ([], [], 0.5)
+        assert (flagged, summary["barred"]["answers"], summary["avg_score"]) == (
+            [],
+            [],
+            0.5,
+        )
         assert len(judge.requests) == asked
-        assert [len(project.result_paths(stem)) for stem in ("answer_1", "answer_2")] == [1, 1]
+        assert [
+            len(project.result_paths(stem)) for stem in ("answer_1", "answer_2")
+        ] == [1, 1]

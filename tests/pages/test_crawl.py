@@ -12,7 +12,13 @@ from projects import read_json
 from mind2web2.capture.models import CapturedPage, CaptureRecord, Trouble
 from mind2web2.errors import MachineError
 from mind2web2.pages.citations import LinkJudge
-from mind2web2.pages.crawl import AgentCache, CrawlProgress, TaskCitations, crawl, find_citations
+from mind2web2.pages.crawl import (
+    AgentCache,
+    CrawlProgress,
+    TaskCitations,
+    crawl,
+    find_citations,
+)
 
 A, B, C = "https://a.example/1", "https://b.example/2", "https://c.example/3"
 PUZZLE = Trouble(kind="challenge", detail="a puzzle")
@@ -28,7 +34,9 @@ class ScriptedCapturer:
 
     def __init__(self, version=1, **replies):
         self.version = version
-        self.replies = {{"a": A, "b": B, "c": C}[name]: reply for name, reply in replies.items()}
+        self.replies = {
+            {"a": A, "b": B, "c": C}[name]: reply for name, reply in replies.items()
+        }
         self.captured = []
         self.times_opened = 0
 
@@ -45,7 +53,11 @@ class ScriptedCapturer:
         reply = self.replies.get(url)
         if reply in ("slow", "dead"):
             is_silent = reply == "dead" or not is_patient
-            reply = {"failure": "no answer", "is_transient": True, "is_silent": True} if is_silent else None
+            reply = (
+                {"failure": "no answer", "is_transient": True, "is_silent": True}
+                if is_silent
+                else None
+            )
         if isinstance(reply, Exception):
             raise reply
         failure = reply.get("failure") if isinstance(reply, dict) else None
@@ -60,7 +72,9 @@ class ScriptedCapturer:
             is_transient=isinstance(reply, dict) and reply.get("is_transient", False),
         )
         text = f"version {self.version} of {url}"
-        screenshot = reply.get("screenshot", jpeg()) if isinstance(reply, dict) else jpeg()
+        screenshot = (
+            reply.get("screenshot", jpeg()) if isinstance(reply, dict) else jpeg()
+        )
         if failure:
             return CapturedPage(record, is_unanswered=reply.get("is_silent", False))
         return CapturedPage(record, text, screenshot)
@@ -95,30 +109,57 @@ async def test_a_page_of_several_tasks_is_captured_once(cache):
     """Stored in each task's folder, whatever its spelling there, by one browser."""
     capturer = ScriptedCapturer()
     spelled = "http://www.a.example/1/"
-    tasks, progress = await run(cache, capturer, citing("one", A, B), citing("two", spelled))
+    tasks, progress = await run(
+        cache, capturer, citing("one", A, B), citing("two", spelled)
+    )
     assert (sorted(capturer.captured), capturer.times_opened) == ([A, B], 1)
     assert cache.of("one").digest(A) == cache.of("two").digest(A)
     assert cache.of("two").get_all_urls() == ["http://www.a.example/1"]
-    assert [[page.kind for page in task.pages] for task in tasks] == [["web", "web"], ["web"]]
-    assert (progress.pages_cited, progress.pages_total, len(progress.outcomes)) == (2, 2, 2)
+    assert [[page.kind for page in task.pages] for task in tasks] == [
+        ["web", "web"],
+        ["web"],
+    ]
+    assert (progress.pages_cited, progress.pages_total, len(progress.outcomes)) == (
+        2,
+        2,
+        2,
+    )
     assert progress.running == {}
 
 
 async def test_a_page_is_opened_as_it_is_cited(cache):
     """Its key in the index is the published one; a fragment names a place in the page, not another page."""
-    cited = ["http://a.example/api/item/", "https://b.example/a%3Ab%3Bc/#part", "c.example/x/#/route/"]
-    answers = {"one": {"answer_1.md": " ".join(f"[page]({url})" for url in cited[:2]) + f" {cited[2]}"}}
+    cited = [
+        "http://a.example/api/item/",
+        "https://b.example/a%3Ab%3Bc/#part",
+        "c.example/x/#/route/",
+    ]
+    answers = {
+        "one": {
+            "answer_1.md": " ".join(f"[page]({url})" for url in cited[:2])
+            + f" {cited[2]}"
+        }
+    }
     citations = await find_citations(answers, None, CrawlProgress())
     capturer = ScriptedCapturer()
     (task,), _ = await run(cache, capturer, *citations)
-    opened = ["http://a.example/api/item/", "https://b.example/a%3Ab%3Bc/", "http://c.example/x/#/route/"]
-    assert (sorted(capturer.captured), [page.url for page in task.pages]) == (sorted(opened), opened)
+    opened = [
+        "http://a.example/api/item/",
+        "https://b.example/a%3Ab%3Bc/",
+        "http://c.example/x/#/route/",
+    ]
+    assert (sorted(capturer.captured), [page.url for page in task.pages]) == (
+        sorted(opened),
+        opened,
+    )
     assert sorted(cache.of("one").get_all_urls()) == [
         "http://a.example/api/item",
         "http://c.example/x/#/route/",
         "https://b.example/a:b;c",
     ]
-    assert read_json(cache.folder / "one.json")["all_unique_urls"] == sorted(cache.of("one").get_all_urls())
+    assert read_json(cache.folder / "one.json")["all_unique_urls"] == sorted(
+        cache.of("one").get_all_urls()
+    )
 
 
 async def test_a_slow_server_is_waited_for_once_more_at_the_end(cache):
@@ -126,10 +167,17 @@ async def test_a_slow_server_is_waited_for_once_more_at_the_end(cache):
     also_dead = "https://c.example/4"
     capturer = ScriptedCapturer(a="slow", c="dead")
     capturer.replies[also_dead] = "dead"
-    (task,), progress = await run(cache, capturer, citing("one", A, C, also_dead, B), pages_at_once=1)
+    (task,), progress = await run(
+        cache, capturer, citing("one", A, C, also_dead, B), pages_at_once=1
+    )
     assert sorted(capturer.captured[:4]) == [A, B, C, also_dead]
     assert capturer.captured.count(A) == 2
-    assert {page.url: page.kind for page in task.pages} == {A: "web", B: "web", C: None, also_dead: None}
+    assert {page.url: page.kind for page in task.pages} == {
+        A: "web",
+        B: "web",
+        C: None,
+        also_dead: None,
+    }
     assert (len(progress.outcomes), progress.pages_total) == (4, 4)
 
 
@@ -143,19 +191,28 @@ async def test_a_slow_server_is_waited_for_once_more_at_the_end(cache):
         (1, None, "two", False, False),
     ],
 )
-async def test_a_sound_page_of_another_agent_is_copied(cache, days, trouble, task, keep_apart, is_copied):
+async def test_a_sound_page_of_another_agent_is_copied(
+    cache, days, trouble, task, keep_apart, is_copied
+):
     """Of the same task, and captured lately; the record names that agent, whose pages stay as they are."""
     theirs = AgentCache(cache.folder.parent / "other").of(task)
     moment = (datetime.now(UTC) - timedelta(days=days)).isoformat()
     record = CaptureRecord(
-        requested_url=A, final_url=A, kind="web", captured_at=moment, troubles=(trouble,) if trouble else ()
+        requested_url=A,
+        final_url=A,
+        kind="web",
+        captured_at=moment,
+        troubles=(trouble,) if trouble else (),
     )
     theirs.put_capture(CapturedPage(record, "their text", jpeg()))
     before = theirs.capture_record(A)
     capturer = ScriptedCapturer()
     await run(cache, capturer, citing("one", A), keep_apart=keep_apart)
     own = cache.of("one")
-    assert (capturer.captured == [], own.get_web(A)[0] == "their text") == (is_copied, is_copied)
+    assert (capturer.captured == [], own.get_web(A)[0] == "their text") == (
+        is_copied,
+        is_copied,
+    )
     assert own.capture_record(A).copied_from == ("other" if is_copied else None)
     assert theirs.capture_record(A) == before
 
@@ -182,15 +239,25 @@ async def test_what_another_task_has_is_copied(cache):
 
 async def test_a_failure_is_recorded_and_tried_again(cache):
     """By a plain run as by ``--only failed``; the others go on."""
-    [task], progress = await run(cache, ScriptedCapturer(a={"failure": "no such host"}), citing("one", A, B))
-    assert [(page.kind, page.failure) for page in task.pages] == [(None, "no such host"), ("web", None)]
+    [task], progress = await run(
+        cache, ScriptedCapturer(a={"failure": "no such host"}), citing("one", A, B)
+    )
+    assert [(page.kind, page.failure) for page in task.pages] == [
+        (None, "no such host"),
+        ("web", None),
+    ]
     assert cache.of("one").has(A) is None
-    assert {outcome.record.failure for outcome in progress.outcomes} == {"no such host", None}
+    assert {outcome.record.failure for outcome in progress.outcomes} == {
+        "no such host",
+        None,
+    }
     for choice in ("missing", "failed"):
         capturer = ScriptedCapturer(a={"failure": "still none"})
         [task], _ = await run(cache, capturer, citing("one", A, B), choice=choice)
         assert (capturer.captured, task.pages[0].failure) == ([A], "still none")
-    [task], _ = await run(cache, ScriptedCapturer(), citing("one", A, B), choice="failed")
+    [task], _ = await run(
+        cache, ScriptedCapturer(), citing("one", A, B), choice="failed"
+    )
     assert task.pages[0].kind == "web"
 
 
@@ -204,7 +271,9 @@ async def test_only_what_looks_wrong(cache, reply, kept):
     await run(cache, ScriptedCapturer(a=PUZZLE), citing("one", A, B))
     record = cache.of("one").capture_record(A)
     capturer = ScriptedCapturer(version=2, a=reply)
-    [task], progress = await run(cache, capturer, citing("one", A, B, C), choice="suspect")
+    [task], progress = await run(
+        cache, capturer, citing("one", A, B, C), choice="suspect"
+    )
     assert capturer.captured == [A]
     assert [outcome.is_kept for outcome in progress.outcomes] == [kept]
     assert task.pages[0].is_suspect is (reply is not None)
@@ -229,10 +298,15 @@ async def test_a_clean_copy_makes_up_for_a_suspect_page(cache):
 
 async def test_what_a_server_out_of_order_sent_is_captured_again(cache):
     """By a plain run, which neither keeps the error page nor copies it to another task."""
-    broken = {"is_transient": True, "trouble": Trouble(kind="http_error", detail="HTTP status 503")}
+    broken = {
+        "is_transient": True,
+        "trouble": Trouble(kind="http_error", detail="HTTP status 503"),
+    }
     await run(cache, ScriptedCapturer(a=broken), citing("one", A))
     capturer = ScriptedCapturer(version=2)
-    [task, other], progress = await run(cache, capturer, citing("one", A), citing("two", A))
+    [task, other], progress = await run(
+        cache, capturer, citing("one", A), citing("two", A)
+    )
     assert capturer.captured == [A]
     assert not task.pages[0].is_suspect
     assert cache.of("two").get_web(A) == cache.of("one").get_web(A)
@@ -263,7 +337,9 @@ async def test_the_citations_are_listed(cache):
 
     class Looking(ScriptedCapturer):
         async def capture(self, url, _logger=None):
-            listed_at_first.append(read_json(cache.folder / "one.json")["cached_url_count"])
+            listed_at_first.append(
+                read_json(cache.folder / "one.json")["cached_url_count"]
+            )
             return await super().capture(url)
 
     await run(cache, Looking(), citing("one", A))
@@ -320,7 +396,10 @@ async def test_answers_give_citations(tmp_path):
 
     judge = LinkJudge(tmp_path, "model-1", ask)
     progress = CrawlProgress()
-    answers = {"one": {"answer_1.md": f"[a]({A})", "answer_2.md": f"{A} and the bee site"}, "two": {}}
+    answers = {
+        "one": {"answer_1.md": f"[a]({A})", "answer_2.md": f"{A} and the bee site"},
+        "two": {},
+    }
     found = await find_citations(answers, judge, progress)
     assert [task.task_id for task in found] == ["one", "two"]
     assert found[0].urls_by_answer == {"answer_1.md": [A], "answer_2.md": [A, B]}

@@ -12,7 +12,12 @@ def record(kind="web", suspect=False, failure=None):
     """Return the record of a capture."""
     troubles = (Trouble(kind="challenge", detail="a puzzle"),) if suspect else ()
     return CaptureRecord(
-        requested_url=URL, final_url=URL, kind=kind, captured_at="now", troubles=troubles, failure=failure
+        requested_url=URL,
+        final_url=URL,
+        kind=kind,
+        captured_at="now",
+        troubles=troubles,
+        failure=failure,
     )
 
 
@@ -20,7 +25,9 @@ MISSING = CitedPage(URL, None, None)
 FAILED = CitedPage(URL, None, record(None, suspect=True, failure="timed out"))
 CLEAN = CitedPage(URL, "web", record())
 SUSPECT = CitedPage(URL, "web", record(suspect=True))
-OUT_OF_ORDER = CitedPage(URL, "web", record(suspect=True).model_copy(update={"is_transient": True}))
+OUT_OF_ORDER = CitedPage(
+    URL, "web", record(suspect=True).model_copy(update={"is_transient": True})
+)
 OF_OLDER_TOOLS = CitedPage(URL, "pdf", None)
 
 
@@ -40,20 +47,33 @@ def test_what_each_choice_gets(choice, chosen):
 
 def test_what_is_said_of_a_page():
     """A failure has its reason, whatever the record lacks."""
-    assert [page.failure for page in (MISSING, CLEAN, SUSPECT, FAILED)] == [None, None, None, "timed out"]
+    assert [page.failure for page in (MISSING, CLEAN, SUSPECT, FAILED)] == [
+        None,
+        None,
+        None,
+        "timed out",
+    ]
     assert CitedPage(URL, None, record(None)).failure == "it yielded nothing"
-    assert [page.is_suspect for page in (MISSING, FAILED, CLEAN, SUSPECT)] == [False, False, False, True]
+    assert [page.is_suspect for page in (MISSING, FAILED, CLEAN, SUSPECT)] == [
+        False,
+        False,
+        False,
+        True,
+    ]
 
 
 def test_a_page_is_one_job_for_all_tasks():
     """Each has its own spelling of it."""
     spellings = [URL, "http://www.example.com/page/", "https://example.com/page#part"]
     tasks = [
-        TaskPages(f"task_{number}", (CitedPage(url, None, None),)) for number, url in enumerate(spellings)
+        TaskPages(f"task_{number}", (CitedPage(url, None, None),))
+        for number, url in enumerate(spellings)
     ]
     [job] = page_jobs(tasks, "missing")
     assert job.url == URL
-    assert job.wanted_by == tuple((f"task_{number}", url) for number, url in enumerate(spellings))
+    assert job.wanted_by == tuple(
+        (f"task_{number}", url) for number, url in enumerate(spellings)
+    )
 
 
 def test_only_tasks_that_lack_a_page_want_it():

@@ -12,13 +12,22 @@ from servers import judge_server as faults
 from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2 import LLMClient
-from mind2web2.errors import JudgeDeclinedError, JudgeOutputError, JudgeRequestError, JudgeUnavailableError
+from mind2web2.errors import (
+    JudgeDeclinedError,
+    JudgeOutputError,
+    JudgeRequestError,
+    JudgeUnavailableError,
+)
 from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.pages.citations import cited_urls, judged_urls, one_spelling_each
 from mind2web2.urls.markdown import URLs
 from mind2web2.urls.parts import lookup_key, storage_key
 
-SNIPPETS = json.loads((Path(__file__).parents[1] / "fixtures/url_snippets.json").read_text(encoding="utf-8"))
+SNIPPETS = json.loads(
+    (Path(__file__).parents[1] / "fixtures/url_snippets.json").read_text(
+        encoding="utf-8"
+    )
+)
 TARGET = 0.99
 MARKUP = st.sampled_from(
     re.findall(
@@ -40,8 +49,16 @@ def test_a_labelled_snippet(snippet):
 
 def test_precision_and_recall_on_the_labelled_set():
     """Both reach the target over all snippets."""
-    found = {(number, url) for number, snippet in enumerate(SNIPPETS) for url in cited_urls(snippet["text"])}
-    wanted = {(number, url) for number, snippet in enumerate(SNIPPETS) for url in snippet["urls"]}
+    found = {
+        (number, url)
+        for number, snippet in enumerate(SNIPPETS)
+        for url in cited_urls(snippet["text"])
+    }
+    wanted = {
+        (number, url)
+        for number, snippet in enumerate(SNIPPETS)
+        for url in snippet["urls"]
+    }
     assert len(SNIPPETS) >= 80
     assert len(found & wanted) / len(found) >= TARGET
     assert len(found & wanted) / len(wanted) >= TARGET
@@ -54,13 +71,18 @@ def test_any_text_gives_urls_of_the_web(text):
     pages = [lookup_key(url) for url in urls]
     assert None not in pages
     assert len(set(pages)) == len(pages)
-    assert all(url.lower().startswith(("http://", "https://")) and storage_key(url) == url for url in urls)
+    assert all(
+        url.lower().startswith(("http://", "https://")) and storage_key(url) == url
+        for url in urls
+    )
 
 
 @given(PLAIN, PLAIN)
 def test_a_link_is_found_whatever_surrounds_it(before, after):
     """A paragraph of its own keeps it from what other paragraphs do."""
-    assert "https://end.example/x" in cited_urls(f"{before}\n\n[x](https://end.example/x)\n\n{after}")
+    assert "https://end.example/x" in cited_urls(
+        f"{before}\n\n[x](https://end.example/x)\n\n{after}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,8 +136,13 @@ def test_what_stands_behind_a_long_hostile_text_is_found(unit):
 
 def test_a_long_answer_is_read_to_its_end():
     """Part after part, each link once, in order, also where a text is only searched."""
-    sections = [f"## Part {n}\n\nText [{n}](https://example.org/{n}) text.\n" for n in range(6000)]
-    assert cited_urls("\n".join(sections)) == [f"https://example.org/{n}" for n in range(6000)]
+    sections = [
+        f"## Part {n}\n\nText [{n}](https://example.org/{n}) text.\n"
+        for n in range(6000)
+    ]
+    assert cited_urls("\n".join(sections)) == [
+        f"https://example.org/{n}" for n in range(6000)
+    ]
 
 
 @pytest.mark.parametrize("shift", [0, 7, 29])
@@ -132,7 +159,10 @@ def test_no_address_is_cut_where_a_long_text_is(shift):
         (["a.org/x", "https://a.org/x"], ["https://a.org/x"]),
         (["a.org/x", "www.a.org/x#part"], ["http://a.org/x"]),
         (["ftp://a.org/x", "mailto:a@b.org", "no url", ""], []),
-        (["HTTPS://a.org/%7ex", "https://a.org/X"], ["HTTPS://a.org/~x", "https://a.org/X"]),
+        (
+            ["HTTPS://a.org/%7ex", "https://a.org/X"],
+            ["HTTPS://a.org/~x", "https://a.org/X"],
+        ),
     ],
 )
 def test_one_spelling_each(urls, expected):
@@ -143,10 +173,19 @@ def test_one_spelling_each(urls, expected):
 async def judged(answer, server):
     """Return what the judge of a server on loopback makes of an answer."""
     retry = RetryPolicy(
-        tries=2, total_s=30, outage_wait_s=0.5, first_wait_s=0.001, longest_wait_s=0.01, request_timeout_s=20
+        tries=2,
+        total_s=30,
+        outage_wait_s=0.5,
+        first_wait_s=0.001,
+        longest_wait_s=0.01,
+        request_timeout_s=20,
     )
     async with LLMClient(
-        "openai", is_async=True, base_url=server.base_url, api_key="sk-test", retry=retry
+        "openai",
+        is_async=True,
+        base_url=server.base_url,
+        api_key="sk-test",
+        retry=retry,
     ) as client:
         return (await judged_urls(answer, client, "gpt-4o"))[0]
 
@@ -155,7 +194,9 @@ async def test_a_judge_adds_what_no_parser_sees():
     """Asked through the real SDK, with the answer in its block; spellings are brought into one form."""
     answer = "Start at museum[.]example, the tours are under /tours/today there."
     with JudgeServer(
-        reply={"urls": ["http://museum.example/tours/today/", "museum.example/tours/today"]}
+        reply={
+            "urls": ["http://museum.example/tours/today/", "museum.example/tours/today"]
+        }
     ) as server:
         assert await judged(answer, server) == ["http://museum.example/tours/today"]
         prompt = prompt_text(server.requests[0])

@@ -29,7 +29,9 @@ async def test_an_answer_is_asked_about_once(tmp_path):
     """Also by later runs, as long as neither answer nor model changes."""
     asked = Asked()
     for _ in range(2):
-        assert await LinkJudge(tmp_path / "kept", "model-1", asked).urls("answer") == URLS
+        assert (
+            await LinkJudge(tmp_path / "kept", "model-1", asked).urls("answer") == URLS
+        )
     await LinkJudge(tmp_path / "kept", "model-1", asked).urls("another answer")
     await LinkJudge(tmp_path / "kept", "model-2", asked).urls("answer")
     assert asked.answers == ["answer", "another answer", "answer"]
@@ -60,7 +62,10 @@ async def test_a_failure_is_a_warning(tmp_path, caplog, error, asked_again):
     assert await judge.urls("one") == await judge.urls("two") == []
     assert asked.answers == (["one", "two"] if asked_again else ["one"])
     assert judge.answers_not_judged == 2
-    assert f"an answer: links that only a model sees are left out: {error}" in caplog.messages
+    assert (
+        f"an answer: links that only a model sees are left out: {error}"
+        in caplog.messages
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -68,16 +73,21 @@ async def test_a_judge_that_is_away_is_found_out_once(tmp_path, caplog):
     """Though many answers wait for it; the warning names the one that was tried."""
     asked = Asked(JudgeUnavailableError("no server"))
     judge = LinkJudge(tmp_path, "model-1", asked)
-    await asyncio.gather(*(judge.urls(f"answer {number}", f"lake/{number}.md") for number in range(5)))
+    await asyncio.gather(
+        *(judge.urls(f"answer {number}", f"lake/{number}.md") for number in range(5))
+    )
     assert len(asked.answers) == 1
     assert (judge.answers_not_judged, judge.is_asking) == (5, False)
     [message] = caplog.messages
     assert message in {
-        f"lake/{number}.md: links that only a model sees are left out: no server" for number in range(5)
+        f"lake/{number}.md: links that only a model sees are left out: no server"
+        for number in range(5)
     }
 
 
-@pytest.mark.parametrize("kept", ["", "{", "[]", '{"model": "model-1", "urls": "x"}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "kept", ["", "{", "[]", '{"model": "model-1", "urls": "x"}', "[" * 100_000]
+)
 async def test_a_damaged_reply_is_asked_for_again(tmp_path, kept):
     """And replaced."""
     await LinkJudge(tmp_path, "model-1", Asked()).urls("answer")

@@ -6,7 +6,16 @@ import json
 import logging
 
 import pytest
-from evaluations import OTHER, PAGE, TextCache, image, page_request, reason_for, started, stored
+from evaluations import (
+    OTHER,
+    PAGE,
+    TextCache,
+    image,
+    page_request,
+    reason_for,
+    started,
+    stored,
+)
 from fixtures.pdf_files import pdf
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,10 +89,15 @@ async def test_claims_at_the_same_time_prepare_a_page_once(cache):
     cache.put_web(PAGE, "text", image(1100, 3000))
     counting, judge = CountingCache(cache), ScriptedJudge()
     evaluator = started(judge, counting)
-    await evaluator.batch_verify([(f"claim {number}", PAGE, None, None) for number in range(10)])
+    await evaluator.batch_verify(
+        [(f"claim {number}", PAGE, None, None) for number in range(10)]
+    )
     assert counting.reads == [(PAGE, True)]
     assert len(judge.questions) == 20
-    assert all(question.parts[:-1] == judge.questions[0].parts[:-1] for question in judge.questions)
+    assert all(
+        question.parts[:-1] == judge.questions[0].parts[:-1]
+        for question in judge.questions
+    )
 
 
 async def test_answers_of_a_task_share_its_pages(cache):
@@ -91,7 +105,9 @@ async def test_answers_of_a_task_share_its_pages(cache):
     cache.put_pdf(PAGE, pdf(["Depth: 80 m"]))
     task_cache, library = CountingCache(cache), PageLibrary()
     caches = [AnswerCache(task_cache, library) for _ in range(3)]
-    await asyncio.gather(*(started(ScriptedJudge(), each).verify("c", None, PAGE) for each in caches))
+    await asyncio.gather(
+        *(started(ScriptedJudge(), each).verify("c", None, PAGE) for each in caches)
+    )
     assert task_cache.reads == [(PAGE, True)]
     assert [each.pages_used() for each in caches] == [{PAGE: cache.digest(PAGE)}] * 3
 
@@ -113,7 +129,9 @@ async def test_memory_is_bounded(tmp_path):
     cache = CountingCache(stored(tmp_path, a="a" * 1000, b="b" * 1000, c="c" * 1000))
     library = PageLibrary(memory_bytes=2500)
     for name in "aabacab":
-        await library.page(page_request(cache, f"https://lake.example/{name}", with_images=False))
+        await library.page(
+            page_request(cache, f"https://lake.example/{name}", with_images=False)
+        )
     assert [url[-1] for url, _ in cache.reads] == list("abcb")
 
 
@@ -173,7 +191,10 @@ async def test_a_page_that_a_script_stores_after_a_failed_capture_is_found(cache
 
 async def test_pages_of_a_cache_can_be_forgotten(tmp_path):
     """When one is written anew; what has not changed is not prepared again."""
-    caches = [CountingCache(stored(tmp_path / name, depth=name, other=f"o{name}")) for name in "ab"]
+    caches = [
+        CountingCache(stored(tmp_path / name, depth=name, other=f"o{name}"))
+        for name in "ab"
+    ]
     library = PageLibrary()
 
     async def texts():
@@ -240,21 +261,30 @@ async def test_spellings_of_a_page_share_what_is_prepared(cache):
     cache.put_web(PAGE, "text", image())
     counting, library = CountingCache(cache), PageLibrary()
     spellings = [PAGE, f"{PAGE}/?utm_source=x", "www.lake.example/depth#top"]
-    pages = await asyncio.gather(*(library.page(page_request(counting, url)) for url in spellings))
+    pages = await asyncio.gather(
+        *(library.page(page_request(counting, url)) for url in spellings)
+    )
     assert [page.url for page in pages] == spellings
-    assert all(page.text is pages[0].text and page.images is pages[0].images for page in pages)
+    assert all(
+        page.text is pages[0].text and page.images is pages[0].images for page in pages
+    )
     assert len(counting.reads) == 1
 
 
 async def test_tasks_share_equal_copies_of_a_page(tmp_path):
     """Also under another address; with other settings it is another thing to show."""
-    caches = [CountingCache(stored(tmp_path / name, depth="same", other="same")) for name in "ab"]
+    caches = [
+        CountingCache(stored(tmp_path / name, depth="same", other="same"))
+        for name in "ab"
+    ]
     library = PageLibrary()
     wishes = [page_request(cache, url) for cache in caches for url in (PAGE, OTHER)]
     pages = [await library.page(wish) for wish in wishes]
     assert all(page.text is pages[0].text for page in pages)
     assert [page.url for page in pages] == [PAGE, OTHER] * 2
-    assert (await library.page(page_request(caches[1], max_text_chars=2))).text_chars == 2
+    assert (
+        await library.page(page_request(caches[1], max_text_chars=2))
+    ).text_chars == 2
     assert [len(cache.reads) for cache in caches] == [1, 1]
 
 
@@ -273,7 +303,10 @@ async def test_what_is_known_of_a_capture_is_each_copys_own(tmp_path):
         )
         cache.put_capture(CapturedPage(record, "same", None))
         doubts.append((await library.page(page_request(cache))).doubt)
-    assert doubts == [None, "the server answered with an error that may pass: HTTP status 503"]
+    assert doubts == [
+        None,
+        "the server answered with an error that may pass: HTTP status 503",
+    ]
 
 
 async def test_who_gives_up_leaves_the_page_to_the_others(cache):
@@ -301,7 +334,9 @@ async def test_what_is_at_hand_does_not_change_with_captures(tmp_path):
     cache, library = stored(tmp_path, depth="text"), PageLibrary()
     await library.page(page_request(cache, OTHER, capture=Camera()))
     assert cache.has(OTHER) == "web"
-    assert await library.cached(AnswerCache(cache, library), [OTHER, f"{PAGE}#top", "no url"]) == [
+    assert await library.cached(
+        AnswerCache(cache, library), [OTHER, f"{PAGE}#top", "no url"]
+    ) == [
         False,
         True,
         False,
@@ -347,17 +382,36 @@ async def test_a_page_listed_as_failed_is_unavailable_and_not_captured(tmp_path)
     """With the listed reason, in any spelling; ``cache --only failed`` finds it and a stored page wins."""
     cache, browser = stored(tmp_path), Camera()
     gone = "https://lake.example/gone"
-    failures = {gone: {"reason": "HTTP 451", "blocked": True, "attempts": 2, "time": "2025-07-14"}, OTHER: {}}
+    failures = {
+        gone: {
+            "reason": "HTTP 451",
+            "blocked": True,
+            "attempts": 2,
+            "time": "2025-07-14",
+        },
+        OTHER: {},
+    }
     (tmp_path / "failures.json").write_text(json.dumps(failures))
     for capture in (browser, None):
-        assert await reason_for(page_request(cache, f"{gone}/?utm_source=x", capture=capture)) == "HTTP 451"
+        assert (
+            await reason_for(
+                page_request(cache, f"{gone}/?utm_source=x", capture=capture)
+            )
+            == "HTTP 451"
+        )
     assert browser.urls == []
-    [record] = [record for url, record in cache.capture_records().items() if url == gone]
+    [record] = [
+        record for url, record in cache.capture_records().items() if url == gone
+    ]
     assert (record.kind, record.failure, record.tries) == (None, "HTTP 451", 2)
-    assert CitedPage(gone, cache.has(gone), cache.capture_record(gone)).is_chosen("failed")
+    assert CitedPage(gone, cache.has(gone), cache.capture_record(gone)).is_chosen(
+        "failed"
+    )
     assert (await PageLibrary().page(page_request(cache, OTHER))).text == "Fish: none"
     cache.put_web(gone, "back again", None)
-    assert (await PageLibrary().page(page_request(cache, gone, capture=browser))).text == "back again"
+    assert (
+        await PageLibrary().page(page_request(cache, gone, capture=browser))
+    ).text == "back again"
 
 
 async def test_a_final_url_finds_the_page_that_redirected_there(tmp_path):
@@ -379,7 +433,13 @@ async def test_a_final_url_finds_the_page_that_redirected_there(tmp_path):
 def test_a_damaged_list_costs_nothing(content, tmp_path):
     """It is ignored, or taken as far as it goes; files of such tools stay as they are."""
     cache = stored(tmp_path)
-    others = ("failures.json", "redirects.json", "pending.json", "flags.json", "reviewed.json")
+    others = (
+        "failures.json",
+        "redirects.json",
+        "pending.json",
+        "flags.json",
+        "reviewed.json",
+    )
     for name in others:
         (tmp_path / name).write_text(content)
     assert cache.has(PAGE) == "web"
@@ -387,15 +447,22 @@ def test_a_damaged_list_costs_nothing(content, tmp_path):
     assert cache.capture_record("https://elsewhere.example") is None
     cache.save()
     cache.clear()
-    assert {name: (tmp_path / name).read_text() for name in others} == dict.fromkeys(others, content)
+    assert {name: (tmp_path / name).read_text() for name in others} == dict.fromkeys(
+        others, content
+    )
 
 
 def content(size_chars):
     """Return a page of text."""
-    return PreparedPage("", "web", None, HashedText("x" * size_chars), size_chars, size_chars)
+    return PreparedPage(
+        "", "web", None, HashedText("x" * size_chars), size_chars, size_chars
+    )
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3000)), max_size=30), st.integers(0, 6000))
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3000)), max_size=30),
+    st.integers(0, 6000),
+)
 def test_the_least_recently_used_are_dropped(uses, limit_bytes):
     """A model that keeps everything in a list agrees about what is there, use by use."""
     memory, model = PageMemory(limit_bytes), []
@@ -407,7 +474,10 @@ def test_the_least_recently_used_are_dropped(uses, limit_bytes):
             dropped = memory.keep(key, kept)
             model.append((key, kept))
             expected = []
-            while sum(each.memory_bytes for _, each in model) > limit_bytes and len(model) > 1:
+            while (
+                sum(each.memory_bytes for _, each in model) > limit_bytes
+                and len(model) > 1
+            ):
                 expected.append(model.pop(0)[0])
             assert dropped == expected
         else:

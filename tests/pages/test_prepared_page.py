@@ -32,22 +32,39 @@ def pictures(page):
     """Return the images of a page, decoded."""
     prefix = "data:image/jpeg;base64,"
     assert all(url.startswith(prefix) for url in page.images)
-    return [Image.open(io.BytesIO(base64.b64decode(url.removeprefix(prefix)))) for url in page.images]
+    return [
+        Image.open(io.BytesIO(base64.b64decode(url.removeprefix(prefix))))
+        for url in page.images
+    ]
 
 
 async def test_a_web_page_is_shown_with_text_and_screenshot(cache):
     """The record says of which content, and how much."""
     cache.put_web(PAGE, "Depth: 80 m\n\nFish: none", image())
     page = await PageLibrary().page(page_request(cache))
-    assert (page.text, page.kind, page.url, page.notes) == ("Depth: 80 m\n\nFish: none", "web", PAGE, ())
+    assert (page.text, page.kind, page.url, page.notes) == (
+        "Depth: 80 m\n\nFish: none",
+        "web",
+        PAGE,
+        (),
+    )
     assert [picture.size for picture in pictures(page)] == [(60, 40)]
-    assert (page.sha256, page.text_chars, page.text_chars_stored) == (cache.digest(PAGE), 23, 23)
+    assert (page.sha256, page.text_chars, page.text_chars_stored) == (
+        cache.digest(PAGE),
+        23,
+        23,
+    )
 
 
 async def test_a_tall_screenshot_is_cut_into_readable_parts(cache):
     """Each keeps the width; neighbours overlap; what is left out at the bottom is said."""
     cache.put_web(PAGE, "text", image(300, 3000))
-    settings = {"part_height": 500, "part_overlap": 50, "image_max_height": 1000, "image_max_width": 200}
+    settings = {
+        "part_height": 500,
+        "part_overlap": 50,
+        "image_max_height": 1000,
+        "image_max_width": 200,
+    }
     page = await PageLibrary().page(page_request(cache, **settings))
     assert {picture.width for picture in pictures(page)} == {200}
     heights = [picture.height for picture in pictures(page)]
@@ -69,21 +86,29 @@ async def test_a_page_of_a_damaged_screenshot_alone_cannot_be_had(cache):
     """The reason says both that nothing is left and why."""
     cache.put_web(PAGE, " \n", image(600, 400)[:3000])
     reason = await reason_for(page_request(cache))
-    assert reason.startswith("the stored page is empty; screenshot left out: image is damaged")
+    assert reason.startswith(
+        "the stored page is empty; screenshot left out: image is damaged"
+    )
 
 
 async def test_a_missing_screenshot_is_noted(cache):
     """Not so where none was asked for."""
     cache.put_web(PAGE, "text", None)
-    assert (await PageLibrary().page(page_request(cache))).notes == ("no screenshot is stored",)
-    assert (await PageLibrary().page(page_request(cache, with_images=False))).notes == ()
+    assert (await PageLibrary().page(page_request(cache))).notes == (
+        "no screenshot is stored",
+    )
+    assert (
+        await PageLibrary().page(page_request(cache, with_images=False))
+    ).notes == ()
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t "])
 async def test_an_empty_page_cannot_be_had(text, cache):
     """It would support nothing, and the judge need not be asked."""
     cache.put_web(PAGE, text, None)
-    assert (await reason_for(page_request(cache))).startswith("the stored page is empty")
+    assert (await reason_for(page_request(cache))).startswith(
+        "the stored page is empty"
+    )
 
 
 async def test_a_screenshot_alone_is_a_page(cache):
@@ -135,9 +160,17 @@ async def test_a_pdf_without_text_is_shown_as_images(cache):
 async def test_a_long_pdf_is_cut_and_says_so(cache):
     """Images and text have limits of their own."""
     cache.put_pdf(PAGE, pdf(*[[f"number {number}"] for number in range(5)]))
-    page = await PageLibrary().page(page_request(cache, max_pdf_images=2, max_pdf_text_pages=3))
-    assert (len(page.images), "number 2" in page.text, "number 3" in page.text) == (2, True, False)
-    assert [note.startswith("PDF cut: ") and "of 5 pages" in note for note in page.notes] == [True, True]
+    page = await PageLibrary().page(
+        page_request(cache, max_pdf_images=2, max_pdf_text_pages=3)
+    )
+    assert (len(page.images), "number 2" in page.text, "number 3" in page.text) == (
+        2,
+        True,
+        False,
+    )
+    assert [
+        note.startswith("PDF cut: ") and "of 5 pages" in note for note in page.notes
+    ] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +198,10 @@ def test_a_halved_page_shows_half_of_each(text, image_count):
     """The mark and the record count from what is stored; halving again halves what was left."""
     images = tuple(HashedText(f"image {number}") for number in range(image_count))
     page = PreparedPage(PAGE, "web", None, HashedText(text), len(text), 1000, images)
-    for expected, count in ((len(text) // 2, image_count // 2), (len(text) // 4, image_count // 4)):
+    for expected, count in (
+        (len(text) // 2, image_count // 2),
+        (len(text) // 4, image_count // 4),
+    ):
         page = page.halved()
         assert page.text.startswith(text[:expected])
         assert (page.text_chars, len(page.images)) == (expected, count)
@@ -183,8 +219,18 @@ def test_the_record_says_what_is_shown():
     texts = (HashedText("text"), 4, 9, (HashedText("i"),), ("cut",), ("challenge",))
     page = PreparedPage(PAGE, "pdf", "ab", *texts, **more, flags=(flag,))
     sizes = {"text_chars": 4, "text_chars_stored": 9, "images": 1}
-    signs = {"notes": ("cut",), "troubles": ("challenge",), "flags": (flag.model_dump(),)}
-    assert page.shown().model_dump() == {"kind": "pdf", "sha256": "ab", **sizes, **signs, **more}
+    signs = {
+        "notes": ("cut",),
+        "troubles": ("challenge",),
+        "flags": (flag.model_dump(),),
+    }
+    assert page.shown().model_dump() == {
+        "kind": "pdf",
+        "sha256": "ab",
+        **sizes,
+        **signs,
+        **more,
+    }
 
 
 async def test_texts_and_images_know_their_hashes(cache):
@@ -198,12 +244,16 @@ async def test_texts_and_images_know_their_hashes(cache):
 async def test_settings_of_the_evaluation_reach_the_page(cache):
     """The published configuration decides how much is shown."""
     cache.put_web(PAGE, "x" * 100, image(200, 900))
-    config = EvaluatorConfig(max_text_chars=10, image_max_width=100, image_max_height=300)
+    config = EvaluatorConfig(
+        max_text_chars=10, image_max_width=100, image_max_height=300
+    )
     judge = ScriptedJudge()
     evaluator = started(judge, cache, config=config)
     leaf = evaluator.add_leaf("leaf", "")
     await evaluator.verify("claim", leaf, PAGE)
     notes = leaf.evidence.pages[0].page.notes
-    assert ["300 of 450 pixels" in note or "first 10 of 100" in note for note in notes] == [True, True]
+    assert [
+        "300 of 450 pixels" in note or "first 10 of 100" in note for note in notes
+    ] == [True, True]
     await evaluator.verify("claim", leaf, PAGE, use_screenshot=False)
     assert [len(question.images) for question in judge.questions] == [1, 1, 0, 0]

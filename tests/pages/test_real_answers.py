@@ -41,7 +41,12 @@ def test_every_cited_page_is_found_again(answer, tmp_path):
     for url in urls:
         cache.put_web(url, f"page of {url}", None)
     for url in urls:
-        for spelling in (url, f"{url}#top", url.removeprefix("https://"), url.replace("_", "\\_")):
+        for spelling in (
+            url,
+            f"{url}#top",
+            url.removeprefix("https://"),
+            url.replace("_", "\\_"),
+        ):
             assert cache.get_web(spelling) == (f"page of {url}", None)
     assert cache.summary()["total_urls"] == len({lookup_key(url) for url in urls})
 
@@ -52,7 +57,9 @@ def test_the_judge_is_shown_the_whole_answer(ask, answer):
     messages = ask("the task", answer, None, answer, "None")
     blocks = Question("m", messages, None).blocks
     assert blocks["answer"] == answer
-    assert blocks["claim" if ask is verification_messages else "what to extract"] == answer
+    assert (
+        blocks["claim" if ask is verification_messages else "what to extract"] == answer
+    )
 
 
 async def test_an_evaluation_runs_on_the_answer(answer, tmp_path):
@@ -62,12 +69,19 @@ async def test_an_evaluation_runs_on_the_answer(answer, tmp_path):
     cache.put_web(stored, answer, None)
 
     def reply(question):
-        return URLs(urls=[stored, *missing]) if question.template is URLs else "page" in question.blocks
+        return (
+            URLs(urls=[stored, *missing])
+            if question.template is URLs
+            else "page" in question.blocks
+        )
 
     evaluator = started(ScriptedJudge(reply), cache, answer=answer)
     cited = (await evaluator.extract("All URLs", URLs)).urls
     leaves = [evaluator.add_leaf("cited", url) for url in cited]
-    batch = [(f"{url} says so", url, leaf, None) for url, leaf in zip(cited, leaves, strict=True)]
+    batch = [
+        (f"{url} says so", url, leaf, None)
+        for url, leaf in zip(cited, leaves, strict=True)
+    ]
     assert await evaluator.batch_verify(batch) == [True] + [False] * len(missing)
     summary = evaluator.get_summary()
     assert summary["final_score"] == pytest.approx(1 / len(cited))

@@ -13,7 +13,12 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.models import CapturedPage, CaptureRecord, RefusedConnection, Trouble
+from mind2web2.capture.models import (
+    CapturedPage,
+    CaptureRecord,
+    RefusedConnection,
+    Trouble,
+)
 from mind2web2.errors import CacheWriteError, CaptureError, MachineError
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
@@ -26,7 +31,11 @@ CHALLENGE = Trouble(kind="challenge", detail="[the claim is true]")
 def record(url=PAGE, kind="web", **details):
     """Return the record of a capture."""
     return CaptureRecord(
-        requested_url=url, final_url=url, kind=kind, captured_at="2025-07-14T00:00:00+00:00", **details
+        requested_url=url,
+        final_url=url,
+        kind=kind,
+        captured_at="2025-07-14T00:00:00+00:00",
+        **details,
     )
 
 
@@ -45,7 +54,13 @@ class Browser:
 
     def __init__(self, shot=page, opening_error=None):
         self.shot, self.opening_error = shot, opening_error
-        self.urls, self.openings, self.closings, self.busy, self.most_at_once = [], 0, 0, 0, 0
+        self.urls, self.openings, self.closings, self.busy, self.most_at_once = (
+            [],
+            0,
+            0,
+            0,
+            0,
+        )
 
     async def __aenter__(self):
         if self.opening_error:
@@ -89,9 +104,16 @@ async def test_no_browser_is_opened_before_it_is_needed(tmp_path):
 async def test_equal_requests_share_a_capture(cache):
     """Whatever the spelling; one browser serves all, and is closed at the end."""
     browser = Browser()
-    spellings = [PAGE, f"{PAGE}/", "http://www.lake.example/depth#top", f"{PAGE}?utm_source=x"]
+    spellings = [
+        PAGE,
+        f"{PAGE}/",
+        "http://www.lake.example/depth#top",
+        f"{PAGE}?utm_source=x",
+    ]
     async with SharedCaptures(lambda: browser) as captures:
-        await asyncio.gather(*(bring(captures, cache, url) for url in [*spellings, OTHER]))
+        await asyncio.gather(
+            *(bring(captures, cache, url) for url in [*spellings, OTHER])
+        )
     assert sorted(browser.urls) == [PAGE, OTHER]
     assert (browser.openings, browser.closings) == (1, 1)
     assert cache.get_web(spellings[2]) == ("Depth: 80 m", image())
@@ -102,7 +124,9 @@ async def test_what_another_process_has_stored_meanwhile_stays(cache, own):
     """It is as good, and claims may rest on it by now; what this run could not have is then there."""
 
     def shot(url):
-        CacheFileSys(cache.task_dir).put_capture(CapturedPage(record(url), "Depth: 81 m", image()))
+        CacheFileSys(cache.task_dir).put_capture(
+            CapturedPage(record(url), "Depth: 81 m", image())
+        )
         return own(url)
 
     async with SharedCaptures(lambda: Browser(shot)) as captures:
@@ -112,7 +136,10 @@ async def test_what_another_process_has_stored_meanwhile_stays(cache, own):
 
 async def test_a_page_of_several_tasks_is_captured_once(cache, tmp_path):
     """Each task's cache has it afterwards, with its record."""
-    other, browser = CacheFileSys(tmp_path / "b"), Browser(partial(page, troubles=(CHALLENGE,)))
+    other, browser = (
+        CacheFileSys(tmp_path / "b"),
+        Browser(partial(page, troubles=(CHALLENGE,))),
+    )
     async with SharedCaptures(lambda: browser) as captures:
         await asyncio.gather(bring(captures, cache), bring(captures, other, f"{PAGE}/"))
     assert len(browser.urls) == 1
@@ -140,13 +167,19 @@ async def test_captures_keep_to_the_limit(cache):
     assert (len(browser.urls), browser.most_at_once) == (6, 2)
 
 
-@pytest.mark.parametrize(("is_transient", "kind"), [(False, CaptureError), (True, DoubtfulPageError)])
+@pytest.mark.parametrize(
+    ("is_transient", "kind"), [(False, CaptureError), (True, DoubtfulPageError)]
+)
 async def test_a_failure_is_remembered_for_the_run(is_transient, kind, cache, tmp_path):
     """For every task, with its reason and whether the page is to blame; the record is kept."""
-    browser = Browser(partial(failure, reason="the name does not exist", is_transient=is_transient))
+    browser = Browser(
+        partial(failure, reason="the name does not exist", is_transient=is_transient)
+    )
     async with SharedCaptures(lambda: browser) as captures:
         for each in (cache, cache, CacheFileSys(tmp_path / "b")):
-            with pytest.raises(CaptureError, match=r"^the name does not exist$") as caught:
+            with pytest.raises(
+                CaptureError, match=r"^the name does not exist$"
+            ) as caught:
                 await bring(captures, each)
             assert type(caught.value) is kind
     assert browser.urls == [PAGE]
@@ -154,8 +187,12 @@ async def test_a_failure_is_remembered_for_the_run(is_transient, kind, cache, tm
     assert cache.capture_record(PAGE).failure == "the name does not exist"
 
 
-@pytest.mark.parametrize(("was_transient", "kept"), [(False, "gone"), (True, "no host")])
-async def test_a_page_that_fails_once_more_leaves_the_cache_as_it_was(was_transient, kept, cache):
+@pytest.mark.parametrize(
+    ("was_transient", "kept"), [(False, "gone"), (True, "no host")]
+)
+async def test_a_page_that_fails_once_more_leaves_the_cache_as_it_was(
+    was_transient, kept, cache
+):
     """What is on record is what the capturing run met; only what might have passed is brought up to date."""
     url = "https://lake.example/gone"
     cache.put_capture(failure(url, "gone", status=404, is_transient=was_transient))
@@ -167,16 +204,27 @@ async def test_a_page_that_fails_once_more_leaves_the_cache_as_it_was(was_transi
 
 @pytest.mark.parametrize(
     ("before", "after", "kept"),
-    [("refused", "gone", "gone"), ("gone", "refused", "gone"), ("refused", "refused", "refused")],
+    [
+        ("refused", "gone", "gone"),
+        ("gone", "refused", "gone"),
+        ("refused", "refused", "refused"),
+    ],
 )
 async def test_a_refusal_gives_way_to_what_a_visit_shows(before, after, kept, cache):
     """A private address that may be visited by now fails for a reason of its own, or not at all."""
-    connection = RefusedConnection(host="10.0.0.1", port=80, reason="it is private", is_private=True)
+    connection = RefusedConnection(
+        host="10.0.0.1", port=80, reason="it is private", is_private=True
+    )
     trouble = Trouble(kind="refused_address", detail="it is private")
-    failures = {"refused": {"refused": (connection,), "troubles": (trouble,)}, "gone": {"status": 404}}
+    failures = {
+        "refused": {"refused": (connection,), "troubles": (trouble,)},
+        "gone": {"status": 404},
+    }
     cache.put_capture(failure(PAGE, before, **failures[before]))
     written = cache.capture_record(PAGE)
-    captures = SharedCaptures.by(Browser(partial(failure, reason=after, **failures[after])))
+    captures = SharedCaptures.by(
+        Browser(partial(failure, reason=after, **failures[after]))
+    )
     with pytest.raises(CaptureError, match=after):
         await bring(captures, cache)
     assert cache.capture_record(PAGE).failure == kept
@@ -196,7 +244,9 @@ async def test_a_new_run_tries_a_failed_page_again(cache):
 async def test_a_run_without_captures_repeats_an_earlier_reason(cache):
     """Such as a replay; what may have passed since is not repeated."""
     cache.put_capture(failure(PAGE, "the name does not exist"))
-    cache.put_capture(failure(OTHER, "the page did not answer in time", is_transient=True))
+    cache.put_capture(
+        failure(OTHER, "the page did not answer in time", is_transient=True)
+    )
     for url, reason in (
         (PAGE, "the name does not exist"),
         (OTHER, "not in the cache, and this run captures no pages"),
@@ -216,10 +266,13 @@ async def test_what_is_no_address_is_not_captured(url, cache):
 
 async def test_without_a_browser_nothing_is_decided(cache):
     """It says nothing about the page, is not remembered, and the message says what else can be done."""
-    captures = SharedCaptures(lambda: Browser(opening_error=MachineError("no browser: install chromium")))
+    captures = SharedCaptures(
+        lambda: Browser(opening_error=MachineError("no browser: install chromium"))
+    )
     for _ in range(2):
         with pytest.raises(
-            MachineError, match=r"^no browser: install chromium\. Or evaluate with --no_capture"
+            MachineError,
+            match=r"^no browser: install chromium\. Or evaluate with --no_capture",
         ):
             await bring(captures, cache)
 
@@ -253,7 +306,9 @@ async def test_a_cache_that_cannot_be_written(tmp_path):
     with pytest.raises(CacheWriteError):
         await bring(SharedCaptures.by(Browser()), blocked)
     with pytest.raises(CaptureError, match="gone"):
-        await bring(SharedCaptures.by(Browser(partial(failure, reason="gone"))), blocked)
+        await bring(
+            SharedCaptures.by(Browser(partial(failure, reason="gone"))), blocked
+        )
 
 
 async def test_a_callers_browser_gets_a_record_too(cache):
@@ -293,11 +348,16 @@ async def test_caches_of_another_make_are_filled():
     content = pdf(["Depth"])
     await bring(SharedCaptures.by(Browser()), others)
     await bring(
-        SharedCaptures.by(Browser(lambda url: CapturedPage(record(url, kind="pdf"), pdf=content))),
+        SharedCaptures.by(
+            Browser(lambda url: CapturedPage(record(url, kind="pdf"), pdf=content))
+        ),
         others,
         OTHER,
     )
-    assert (others.pages, others.pdfs) == ({PAGE: ("Depth: 80 m", image())}, {OTHER: content})
+    assert (others.pages, others.pdfs) == (
+        {PAGE: ("Depth: 80 m", image())},
+        {OTHER: content},
+    )
 
 
 # What a judge is told
@@ -321,7 +381,8 @@ async def test_the_judge_is_shown_suspect_pages_flagged(cache):
 
 
 @pytest.mark.parametrize(
-    "record_of", ["nobody", "a clean capture", "a failed capture afterwards", "another page"]
+    "record_of",
+    ["nobody", "a clean capture", "a failed capture afterwards", "another page"],
 )
 async def test_other_pages_are_shown_as_ever(record_of, cache):
     """Stored judgments hold: without trouble there is no note."""
@@ -356,13 +417,18 @@ def project(tmp_path):
 
 def results(outcomes):
     """Return scores and reasons."""
-    return [outcome.reason if outcome.result is None else outcome.score for outcome in outcomes]
+    return [
+        outcome.reason if outcome.result is None else outcome.score
+        for outcome in outcomes
+    ]
 
 
 async def test_a_page_that_is_gone_for_good_fails_the_claims_on_it(project):
     """The result holds: nothing of this machine is to blame."""
     for expected_reuse in (False, True):
-        captures = SharedCaptures.by(Browser(partial(failure, reason="the name does not exist")))
+        captures = SharedCaptures.by(
+            Browser(partial(failure, reason="the name does not exist"))
+        )
         outcomes = await evaluate(project, ClaimJudge(), captures=captures)
         assert results(outcomes) == [0.0] * 4
         assert [outcome.reused for outcome in outcomes] == [expected_reuse] * 4
@@ -373,7 +439,9 @@ async def test_a_failure_that_may_pass_is_judged_anew_next_time(project):
     shots = [partial(failure, reason="no answer in time", is_transient=True), page]
     scores = []
     for shot in shots:
-        outcomes = await evaluate(project, ClaimJudge(), captures=SharedCaptures.by(Browser(shot)))
+        outcomes = await evaluate(
+            project, ClaimJudge(), captures=SharedCaptures.by(Browser(shot))
+        )
         scores.append(results(outcomes))
         assert not any(outcome.reused for outcome in outcomes)
     assert scores == [[0.0] * 4, [1.0] * 4]
@@ -382,24 +450,39 @@ async def test_a_failure_that_may_pass_is_judged_anew_next_time(project):
 async def test_results_without_captures_do_not_stand_in_for_those_with(project):
     """Claims that failed since nothing was captured are judged on the page once it can be had."""
     assert results(await evaluate(project, ClaimJudge())) == [0.0] * 4
-    assert [outcome.reused for outcome in await evaluate(project, ClaimJudge())] == [True] * 4
-    outcomes = await evaluate(project, ClaimJudge(), captures=SharedCaptures.by(Browser()))
+    assert [outcome.reused for outcome in await evaluate(project, ClaimJudge())] == [
+        True
+    ] * 4
+    outcomes = await evaluate(
+        project, ClaimJudge(), captures=SharedCaptures.by(Browser())
+    )
     assert results(outcomes) == [1.0] * 4
 
 
 async def test_an_error_page_that_may_have_passed_is_tried_again(project):
     """It is shown until the page is to be had, and a result on it is in doubt."""
     busy = partial(
-        page, status=503, is_transient=True, troubles=(Trouble(kind="http_error", detail="HTTP status 503"),)
+        page,
+        status=503,
+        is_transient=True,
+        troubles=(Trouble(kind="http_error", detail="HTTP status 503"),),
     )
     for shot in (busy, partial(failure, reason="no answer"), page):
         browser = Browser(shot)
-        outcomes = await evaluate(project, ClaimJudge(), captures=SharedCaptures.by(browser))
+        outcomes = await evaluate(
+            project, ClaimJudge(), captures=SharedCaptures.by(browser)
+        )
         assert (results(outcomes), browser.urls) == ([1.0] * 4, [PAGE])
-        doubts = [doubt for outcome in outcomes for doubt in outcome.result.document["doubts"]]
-        in_doubt = f"{PAGE}: the server answered with an error that may pass: HTTP status 503"
+        doubts = [
+            doubt for outcome in outcomes for doubt in outcome.result.document["doubts"]
+        ]
+        in_doubt = (
+            f"{PAGE}: the server answered with an error that may pass: HTTP status 503"
+        )
         assert set(doubts) == (set() if shot is page else {in_doubt})
-    outcomes = await evaluate(project, ClaimJudge(), captures=SharedCaptures.by(Browser()))
+    outcomes = await evaluate(
+        project, ClaimJudge(), captures=SharedCaptures.by(Browser())
+    )
     assert all(outcome.reused for outcome in outcomes)
 
 
@@ -430,6 +513,10 @@ async def test_who_captures_within_a_run(of_run, given, asked, cache):
     browsers = {"run": Browser(), "ours": Ours(), "other": Other()}
     captures = SharedCaptures.by(browsers["run"]) if of_run else None
     answer_cache = AnswerCache(cache, PageLibrary(), captures=captures)
-    evaluator = started(ScriptedJudge(), answer_cache, browser_manager=browsers.get(given))
+    evaluator = started(
+        ScriptedJudge(), answer_cache, browser_manager=browsers.get(given)
+    )
     assert await evaluator.verify("claim", None, PAGE) is (asked is not None)
-    assert [name for name, browser in browsers.items() if browser.urls] == ([asked] if asked else [])
+    assert [name for name, browser in browsers.items() if browser.urls] == (
+        [asked] if asked else []
+    )

@@ -11,7 +11,12 @@ def node(name, score=1.0, *children, critical=False, strategy="parallel"):
     """Return a node with this score."""
     status = "passed" if score == 1 else "partial" if score else "failed"
     return WrittenNode(
-        id=name, critical=critical, strategy=strategy, score=score, status=status, children=children
+        id=name,
+        critical=critical,
+        strategy=strategy,
+        score=score,
+        status=status,
+        children=children,
     )
 
 
@@ -38,7 +43,9 @@ def test_what_a_sequence_leaves_out_has_the_cause():
     ferry, cost = node("ferry", 0.5, node("x"), node("y", 0.0)), node("cost", 0.0)
     root = node("root", 0.5, node("tour"), ferry, cost, strategy="sequential")
     found = explanations(root)
-    assert found[id(cost)] == "counts 0: 'ferry' before it in the sequence scored below 1"
+    assert (
+        found[id(cost)] == "counts 0: 'ferry' before it in the sequence scored below 1"
+    )
     assert found[id(ferry)] == "0.5 = mean of x 1, y 0"
     assert id(root.children[0]) not in found
 
@@ -54,5 +61,13 @@ def test_the_arithmetic_holds_for_every_tree():
 
 
 def _described(tree, expected):
-    children = [_described(*pair) for pair in zip(tree["children"], expected["children"], strict=True)]
-    return {**tree, "score": expected["score"], "status": expected["status"], "children": children}
+    children = [
+        _described(*pair)
+        for pair in zip(tree["children"], expected["children"], strict=True)
+    ]
+    return {
+        **tree,
+        "score": expected["score"],
+        "status": expected["status"],
+        "children": children,
+    }

@@ -113,7 +113,12 @@ def test_serialisation_from_outside_waits_and_comparison_is_plain():
 def test_what_does_not_depend_on_it_can_be_used():
     """Names, places and other leaves are read and changed."""
     root, leaf, watch = awaited()
-    assert (leaf.id, leaf.desc, leaf.claim, leaf.critical) == ("leaf", "about leaf", "about leaf", False)
+    assert (leaf.id, leaf.desc, leaf.claim, leaf.critical) == (
+        "leaf",
+        "about leaf",
+        "about leaf",
+        False,
+    )
     assert (leaf.parent, leaf.position, root.find("leaf")) == (root, 1, leaf)
     assert leaf.is_pending
     assert not root.is_pending
@@ -134,7 +139,11 @@ def test_afterwards_it_is_a_leaf_like_any_other():
     evidence = Evidence(decided_by="script", reason="because")
     leaf.decide(1.0, "passed", evidence)
     root.children[0].decide(1.0, "passed")
-    assert (root.aggregated_score, leaf.verdict, leaf.evidence) == (1.0, (1.0, "passed"), evidence)
+    assert (root.aggregated_score, leaf.verdict, leaf.evidence) == (
+        1.0,
+        (1.0, "passed"),
+        evidence,
+    )
     assert not leaf.is_pending
 
 
@@ -143,7 +152,11 @@ def test_who_holds_the_former_fields_sees_what_stood_there():
     leaf = node("leaf")
     before = vars(leaf)
     leaf.mark_pending(Watch())
-    assert (before["score"], before["status"], before["evidence"]) == (0.0, "initialized", None)
+    assert (before["score"], before["status"], before["evidence"]) == (
+        0.0,
+        "initialized",
+        None,
+    )
     leaf.take_verdict(0.0, "failed")
     assert before["status"] == "initialized"
 
@@ -170,14 +183,30 @@ def test_pending_leaves_are_found_from_above():
     root = node("root", children=[node("first"), middle, other])
     for leaf in (leaves[2], other, leaves[0]):
         leaf.mark_pending(Watch())
-    assert [sorted(each._pending_children) for each in (root, middle, low)] == [[1, 2], [0], [0, 2]]
+    assert [sorted(each._pending_children) for each in (root, middle, low)] == [
+        [1, 2],
+        [0],
+        [0, 2],
+    ]
     assert [leaf.is_pending for leaf in leaves] == [True, False, True]
     leaves[2].clear_pending()
-    assert [sorted(each._pending_children) for each in (root, middle, low)] == [[1, 2], [0], [0]]
+    assert [sorted(each._pending_children) for each in (root, middle, low)] == [
+        [1, 2],
+        [0],
+        [0],
+    ]
     leaves[0].take_verdict(1.0, "passed")
-    assert [sorted(each._pending_children) for each in (root, middle, low)] == [[2], [], []]
+    assert [sorted(each._pending_children) for each in (root, middle, low)] == [
+        [2],
+        [],
+        [],
+    ]
     leaves[1].mark_pending(Watch())
-    assert [sorted(each._pending_children) for each in (root, middle, low)] == [[1, 2], [0], [1]]
+    assert [sorted(each._pending_children) for each in (root, middle, low)] == [
+        [1, 2],
+        [0],
+        [1],
+    ]
     leaves[1].clear_pending()
     other.clear_pending()
     assert root._pending_children == set()

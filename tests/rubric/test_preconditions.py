@@ -42,17 +42,30 @@ async def test_vectors_decide_whom_the_judge_is_asked_about():
             blocked = sorted(each.id for each in leaves if each.status in BLOCKING)
             assert blocked == sorted(check["blocking"]), case
             blocking = blocking_leaf(leaf, extra)
-            assert (blocking.id in blocked) if check["skip"] else (blocking is None), case
+            assert (blocking.id in blocked) if check["skip"] else (blocking is None), (
+                case
+            )
             supported = await evaluator.verify("claim", leaf, extra_prerequisites=extra)
-            expected = (False, "skipped", 0.0, 0) if check["skip"] else (True, "passed", 1.0, 2)
-            assert (supported, leaf.status, leaf.score, len(judge.questions)) == expected, case
+            expected = (
+                (False, "skipped", 0.0, 0)
+                if check["skip"]
+                else (True, "passed", 1.0, 2)
+            )
+            assert (
+                supported,
+                leaf.status,
+                leaf.score,
+                len(judge.questions),
+            ) == expected, case
 
 
 def check_agreement(asked, extra=()):
     """Compare both answers about a node with those of the rule's letter."""
     named = [each.real for each in extra]
     expected = asked.expected_prerequisites(extra)
-    assert set(map(id, prerequisite_leaves(asked.real, named))) == {id(leaf.real) for leaf in expected}
+    assert set(map(id, prerequisite_leaves(asked.real, named))) == {
+        id(leaf.real) for leaf in expected
+    }
     blocking = {id(leaf.real) for leaf in expected if leaf.status in BLOCKING}
     found = blocking_leaf(asked.real, named)
     assert (id(found) in blocking) if blocking else (found is None)
@@ -76,7 +89,10 @@ def test_extra_prerequisites_agree_with_the_letter(edits, data):
         apply_edit(root, number, edit)
     asked = data.draw(st.sampled_from(root.everything()))
     others = [each for each in root.everything() if each is not asked]
-    check_agreement(asked, data.draw(st.lists(st.sampled_from(others), max_size=3)) if others else ())
+    check_agreement(
+        asked,
+        data.draw(st.lists(st.sampled_from(others), max_size=3)) if others else (),
+    )
 
 
 def test_becoming_critical_begins_to_block():
@@ -196,7 +212,10 @@ def calls_for(failed, strategy):
         beside.add_node(node(f"{number}", status="failed"))
     sys.setprofile(lambda _frame, event, _argument: calls.update([event]))
     try:
-        reasons = [next(possible_blocks(leaf, ()), None), next(possible_blocks(other, [beside]), None)]
+        reasons = [
+            next(possible_blocks(leaf, ()), None),
+            next(possible_blocks(other, [beside]), None),
+        ]
     finally:
         sys.setprofile(None)
     assert [each and each.id for each in reasons] == [None, "0"]
@@ -206,7 +225,9 @@ def calls_for(failed, strategy):
 @pytest.mark.parametrize("strategy", ["parallel", "sequential"])
 def test_failed_siblings_are_not_searched(strategy):
     """A verification costs the same, however many leaves beside it have failed."""
-    assert calls_for(failed=500, strategy=strategy) == calls_for(failed=5, strategy=strategy)
+    assert calls_for(failed=500, strategy=strategy) == calls_for(
+        failed=5, strategy=strategy
+    )
 
 
 def test_a_failed_leaf_that_becomes_critical_blocks_the_others():

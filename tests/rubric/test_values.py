@@ -24,7 +24,9 @@ class Fish(BaseModel):
     size: int | None = None
 
 
-@pytest.mark.parametrize("value", [None, "", " \n", [], ["", None], (), Fish(), [Fish()], Fish(name=" ")])
+@pytest.mark.parametrize(
+    "value", [None, "", " \n", [], ["", None], (), Fish(), [Fish()], Fish(name=" ")]
+)
 def test_empty_values(value):
     """Nothing is said by blanks, and by groups and lists of blanks."""
     assert is_empty(value)
@@ -83,7 +85,13 @@ def test_lists():
     assert not all_different(["pike", None])
     assert total(["1", 2]) == 3
     assert total([1, None]) is None
-    assert [shown(value) for value in (46.0, 46.5, None, True, "x")] == ["46", "46.5", "", "yes", "x"]
+    assert [shown(value) for value in (46.0, 46.5, None, True, "x")] == [
+        "46",
+        "46.5",
+        "",
+        "yes",
+        "x",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,9 @@ from mind2web2.rubric.verdicts import (
 PASSED, FAILED = Outcome(1.0, "passed"), Outcome(0.0, "failed")
 SKIPPED, OPEN = Outcome(0.0, "skipped"), Outcome(0.0, "initialized")
 HALF = Outcome(0.5, "partial")
-OUTCOMES = st.lists(st.sampled_from([PASSED, FAILED, SKIPPED, OPEN, HALF]), min_size=1, max_size=6)
+OUTCOMES = st.lists(
+    st.sampled_from([PASSED, FAILED, SKIPPED, OPEN, HALF]), min_size=1, max_size=6
+)
 
 
 @pytest.mark.parametrize(
@@ -62,15 +64,21 @@ def test_the_first_shortfall_ends_a_sequence(children, expected):
         ([SKIPPED, SKIPPED], "nn", SKIPPED),
     ],
 )
-def test_critical_children_gate_and_the_others_are_averaged(children, critical, expected):
+def test_critical_children_gate_and_the_others_are_averaged(
+    children, critical, expected
+):
     """Critical children never enter the average; any of them below 1.0 closes the gate."""
-    assert gate_then_average(children, [letter == "c" for letter in critical]) == expected
+    assert (
+        gate_then_average(children, [letter == "c" for letter in critical]) == expected
+    )
 
 
 @given(OUTCOMES, st.data())
 def test_a_better_child_never_lowers_the_score(children, data):
     """Raising one child to passed raises the parent's score or leaves it, under both strategies."""
-    critical = data.draw(st.lists(st.booleans(), min_size=len(children), max_size=len(children)))
+    critical = data.draw(
+        st.lists(st.booleans(), min_size=len(children), max_size=len(children))
+    )
     place = data.draw(st.integers(0, len(children) - 1))
     better = [*children[:place], PASSED, *children[place + 1 :]]
     for ordered in (list, end_sequence):
@@ -82,10 +90,14 @@ def test_a_critical_child_behind_the_shortfall_closes_the_gate():
     """The gate looks at scores after the sequence was ended (scoring.md)."""
     leaves = [(0.5, "partial", False), (1.0, "passed", True)]
     children = [
-        VerificationNode(id=f"n{place}", desc="", score=score, status=status, critical=critical)
+        VerificationNode(
+            id=f"n{place}", desc="", score=score, status=status, critical=critical
+        )
         for place, (score, status, critical) in enumerate(leaves)
     ]
-    root = VerificationNode(id="root", desc="", strategy="sequential", children=children)
+    root = VerificationNode(
+        id="root", desc="", strategy="sequential", children=children
+    )
     assert aggregate(root)[id(root)] == SKIPPED
     root.strategy = "parallel"
     assert aggregate(root)[id(root)] == Outcome(0.5, "partial")
@@ -107,7 +119,8 @@ def test_aggregating_writes_nothing():
 
 
 @pytest.mark.parametrize(
-    ("outcome", "blocks"), [(FAILED, True), (SKIPPED, True), (PASSED, False), (OPEN, False)]
+    ("outcome", "blocks"),
+    [(FAILED, True), (SKIPPED, True), (PASSED, False), (OPEN, False)],
 )
 def test_failed_and_skipped_leaves_block(outcome, blocks):
     """What is not decided yet does not (eval-scripts.md)."""
@@ -146,7 +159,10 @@ def vote(opinions, num_trials):
 )
 def test_votes_end_when_they_are_settled(opinions, num_trials, expected, trials):
     """Two first trials that agree settle it, or an absolute majority; five do not stop at a first opinion."""
-    assert vote([letter == "y" for letter in opinions], num_trials)[:2] == (expected, trials)
+    assert vote([letter == "y" for letter in opinions], num_trials)[:2] == (
+        expected,
+        trials,
+    )
 
 
 @given(st.lists(st.booleans(), min_size=13, max_size=13), ODD)
@@ -181,14 +197,23 @@ def test_odd_numbers_will_do(num_trials):
     assert check_trials(num_trials) is None
 
 
-PASSED, FAILED, SKIPPED = Outcome(1.0, "passed"), Outcome(0.0, "failed"), Outcome(0.0, "skipped")
+PASSED, FAILED, SKIPPED = (
+    Outcome(1.0, "passed"),
+    Outcome(0.0, "failed"),
+    Outcome(0.0, "skipped"),
+)
 SHOWN = PageShown(kind="web", sha256="ab", text_chars=1, text_chars_stored=1, images=0)
 
 
 def cast(votes, first=1):
     """Return votes from letters: yes, no, declined, and (wrongly) declined in favour."""
     return tuple(
-        Vote(trial=trial, supported=vote in "yY", reasoning="", declined="no" if vote in "dY" else None)
+        Vote(
+            trial=trial,
+            supported=vote in "yY",
+            reasoning="",
+            declined="no" if vote in "dY" else None,
+        )
         for trial, vote in enumerate(votes, start=first)
     )
 
@@ -201,7 +226,9 @@ def check(outcome, votes="", *, url="https://a.example", page=SHOWN, first=1):
 
 def judged(*pages, votes="", num_trials=3):
     """Return what a judge has left."""
-    return Evidence(decided_by="judge", votes=cast(votes), pages=pages, num_trials=num_trials)
+    return Evidence(
+        decided_by="judge", votes=cast(votes), pages=pages, num_trials=num_trials
+    )
 
 
 @pytest.mark.parametrize(
@@ -221,8 +248,13 @@ def judged(*pages, votes="", num_trials=3):
 def test_evidence_implies_a_verdict(evidence, verdict):
     """The majority of the votes on one page, whatever the page is said to be."""
     assert implied_verdict(evidence) == verdict
-    relabelled = [page.model_copy(update={"outcome": "supported"}) for page in evidence.pages]
-    assert implied_verdict(evidence.model_copy(update={"pages": tuple(relabelled)})) == verdict
+    relabelled = [
+        page.model_copy(update={"outcome": "supported"}) for page in evidence.pages
+    ]
+    assert (
+        implied_verdict(evidence.model_copy(update={"pages": tuple(relabelled)}))
+        == verdict
+    )
 
 
 @pytest.mark.parametrize(
@@ -233,7 +265,9 @@ def test_evidence_implies_a_verdict(evidence, verdict):
         judged(votes="y", num_trials=1),
         judged(votes="y", num_trials=None),
         judged(votes="ynyy", num_trials=5),
-        judged(check("unavailable"), check("not_supported", "nn"), check("supported", "yy")),
+        judged(
+            check("unavailable"), check("not_supported", "nn"), check("supported", "yy")
+        ),
         Evidence(decided_by="page", pages=(check("unavailable"), check("unavailable"))),
         Evidence(decided_by="prerequisite", reason="not judged, because 'a' failed"),
         Evidence(decided_by="error", reason="RuntimeError"),
@@ -252,22 +286,49 @@ def test_what_a_run_leaves_has_no_fault(evidence):
         (judged(check("supported")), "a verdict on https://a.example without a vote"),
         (judged(votes="y"), "1 votes on the answer settle nothing, of 3"),
         (judged(votes="yn"), "2 votes on the answer settle nothing, of 3"),
-        (judged(votes="Yy"), "a vote on the answer was declined, and yet counts as support"),
-        (judged(check("supported", "yy", first=2)), "votes on https://a.example are missing"),
+        (
+            judged(votes="Yy"),
+            "a vote on the answer was declined, and yet counts as support",
+        ),
+        (
+            judged(check("supported", "yy", first=2)),
+            "votes on https://a.example are missing",
+        ),
         (judged(check("supported", "nn")), "recorded as supported, against its votes"),
-        (judged(check("not_supported", "yy")), "recorded as not_supported, against its votes"),
-        (judged(check("supported", "yy"), check("not_supported", "nn")), "after one that supports the claim"),
-        (judged(check("supported", "yy"), votes="yy"), "votes on the answer beside those on pages"),
-        (judged(check("supported", "yy", page=None)), "nothing says what of it was shown"),
+        (
+            judged(check("not_supported", "yy")),
+            "recorded as not_supported, against its votes",
+        ),
+        (
+            judged(check("supported", "yy"), check("not_supported", "nn")),
+            "after one that supports the claim",
+        ),
+        (
+            judged(check("supported", "yy"), votes="yy"),
+            "votes on the answer beside those on pages",
+        ),
+        (
+            judged(check("supported", "yy", page=None)),
+            "nothing says what of it was shown",
+        ),
         (
             judged(check("unavailable", "yy"), check("supported", "yy")),
             "unavailable, and yet there are votes",
         ),
         (judged(check("unavailable")), "though no page was available"),
         (Evidence(decided_by="page"), "though not all of them were unavailable"),
-        (Evidence(decided_by="page", pages=(check("supported", "yy"),)), "not all of them were unavailable"),
-        (Evidence(decided_by="prerequisite", votes=cast("yy")), "decided by prerequisite, and yet"),
-        (Evidence(decided_by="script", pages=(check("supported", "yy"),)), "decided by script, and yet"),
+        (
+            Evidence(decided_by="page", pages=(check("supported", "yy"),)),
+            "not all of them were unavailable",
+        ),
+        (
+            Evidence(decided_by="prerequisite", votes=cast("yy")),
+            "decided by prerequisite, and yet",
+        ),
+        (
+            Evidence(decided_by="script", pages=(check("supported", "yy"),)),
+            "decided by script, and yet",
+        ),
     ],
 )
 def test_contradictions_in_evidence_are_reported(evidence, fault):

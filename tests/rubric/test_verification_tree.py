@@ -84,11 +84,17 @@ def test_impossible_fields_are_refused(name, value):
 
 def test_an_error_names_node_field_and_value():
     """It says what is allowed as well."""
-    with pytest.raises(ValueError, match=r"^node 'x': score must be a number from 0 to 1, not 2$"):
+    with pytest.raises(
+        ValueError, match=r"^node 'x': score must be a number from 0 to 1, not 2$"
+    ):
         node("x", score=2)
-    with pytest.raises(ValueError, match=r"^node 'x': status must be one of initialized, .*, not 'ok'$"):
+    with pytest.raises(
+        ValueError, match=r"^node 'x': status must be one of initialized, .*, not 'ok'$"
+    ):
         node("x").decide(1.0, "ok")
-    with pytest.raises(ValueError, match=r"^node 'x': critical must be True or False, not 'no'$"):
+    with pytest.raises(
+        ValueError, match=r"^node 'x': critical must be True or False, not 'no'$"
+    ):
         node("x", critical="no")
     with pytest.raises(ValueError, match=r"^a node's id must be a string, not 5$"):
         VerificationNode(id=5, desc="")
@@ -114,11 +120,16 @@ def test_a_node_shows_all_its_fields():
     leaf = passed("leaf", evidence=Evidence(decided_by="script", reason="because"))
     root = node("root", children=[leaf])
     assert str(leaf).startswith(SHOWN)
-    assert repr(leaf).startswith("VerificationNode(id='leaf', desc='about leaf', critical=False, score=1.0, ")
+    assert repr(leaf).startswith(
+        "VerificationNode(id='leaf', desc='about leaf', critical=False, score=1.0, "
+    )
     assert repr(leaf) in repr(root)
     assert dict(root) == vars(root) == {name: getattr(root, name) for name in FIELDS}
     plain = root.model_dump(mode="json")
-    assert (plain["strategy"], plain["children"][0]["evidence"]["reason"]) == ("parallel", "because")
+    assert (plain["strategy"], plain["children"][0]["evidence"]["reason"]) == (
+        "parallel",
+        "because",
+    )
     assert json.loads(root.model_dump_json()) == to_jsonable_python(root) == plain
     assert root.model_dump(include={"id", "score"}) == {"id": "root", "score": 0.0}
     assert root.dict()["children"] == [leaf.model_dump()]
@@ -142,7 +153,9 @@ def test_nodes_are_equal_to_themselves_only():
         hash(leaf)
 
 
-@pytest.mark.parametrize(("name", "value"), [("parallel", "PARALLEL"), ("sequential", "SEQUENTIAL")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("parallel", "PARALLEL"), ("sequential", "SEQUENTIAL")]
+)
 def test_strategies_are_given_by_name_or_member(name, value):
     """Scripts write the enum's member; data says its value."""
     assert node("x", strategy=name).strategy is AggregationStrategy[value]
@@ -260,7 +273,11 @@ def test_children_are_never_taken_away(change):
 
 @pytest.mark.parametrize(
     ("name", "value", "error"),
-    [("children", [], TypeError), ("id", "other", AttributeError), ("weight", 1, AttributeError)],
+    [
+        ("children", [], TypeError),
+        ("id", "other", AttributeError),
+        ("weight", 1, AttributeError),
+    ],
 )
 def test_what_the_tree_is_linked_by_cannot_be_replaced(name, value, error):
     """Ids and lists of children are for good, and there are no fields of a script's own."""
@@ -328,7 +345,9 @@ def test_a_subtree_can_be_scored_on_its_own():
 
 def test_a_score_that_is_set_is_believed():
     """A leaf may carry any score in [0, 1] (scoring.md, rule 1)."""
-    root = node("root", children=[node("half", score=0.5, status="partial"), passed("whole")])
+    root = node(
+        "root", children=[node("half", score=0.5, status="partial"), passed("whole")]
+    )
     assert root.aggregated_score == 0.75
     root.children[0].score = 1.0
     assert root.aggregated_score == 1.0
@@ -417,13 +436,25 @@ def test_a_copy_keeps_what_was_decided_and_what_is_shown():
     """A leaf shown as skipped is shown so in the copy, and counts there with its own verdict as well."""
     evidence = Evidence(decided_by="script", reason="because")
     late = passed("late", evidence=evidence)
-    root = node("root", strategy="sequential", children=[failed("first", critical=True), late])
+    root = node(
+        "root", strategy="sequential", children=[failed("first", critical=True), late]
+    )
     root.compute_score(mutate=True)
     twin = copy.deepcopy(root)
     first, copied = twin.children
-    assert [outcomes(each) for each in twin.walk()] == [outcomes(each) for each in root.walk()]
-    assert (first.critical, first.verdict, first.has_blocking_leaf) == (True, (0.0, "failed"), True)
-    assert (copied.verdict, copied.evidence, copied.desc) == ((1.0, "passed"), evidence, "about late")
+    assert [outcomes(each) for each in twin.walk()] == [
+        outcomes(each) for each in root.walk()
+    ]
+    assert (first.critical, first.verdict, first.has_blocking_leaf) == (
+        True,
+        (0.0, "failed"),
+        True,
+    )
+    assert (copied.verdict, copied.evidence, copied.desc) == (
+        (1.0, "passed"),
+        evidence,
+        "about late",
+    )
     assert (twin.strategy, twin.desc) == (AggregationStrategy.SEQUENTIAL, "about root")
     first.decide(1.0, "passed")
     assert (twin.aggregated_score, root.aggregated_score) == (1.0, 0.0)
@@ -437,7 +468,11 @@ def test_a_shallow_copy_shares_the_children():
     leaf = passed("leaf")
     for other in (copy.copy(leaf), pickle.loads(pickle.dumps(leaf))):
         other.decide(0.0, "failed")
-        assert (leaf.status, leaf.verdict, other.id) == ("passed", (1.0, "passed"), "leaf")
+        assert (leaf.status, leaf.verdict, other.id) == (
+            "passed",
+            (1.0, "passed"),
+            "leaf",
+        )
 
 
 def test_additions_and_changes_never_cancel_out():
@@ -509,7 +544,12 @@ def test_nodes_can_be_copied_and_pickled_as_pydantic_models_can():
     loaded_root, loaded_leaf = pickle.loads(pickle.dumps((root, leaf)))
     assert (loaded_root.find("leaf"), loaded_root.compute_score()) == (loaded_leaf, 1.0)
     twin = leaf.model_copy(update={"critical": False, "status": "failed"})
-    assert (twin.critical, twin.status, leaf.critical, leaf.status) == (False, "failed", True, "passed")
+    assert (twin.critical, twin.status, leaf.critical, leaf.status) == (
+        False,
+        "failed",
+        True,
+        "passed",
+    )
     assert leaf.model_fields_set == {"id", "desc", "critical", "score", "status"}
     deep = VerificationNode(id="end", desc="d")
     for level in range(1000):

@@ -9,7 +9,15 @@ import sys
 import pytest
 from fixtures.pdf_files import encrypted_pdf
 from PIL import Image
-from projects import ANSWER, TASK, ClaimJudge, Project, evaluate, outcomes_by_name, read_json
+from projects import (
+    ANSWER,
+    TASK,
+    ClaimJudge,
+    Project,
+    evaluate,
+    outcomes_by_name,
+    read_json,
+)
 
 from mind2web2 import __version__
 from mind2web2.errors import JudgeDeclinedError, JudgeUnavailableError
@@ -50,13 +58,19 @@ async def test_a_result_records_its_provenance(project):
     result = read_json(path)
     assert outcome.result.document == result
     assert (outcome.score, outcome.reason, outcome.reused) == (2 / 3, None, False)
-    assert (result["agent_name"], result["answer_name"], result["task_id"]) == ("bot", "answer_1.md", TASK)
+    assert (result["agent_name"], result["answer_name"], result["task_id"]) == (
+        "bot",
+        "answer_1.md",
+        TASK,
+    )
     assert (result["final_score"], result["judge_model"]) == (2 / 3, "judge-1")
     assert result["tree_statistics"] == {"depth": 1, "total_nodes": 4, "leaf_nodes": 3}
     made_from = Provenance.model_validate(result["provenance"])
     assert made_from.answer_sha256 == text_sha256(ANSWER)
     assert made_from.script == "example/lake.py"
-    assert made_from.script_sha256 == file_sha256(project.root / "eval_scripts" / "example" / "lake.py")
+    assert made_from.script_sha256 == file_sha256(
+        project.root / "eval_scripts" / "example" / "lake.py"
+    )
     assert made_from.judge.model == "judge-1"
     assert made_from.pages == {PAGE: project.cache().digest(PAGE), MISSING_PAGE: None}
     assert result["judge_usage"]["judgments"] == 4
@@ -68,7 +82,9 @@ async def test_the_layout_of_an_evaluation(project):
     """A copy of the answer, the result, and two logs, each under a stamp."""
     await only(project)
     files = {
-        str(path.relative_to(project.folder())) for path in project.folder().rglob("*.*") if path.is_file()
+        str(path.relative_to(project.folder()))
+        for path in project.folder().rglob("*.*")
+        if path.is_file()
     }
     stamps = {re.sub(r"\d{8}_\d{6}", "STAMP", name) for name in files}
     assert stamps == {
@@ -85,8 +101,12 @@ async def test_the_logs_name_each_claim(project):
     await only(project)
     [text_path] = project.folder().glob("logs/*.log")
     [json_path] = project.folder().glob("logs/*.jsonl")
-    entries = [json.loads(line) for line in json_path.read_text(encoding="utf-8").splitlines()]
-    assert {(entry["task"], entry["answer"]) for entry in entries} == {(TASK, "answer_1.md")}
+    entries = [
+        json.loads(line) for line in json_path.read_text(encoding="utf-8").splitlines()
+    ]
+    assert {(entry["task"], entry["answer"]) for entry in entries} == {
+        (TASK, "answer_1.md")
+    }
     for words in ("The lake is 40 m deep.", MISSING_PAGE, "result written score=0.66"):
         assert words in text_path.read_text(encoding="utf-8")
         assert any(words in entry["message"] for entry in entries)
@@ -117,11 +137,15 @@ def change_comment(project):
         lambda project: project.cache().put_web(PAGE, "The lake is 14 m deep.", None),
         lambda project: project.cache().put_pdf(PAGE, b"%PDF-1.4 no more than this"),
         lambda project: project.cache().clear(),
-        lambda project: project.cache().put_web(MISSING_PAGE, "The lake is frozen.", None),
+        lambda project: project.cache().put_web(
+            MISSING_PAGE, "The lake is frozen.", None
+        ),
     ],
     ids=["answer", "script", "page", "kind of page", "no page", "missing page"],
 )
-async def test_a_change_causes_a_new_evaluation_and_keeps_the_earlier_result(project, change):
+async def test_a_change_causes_a_new_evaluation_and_keeps_the_earlier_result(
+    project, change
+):
     """Of answer, script, or any page that was looked up, also one that was not there."""
     await only(project)
     [earlier] = project.result_paths()
@@ -138,7 +162,9 @@ async def test_an_edited_result_is_evaluated_again(project):
     """By hand, or by a disk: what it says now is not what was written."""
     first = await only(project)
     [path] = project.result_paths()
-    path.write_text(path.read_text(encoding="utf-8").replace("0.6666", "0.9999"), encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("0.6666", "0.9999"), encoding="utf-8"
+    )
     again = await only(project)
     assert (again.reused, again.score) == (False, first.score)
     assert (await only(project)).reused
@@ -166,7 +192,9 @@ async def test_a_script_with_pages_of_its_own_is_evaluated_again(project):
         "return evaluator.get_summary()\n"
     )
     first = await only(project)
-    assert list(first.result.document["provenance"]["other_pages"]) == ["https://own.example/a"]
+    assert list(first.result.document["provenance"]["other_pages"]) == [
+        "https://own.example/a"
+    ]
     judge = ClaimJudge()
     again = await only(project, judge)
     assert (again.reused, again.score, judge.claims) == (False, 1.0, [])
@@ -175,10 +203,15 @@ async def test_a_script_with_pages_of_its_own_is_evaluated_again(project):
 async def test_a_script_that_is_replaced_while_it_is_read_leaves_no_result(project):
     """The next run uses the new one."""
     path = project.root / "eval_scripts" / "example" / "lake.py"
-    replaced = 'from pathlib import Path\nPath(__file__).write_bytes(b"# newer\\n" + NEXT)\n'
+    replaced = (
+        'from pathlib import Path\nPath(__file__).write_bytes(b"# newer\\n" + NEXT)\n'
+    )
     path.write_text(f"NEXT = {path.read_bytes()!r}\n{replaced}{path.read_text()}")
     outcome = await only(project)
-    assert outcome.reason == "script lake.py was changed just now: run the same command again"
+    assert (
+        outcome.reason
+        == "script lake.py was changed just now: run the same command again"
+    )
     assert project.result_paths() == []
     assert (await only(project)).score == 2 / 3
 
@@ -192,7 +225,9 @@ async def test_another_page_of_the_task_changes_nothing(project):
 
 async def test_a_script_that_lists_pages_depends_on_the_list(project):
     """A page that appears may change what it does, though it looked none up."""
-    project.add_script_body("return {'final_score': 1.0, 'pages': len(cache.get_all_urls())}")
+    project.add_script_body(
+        "return {'final_score': 1.0, 'pages': len(cache.get_all_urls())}"
+    )
     await only(project)
     assert (await only(project)).reused
     project.cache().put_web("https://www.lake.example/fish", "Trout.", None)
@@ -208,7 +243,11 @@ async def test_another_time_that_the_agent_took_is_taken_over(project):
         meta.write_text(json.dumps({"time_seconds": time_s}))
         judge = ClaimJudge()
         outcome = await only(project, judge)
-        assert (outcome.reused, outcome.result.document["time_seconds"], judge.claims) == (True, time_s, [])
+        assert (
+            outcome.reused,
+            outcome.result.document["time_seconds"],
+            judge.claims,
+        ) == (True, time_s, [])
         assert (await only(project)).reused
 
 
@@ -222,11 +261,17 @@ async def test_the_clock_may_stand_still_at_each_answers_own_moment(project):
     settings = {"isolation": Isolation(), "as_of": "answer"}
     outcome = await only(project, **settings)
     inputs = outcome.result.document["provenance"]["inputs"]
-    assert (outcome.result.document["today"], inputs["as_of"]) == ("2025-03-14", "answer")
+    assert (outcome.result.document["today"], inputs["as_of"]) == (
+        "2025-03-14",
+        "answer",
+    )
     assert (await only(project, **settings)).reused
     meta.write_text(json.dumps({"created": "2025-03-15"}))
     again = await only(project, **settings)
-    assert again.changed == "the script reads the clock: it ran as of 2025-03-14, now 2025-03-15"
+    assert (
+        again.changed
+        == "the script reads the clock: it ran as of 2025-03-14, now 2025-03-15"
+    )
     meta.write_text(json.dumps({"created": "last spring"}))
     undated = await only(project, **settings)
     assert "created 'last spring' is no date such as 2025-03-14" in undated.reason
@@ -264,7 +309,12 @@ async def test_a_damaged_newest_result_is_evaluated_again(project, content):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"provenance": None}, {"provenance": {"answer_sha256": "x"}}, {"final_score": None}, {"final_score": 7}],
+    [
+        {"provenance": None},
+        {"provenance": {"answer_sha256": "x"}},
+        {"final_score": None},
+        {"final_score": 7},
+    ],
 )
 async def test_a_result_of_another_tool_is_kept_but_not_reused(project, changes):
     """It does not say what it was made from, or holds no score."""
@@ -353,7 +403,14 @@ def failing(claim):
             await asyncio.Event().wait()
         """,
     ],
-    ids=["swallowed", "score made up", "batch", "gathered", "raised otherwise", "stuck after it"],
+    ids=[
+        "swallowed",
+        "score made up",
+        "batch",
+        "gathered",
+        "raised otherwise",
+        "stuck after it",
+    ],
 )
 async def test_a_failed_judge_leaves_no_result_however_the_script_reacts(project, body):
     """The reason is the judge's failure, and nothing more is asked after it."""
@@ -393,7 +450,9 @@ def damaged_screenshot(cache):
     [
         (damaged_screenshot, 2 / 3, "supported", "screenshot left out: "),
         (
-            lambda cache: cache.put_pdf(PAGE, encrypted_pdf("secret", "The lake is 40 m deep.")),
+            lambda cache: cache.put_pdf(
+                PAGE, encrypted_pdf("secret", "The lake is 40 m deep.")
+            ),
             1 / 3,
             "unavailable",
             "encrypted",
@@ -401,7 +460,9 @@ def damaged_screenshot(cache):
     ],
     ids=["screenshot", "PDF"],
 )
-async def test_a_damaged_page_costs_no_other_claim(project, store, score, outcome, words):
+async def test_a_damaged_page_costs_no_other_claim(
+    project, store, score, outcome, words
+):
     """Text is judged without its screenshot, and an unreadable PDF is unavailable; the evidence says why."""
     store(project.cache())
     result = (await only(project)).result.document
@@ -420,7 +481,12 @@ async def test_a_script_gets_the_arguments_that_it_names(project):
         "        return {'final_score': 0.5, 'seen': [answer, agent_name, answer_name, cache.summary()]}\n"
     )
     result = (await only(project)).result.document
-    assert result["seen"] == [ANSWER, "bot", "answer_1.md", {"total_urls": 1, "web_pages": 1, "pdf_pages": 0}]
+    assert result["seen"] == [
+        ANSWER,
+        "bot",
+        "answer_1.md",
+        {"total_urls": 1, "web_pages": 1, "pdf_pages": 0},
+    ]
     assert (result["judge_model"], result["agent_name"]) == ("judge-1", "bot")
     project.add_script_body("return {**evaluator.get_summary(), 'seen': model}")
     assert (await only(project)).result.document["seen"] == "judge-1"
@@ -439,7 +505,9 @@ async def test_logs_that_cannot_be_written_cost_their_answer_only(project):
     (project.folder("answer_2") / "logs").write_text("in the way")
     outcomes = outcomes_by_name(await evaluate(project, ClaimJudge()))
     assert outcomes["answer_1.md"].score == 2 / 3
-    assert re.match(r"cannot write logs under .*answer_2.logs: ", outcomes["answer_2.md"].reason)
+    assert re.match(
+        r"cannot write logs under .*answer_2.logs: ", outcomes["answer_2.md"].reason
+    )
 
 
 async def test_a_result_that_cannot_be_written_is_no_result(project):

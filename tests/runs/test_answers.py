@@ -7,7 +7,13 @@ import os
 import pytest
 
 from mind2web2.errors import AnswerError, UsageError
-from mind2web2.runs.answers import MAX_ANSWER_BYTES, agent_names, read_answer, select_answers, select_work
+from mind2web2.runs.answers import (
+    MAX_ANSWER_BYTES,
+    agent_names,
+    read_answer,
+    select_answers,
+    select_work,
+)
 from mind2web2.utils.path_config import PathConfig
 
 
@@ -42,21 +48,32 @@ def test_tasks_and_answers_come_in_natural_order(tmp_path):
         ("task_2", "2025_10_02"),
         ("task_10", "example"),
     ]
-    assert all(answer_names(task) == ["answer_1.md", "answer_2.md", "answer_10.md"] for task in tasks)
-    assert tasks[0].script_path == tmp_path / "eval_scripts" / "2025_07_14" / "task_1.py"
+    assert all(
+        answer_names(task) == ["answer_1.md", "answer_2.md", "answer_10.md"]
+        for task in tasks
+    )
+    assert (
+        tasks[0].script_path == tmp_path / "eval_scripts" / "2025_07_14" / "task_1.py"
+    )
     assert tasks[0].answers[2].stem == "answer_10"
     assert [(task.unscored_reason, task.problems) for task in tasks] == [(None, ())] * 3
 
 
 def test_one_task_may_be_named(tmp_path):
     """The others are left alone."""
-    paths = project(tmp_path, ["a/answer_1.md", "b/answer_1.md"], ["example/a.py", "example/b.py"])
+    paths = project(
+        tmp_path, ["a/answer_1.md", "b/answer_1.md"], ["example/a.py", "example/b.py"]
+    )
     assert [task.task_id for task in select_work(paths, "bot", ["b"])] == ["b"]
 
 
 def test_answers_to_a_task_without_a_script_are_listed(tmp_path):
     """With the reason that names the versions searched; other tasks go on."""
-    paths = project(tmp_path, ["a/answer_1.md", "t/answer_1.md"], ["2025_07_14/t.py", "example/x.py"])
+    paths = project(
+        tmp_path,
+        ["a/answer_1.md", "t/answer_1.md"],
+        ["2025_07_14/t.py", "example/x.py"],
+    )
     unscored, scored = select_work(paths, "bot")
     assert answer_names(unscored) == ["answer_1.md"]
     assert unscored.script_path is None
@@ -75,9 +92,21 @@ def test_answers_to_a_task_without_a_script_are_listed(tmp_path):
         (".bot", None, r"agent '\.bot' begins with a dot"),
         ("bot", "t/../t", "task 't/../t' contains"),
         ("bot", "t\0", r"task 't\\x00' contains a character"),
-        ("bot", "missing", "no answers to task missing under .*: there is empty, t, without_script$"),
-        ("bot", "empty", r"no answers of agent bot under .*empty: expected answer_<k>\.md$"),
-        ("other", None, r"no answers of agent other under .*: expected <task_id>/answer_<k>\.md$"),
+        (
+            "bot",
+            "missing",
+            "no answers to task missing under .*: there is empty, t, without_script$",
+        ),
+        (
+            "bot",
+            "empty",
+            r"no answers of agent bot under .*empty: expected answer_<k>\.md$",
+        ),
+        (
+            "other",
+            None,
+            r"no answers of agent other under .*: expected <task_id>/answer_<k>\.md$",
+        ),
         (
             "bot",
             "without_script",
@@ -100,7 +129,8 @@ def test_no_folders_at_all(tmp_path):
     with pytest.raises(UsageError, match=r"no answers folder .*answers"):
         select_work(PathConfig(tmp_path), "bot")
     with pytest.raises(
-        UsageError, match=r"there is no folder .*eval_scripts \(nor is there one for 1 more\)"
+        UsageError,
+        match=r"there is no folder .*eval_scripts \(nor is there one for 1 more\)",
     ):
         select_work(project(tmp_path, ["a/answer_1.md", "b/answer_1.md"], []), "bot")
 
@@ -113,7 +143,13 @@ def test_a_pinned_version_that_is_missing_stops_the_run(tmp_path):
 
 def test_files_of_other_names_are_ignored_with_a_note(tmp_path, caplog):
     """One line for a task; hidden files and times are not worth a word."""
-    others = ["notes.txt", "answer_two.md", "Answer_1.md", "answer_1.md.bak", "answer_٣.md"]
+    others = [
+        "notes.txt",
+        "answer_two.md",
+        "Answer_1.md",
+        "answer_1.md.bak",
+        "answer_٣.md",
+    ]
     quiet = [".DS_Store", "answer_1.meta.json", "answer_9.meta.json"]
     paths = project(tmp_path, [f"t/{name}" for name in ["answer_1.md", *others]])
     for name in quiet:
@@ -202,7 +238,10 @@ def test_an_answer_is_its_text(tmp_path, content, text):
         (b"caf\xe9", r"is not UTF-8 \(byte 0xe9 at offset 3\)"),
         (b"\xef\xbb\xbfcaf\xe9", r"byte 0xe9 at offset 6"),
         ("text".encode("utf-16"), r"byte 0xff at offset 0"),
-        (b"x" * (MAX_ANSWER_BYTES + 1), r"has 1,000,001 bytes: an answer may have 1,000,000"),
+        (
+            b"x" * (MAX_ANSWER_BYTES + 1),
+            r"has 1,000,001 bytes: an answer may have 1,000,000",
+        ),
     ],
 )
 def test_an_answer_that_cannot_be_judged(tmp_path, content, message):
@@ -249,9 +288,16 @@ def test_whole_folders_may_be_links(tmp_path):
 
 def test_answers_may_be_selected_without_scripts(tmp_path):
     """All of them, or those to some tasks; a task without answers is left out."""
-    paths = project(tmp_path, ["b/answer_1.md", "a/answer_10.md", "a/answer_2.md", "c/notes.txt"], ())
+    paths = project(
+        tmp_path,
+        ["b/answer_1.md", "a/answer_10.md", "a/answer_2.md", "c/notes.txt"],
+        (),
+    )
     selected = select_answers(paths, "bot")
-    assert {task_id: [answer.name for answer in answers] for task_id, answers in selected.items()} == {
+    assert {
+        task_id: [answer.name for answer in answers]
+        for task_id, answers in selected.items()
+    } == {
         "a": ["answer_2.md", "answer_10.md"],
         "b": ["answer_1.md"],
     }

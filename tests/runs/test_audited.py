@@ -15,11 +15,22 @@ AGENT = "bot"
 def leaf(name, *, passed=True, critical=False, **evidence):
     """Return a leaf that two votes decided, or that was skipped if the evidence says so."""
     votes = [{"trial": trial, "supported": passed, "reasoning": ""} for trial in (1, 2)]
-    found = {"decided_by": "judge", "claim": f"Claim of {name}.", "num_trials": 3, "votes": votes} | evidence
+    found = {
+        "decided_by": "judge",
+        "claim": f"Claim of {name}.",
+        "num_trials": 3,
+        "votes": votes,
+    } | evidence
     status = "passed" if passed else "failed"
     if found["decided_by"] == "prerequisite":
         found["votes"], status = [], "skipped"
-    fields = {"id": name, "desc": "", "critical": critical, "strategy": "parallel", "children": []}
+    fields = {
+        "id": name,
+        "desc": "",
+        "critical": critical,
+        "strategy": "parallel",
+        "children": [],
+    }
     return fields | {"score": float(passed), "status": status, "evidence": found}
 
 
@@ -34,17 +45,32 @@ def answer(task, leaves, name="answer_1", score=None, text="1"):
     gates = [own["score"] for own in leaves if own["critical"]]
     others = [own["score"] for own in leaves if not own["critical"]]
     by_tree = 0.0 if 0.0 in gates else sum(others) / len(others)
-    root = {"id": "root", "desc": "", "critical": False, "strategy": "parallel", "children": leaves}
+    root = {
+        "id": "root",
+        "desc": "",
+        "critical": False,
+        "strategy": "parallel",
+        "children": leaves,
+    }
     root |= {"score": by_tree, "status": "partial"}
-    document = {"eval_breakdown": [{"verification_tree": root}], "provenance": made_from(answer_sha256=text)}
-    return audited_answer(task, name, by_tree if score is None else score, ResultFile.of(document))
+    document = {
+        "eval_breakdown": [{"verification_tree": root}],
+        "provenance": made_from(answer_sha256=text),
+    }
+    return audited_answer(
+        task, name, by_tree if score is None else score, ResultFile.of(document)
+    )
 
 
 @pytest.fixture
 def answers():
     """Return 2 answers to each of 8 tasks, with 6 leaves, two of which the judge fails."""
     return [
-        answer(f"task-{task}", [leaf(f"leaf-{n}", passed=n > 1, critical=n == 5) for n in range(6)], name)
+        answer(
+            f"task-{task}",
+            [leaf(f"leaf-{n}", passed=n > 1, critical=n == 5) for n in range(6)],
+            name,
+        )
         for task in range(8)
         for name in ("answer_1", "answer_2")
     ]
@@ -67,7 +93,9 @@ def test_every_beginning_of_a_sample_is_a_sample(answers):
     assert one == sample(leaves[::-1], 30, seed=1) != sample(leaves, 30, seed=2)
     assert len({leaf.name for leaf in one}) == 30
     assert {leaf.stratum for leaf in one[:10]} == {leaf.stratum for leaf in leaves}
-    assert {leaf.name for leaf in one} <= {leaf.name for leaf in sample(leaves, 60, seed=1)}
+    assert {leaf.name for leaf in one} <= {
+        leaf.name for leaf in sample(leaves, 60, seed=1)
+    }
     assert len(sample(leaves, 500, seed=1)) == 96
 
 
@@ -79,14 +107,19 @@ def test_labels_of_all_leaves_give_the_score_by_people(answers):
     assert (found.these_tasks.low, found.these_tasks.high) == pytest.approx((1, 1))
     quality = judge_quality(answers, labelled(leaves_of(answers), lambda _: True))
     assert quality.figures.agreement.value == pytest.approx(4 / 6)
-    assert (quality.figures.wrong_failures.value, quality.figures.wrong_passes.value) == (1, 0)
+    assert (
+        quality.figures.wrong_failures.value,
+        quality.figures.wrong_passes.value,
+    ) == (1, 0)
 
 
 def test_an_audit_that_stops_early_corrects_as_far(answers):
     """Labels stand for all leaves, not for those of the sample that was planned."""
     leaves = leaves_of(answers)
     for given in (24, 36, 60):
-        found = corrected_score(answers, labelled(sample(leaves, 96, seed=3)[:given], lambda _: True))
+        found = corrected_score(
+            answers, labelled(sample(leaves, 96, seed=3)[:given], lambda _: True)
+        )
         assert found.mean.estimate == pytest.approx(1, abs=0.01)
         assert found.these_tasks.low <= 1 <= found.these_tasks.high + 1e-9
 
@@ -110,7 +143,10 @@ def test_labels_that_agree_with_the_judge_leave_its_score(answers):
 def test_gates_that_fail_wrongly_together_hold_an_answer_down():
     """Either alone would change nothing."""
     gates = [leaf(f"gate-{n}", passed=False, critical=True) for n in range(2)]
-    own = [answer(f"task-{n}", [*gates, leaf("other"), leaf("more", passed=False)]) for n in range(8)]
+    own = [
+        answer(f"task-{n}", [*gates, leaf("other"), leaf("more", passed=False)])
+        for n in range(8)
+    ]
     passes = labelled(leaves_of(own), lambda leaf: leaf.name.leaf != "more")
     assert corrected_score(own, passes).value == pytest.approx(0.5)
 
@@ -118,7 +154,10 @@ def test_gates_that_fail_wrongly_together_hold_an_answer_down():
 def test_leaves_behind_a_gate_are_judged_or_bounded():
     """Without labels of them the interval allows for either verdict, and no value is shown."""
     own = [
-        answer(f"task-{n}", [leaf("gate", passed=False, critical=True), skipped("deep", "gate")])
+        answer(
+            f"task-{n}",
+            [leaf("gate", passed=False, critical=True), skipped("deep", "gate")],
+        )
         for n in range(8)
     ]
     gates = labelled(leaves_of(own), lambda _: True)
@@ -133,16 +172,24 @@ def test_leaves_behind_a_gate_are_judged_or_bounded():
 def test_a_leaf_that_fails_takes_those_that_depend_on_it_by_name():
     """A prerequisite of the script, outside of gates and sequences."""
     dependent = leaf("dependent", prerequisites=["first"])
-    own = [answer(f"task-{n}", [leaf("first"), dependent, leaf("third")]) for n in range(8)]
-    found = corrected_score(own, labelled(leaves_of(own), lambda leaf: leaf.name.leaf != "first"))
+    own = [
+        answer(f"task-{n}", [leaf("first"), dependent, leaf("third")]) for n in range(8)
+    ]
+    found = corrected_score(
+        own, labelled(leaves_of(own), lambda leaf: leaf.name.leaf != "first")
+    )
     assert found.value == pytest.approx(1 / 3)
 
 
 def test_undecidable_leaves_are_missing_and_both_extremes_are_given(answers):
     """They do not count as the judge being right."""
     leaves = leaves_of(answers)
-    hard = frozenset(leaf.name for leaf in leaves if not leaf.passed and leaf.name.task < "task-4")
-    others = labelled([leaf for leaf in leaves if leaf.name not in hard], lambda _: True)
+    hard = frozenset(
+        leaf.name for leaf in leaves if not leaf.passed and leaf.name.task < "task-4"
+    )
+    others = labelled(
+        [leaf for leaf in leaves if leaf.name not in hard], lambda _: True
+    )
     found = corrected_score(answers, Verdicts(others.passes, hard))
     assert found.mean.estimate == pytest.approx(1)
     assert found.if_undecidable == pytest.approx((0.8, 1))
@@ -181,14 +228,18 @@ def test_stale_labels_of_one_auditor_do_not_hide_anothers(tmp_path, answers):
     LabelFile(tmp_path, AGENT, "bob").append(first.name, first.seen_sha256, "y")
     labels = [LabelFile(tmp_path, AGENT, name).blind() for name in ("ann", "bob")]
     assert label_verdicts(answers, labels).passes == {first.name: 1.0}
-    assert judge_quality(answers, label_verdicts(answers, labels[:1]), labels=1).stale == 1
+    assert (
+        judge_quality(answers, label_verdicts(answers, labels[:1]), labels=1).stale == 1
+    )
 
 
 def test_labels_survive_a_crash_and_the_first_counts(tmp_path, answers):
     """A line that was cut short is left out; a second label of a leaf was not blind."""
     file = LabelFile(tmp_path, AGENT, "ann")
     leaves = leaves_of(answers)[:2]
-    file.append(leaves[0].name, leaves[0].seen_sha256, "n", note="hard to say", seconds=2.04)
+    file.append(
+        leaves[0].name, leaves[0].seen_sha256, "n", note="hard to say", seconds=2.04
+    )
     with file.path.open("ab") as stream:
         stream.write(b'{"agent": "bot", "ta')
     for own in leaves:

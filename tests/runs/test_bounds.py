@@ -17,8 +17,16 @@ SEQUENTIAL, PARALLEL = "sequential", "parallel"
 def evidence(passed, *, is_weak=False, prerequisites=()):
     """Return the evidence of one vote; a weak one is split."""
     votes = [passed, not passed, passed] if is_weak else [passed, passed]
-    cast = [Vote(trial=trial, supported=vote, reasoning="") for trial, vote in enumerate(votes, 1)]
-    return Evidence(decided_by="judge", num_trials=3, votes=tuple(cast), prerequisites=tuple(prerequisites))
+    cast = [
+        Vote(trial=trial, supported=vote, reasoning="")
+        for trial, vote in enumerate(votes, 1)
+    ]
+    return Evidence(
+        decided_by="judge",
+        num_trials=3,
+        votes=tuple(cast),
+        prerequisites=tuple(prerequisites),
+    )
 
 
 class Rubric:
@@ -34,20 +42,31 @@ class Rubric:
         self.extra = {name: [] for name in names}
         for name in names:
             if draws.random() < 0.3:
-                self.extra[name] = [other for other in draws.sample(inner, 1) if not name.startswith(other)]
+                self.extra[name] = [
+                    other
+                    for other in draws.sample(inner, 1)
+                    if not name.startswith(other)
+                ]
 
     def _node(self, draws, name, depth, *, is_critical):
         children = []
         if depth == 0 or (depth < 3 and draws.random() < 0.35):
             children = [
-                self._node(draws, f"{name}{k}", depth + 1, is_critical=is_critical or draws.random() < 0.35)
+                self._node(
+                    draws,
+                    f"{name}{k}",
+                    depth + 1,
+                    is_critical=is_critical or draws.random() < 0.35,
+                )
                 for k in range(draws.randint(1, 3))
             ]
         return name, is_critical, draws.choice([SEQUENTIAL, PARALLEL]), children
 
     def _built(self, shape):
         name, is_critical, strategy, children = shape
-        node = VerificationNode(id=name, desc=name, critical=is_critical, strategy=strategy)
+        node = VerificationNode(
+            id=name, desc=name, critical=is_critical, strategy=strategy
+        )
         for child in children:
             node.add_node(self._built(child))
         return node
@@ -56,16 +75,30 @@ class Rubric:
         """Return the result of verifying each leaf in turn, with these verdicts where the judge is asked."""
         root = self._built(self.shape)
         for name in self.leaves:
-            node, extra = root.find(name), [root.find(other) for other in self.extra[name]]
+            node, extra = (
+                root.find(name),
+                [root.find(other) for other in self.extra[name]],
+            )
             reason = noted_prerequisites(node, extra, {}).decided
             if reason is None:
-                found = evidence(verdicts[name], is_weak=name in weak, prerequisites=self.extra[name])
-                node.decide(float(verdicts[name]), "passed" if verdicts[name] else "failed", found)
+                found = evidence(
+                    verdicts[name], is_weak=name in weak, prerequisites=self.extra[name]
+                )
+                node.decide(
+                    float(verdicts[name]),
+                    "passed" if verdicts[name] else "failed",
+                    found,
+                )
             else:
                 skipped = {"reason": reason, "prerequisites": tuple(self.extra[name])}
-                node.decide(0.0, "skipped", Evidence(decided_by="prerequisite", **skipped))
+                node.decide(
+                    0.0, "skipped", Evidence(decided_by="prerequisite", **skipped)
+                )
         score = root.compute_score(mutate=True)
-        return {"final_score": score, "eval_breakdown": [{"verification_tree": tree_as_dict(root)}]}
+        return {
+            "final_score": score,
+            "eval_breakdown": [{"verification_tree": tree_as_dict(root)}],
+        }
 
 
 def test_bounds_hold_every_flip_pattern():
@@ -85,7 +118,9 @@ def check_bounds(seed):
     skipped = [name for name in rubric.leaves if status_of(result, name) == "skipped"]
     open_leaves = sorted(weak | set(skipped))[:9]
     scores = [
-        rubric.result(verdicts | dict(zip(open_leaves, pattern, strict=True)))["final_score"]
+        rubric.result(verdicts | dict(zip(open_leaves, pattern, strict=True)))[
+            "final_score"
+        ]
         for pattern in product([False, True], repeat=len(open_leaves))
     ]
     assert found.low <= min(scores), seed
@@ -106,22 +141,45 @@ def status_of(result, name):
 
 
 UNAVAILABLE = Evidence(
-    decided_by="page", pages=(PageCheck(url="https://a.example", outcome="unavailable", reason="404"),)
+    decided_by="page",
+    pages=(PageCheck(url="https://a.example", outcome="unavailable", reason="404"),),
 )
 NO_PAGE = Evidence(decided_by="page", reason="the sources given name no page")
-BLOCKED_BY_SURE = Evidence(decided_by="prerequisite", reason=skip_reason("sure", "failed"))
-BLOCKED_BY_WEAK = Evidence(decided_by="prerequisite", reason=skip_reason("weak", "failed"))
+BLOCKED_BY_SURE = Evidence(
+    decided_by="prerequisite", reason=skip_reason("sure", "failed")
+)
+BLOCKED_BY_WEAK = Evidence(
+    decided_by="prerequisite", reason=skip_reason("weak", "failed")
+)
 
 
 @pytest.mark.parametrize(
     ("leaves", "expected"),
     [
-        ({"a": ("passed", evidence(True)), "b": ("failed", evidence(False))}, (0.5, 0.5, 0, 0)),
-        ({"a": ("passed", evidence(True)), "b": ("failed", UNAVAILABLE)}, (0.5, 1.0, 1, 0)),
+        (
+            {"a": ("passed", evidence(True)), "b": ("failed", evidence(False))},
+            (0.5, 0.5, 0, 0),
+        ),
+        (
+            {"a": ("passed", evidence(True)), "b": ("failed", UNAVAILABLE)},
+            (0.5, 1.0, 1, 0),
+        ),
         ({"a": ("passed", evidence(True)), "b": ("failed", NO_PAGE)}, (0.5, 0.5, 0, 0)),
-        ({"a": ("passed", evidence(True, is_weak=True)), "b": ("failed", evidence(False))}, (0.0, 0.5, 1, 0)),
-        ({"weak": ("failed", UNAVAILABLE), "b": ("skipped", BLOCKED_BY_WEAK)}, (0.0, 1.0, 1, 1)),
-        ({"sure": ("failed", evidence(False)), "b": ("skipped", BLOCKED_BY_SURE)}, (0.0, 0.0, 0, 0)),
+        (
+            {
+                "a": ("passed", evidence(True, is_weak=True)),
+                "b": ("failed", evidence(False)),
+            },
+            (0.0, 0.5, 1, 0),
+        ),
+        (
+            {"weak": ("failed", UNAVAILABLE), "b": ("skipped", BLOCKED_BY_WEAK)},
+            (0.0, 1.0, 1, 1),
+        ),
+        (
+            {"sure": ("failed", evidence(False)), "b": ("skipped", BLOCKED_BY_SURE)},
+            (0.0, 0.0, 0, 0),
+        ),
         (
             {
                 "weak": ("passed", evidence(True, is_weak=True)),
@@ -140,7 +198,9 @@ def test_bounds_by_evidence(leaves, expected):
         leaf.decide(float(status == "passed"), status, found)
     score = root.compute_score(mutate=True)
     tree = tree_as_dict(root)
-    result = ResultFile.of({"final_score": score, "eval_breakdown": [{"verification_tree": tree}]})
+    result = ResultFile.of(
+        {"final_score": score, "eval_breakdown": [{"verification_tree": tree}]}
+    )
     assert tuple(result.computed_bounds().model_dump().values()) == expected
 
 
@@ -150,7 +210,9 @@ def test_without_weak_verdicts_the_bounds_are_the_score():
         rubric, draws = Rubric(seed), Random(-seed)
         result = rubric.result({name: draws.random() < 0.65 for name in rubric.leaves})
         found = ResultFile.of(result).computed_bounds()
-        assert (found.low, found.high) == pytest.approx((result["final_score"],) * 2), seed
+        assert (found.low, found.high) == pytest.approx((result["final_score"],) * 2), (
+            seed
+        )
         assert (found.weak_leaves, found.unknown_leaves) == (0, 0), seed
 
 

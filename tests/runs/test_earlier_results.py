@@ -41,7 +41,13 @@ RELEASED = {
                 "status": "partial",
                 "children": [
                     {**LEAF, "children": []},
-                    {**LEAF, "id": "b", "score": 0.0, "status": "failed", "children": []},
+                    {
+                        **LEAF,
+                        "id": "b",
+                        "score": 0.0,
+                        "status": "failed",
+                        "children": [],
+                    },
                 ],
             },
         }
@@ -57,7 +63,11 @@ def test_a_result_of_an_earlier_version_is_read_whole():
     assert result.has_checksum and not result.is_edited
     facts = result_facts(result)
     assert facts.judge == "example-key"
-    assert (len(facts.claims), facts.is_explained, facts.is_off_tree) == (3, True, False)
+    assert (len(facts.claims), facts.is_explained, facts.is_off_tree) == (
+        3,
+        True,
+        False,
+    )
     assert facts.bounds == (result.score_bounds.low, result.score_bounds.high)
     nodes = list(_nodes(result.document["eval_breakdown"][0]["verification_tree"]))
     assert [node.own_fields() for node in result.trees[0].walk()] == nodes
@@ -84,9 +94,16 @@ def test_an_earlier_result_written_again_is_the_same_file(tmp_path):
 def test_the_released_layout_opens(tmp_path, monkeypatch):
     """In the model, in ``metrics`` and in ``show``."""
     result = ResultFile.of(RELEASED)
-    assert (result.final_score, result.score_by_tree, result.provenance) == (0.5, 0.5, None)
+    assert (result.final_score, result.score_by_tree, result.provenance) == (
+        0.5,
+        0.5,
+        None,
+    )
     assert not result.is_edited and not result.has_checksum
-    assert list(result.info_entries()) == [("towns", ["Tarn"]), ("ground_truth", {"depth": 80})]
+    assert list(result.info_entries()) == [
+        ("towns", ["Tarn"]),
+        ("ground_truth", {"depth": 80}),
+    ]
     assert result_facts(result).judge == "o4-mini, parameters not recorded"
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "eval_results/bot/lake/answer_1/results"
@@ -94,13 +111,17 @@ def test_the_released_layout_opens(tmp_path, monkeypatch):
     (folder / "20250714_120000_answer_1.md.json").write_text(json.dumps(RELEASED))
     assert "0.5" in call(main, "metrics", "bot").stdout
     shown = call(main, "show", "bot", "lake", "1").stdout
-    assert "score 0.5" in shown and "0.5 = mean of a 1, b 0" in shown and "towns" in shown
+    assert (
+        "score 0.5" in shown and "0.5 = mean of a 1, b 0" in shown and "towns" in shown
+    )
 
 
 def test_an_earlier_version_is_shown(tmp_path, monkeypatch):
     """With claims and pages."""
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(EARLIER, tmp_path / "eval_results/example/museum_saturday/answer_1/results")
+    shutil.copytree(
+        EARLIER, tmp_path / "eval_results/example/museum_saturday/answer_1/results"
+    )
     shown = call(main, "show", "example", "museum_saturday", "1").stdout
     assert "score 0.4444" in shown and "Claim: " in shown and "Page [1]: " in shown
 
@@ -121,8 +142,12 @@ def test_an_earlier_version_is_shown(tmp_path, monkeypatch):
 def test_a_malformed_field_counts_as_missing(field, value):
     """The others are read all the same."""
     result = ResultFile.of({**RELEASED, field: value})
-    default = ResultFile.of({name: known for name, known in RELEASED.items() if name != field})
-    assert result.model_dump(exclude={"barred"}) == default.model_dump(exclude={"barred"})
+    default = ResultFile.of(
+        {name: known for name, known in RELEASED.items() if name != field}
+    )
+    assert result.model_dump(exclude={"barred"}) == default.model_dump(
+        exclude={"barred"}
+    )
     assert result.barred_sources() == ()
     assert result.document[field] == value
 
@@ -149,7 +174,14 @@ def test_a_result_is_written_in_the_order_of_the_layout():
     result = ResultFile.made({**RELEASED, "own": {1: (2,)}}, making)
     assert not result.is_edited
     assert list(result.document) == [
-        *("agent_name", "answer_name", "judge_model", "final_score", "extract_model", "eval_breakdown"),
+        *(
+            "agent_name",
+            "answer_name",
+            "judge_model",
+            "final_score",
+            "extract_model",
+            "eval_breakdown",
+        ),
         *(
             "tree_statistics",
             "own",
@@ -160,11 +192,30 @@ def test_a_result_is_written_in_the_order_of_the_layout():
             "quotes",
             "doubts",
         ),
-        *("ignored_arguments", "script_faults", "answer_flags", "barred", "run", "score_bounds"),
+        *(
+            "ignored_arguments",
+            "script_faults",
+            "answer_flags",
+            "barred",
+            "run",
+            "score_bounds",
+        ),
     ]
     assert list(result.document["run"]) == [
-        *("version", "tree_format", "created", "seconds", "judge_requests", "judge_retries"),
+        *(
+            "version",
+            "tree_format",
+            "created",
+            "seconds",
+            "judge_requests",
+            "judge_retries",
+        ),
         *("judged_from", "judged_to", "content_sha256"),
     ]
     assert result.document["own"] == {"1": [2]}
-    assert result.document["score_bounds"] == {"low": 0.5, "high": 0.5, "weak_leaves": 0, "unknown_leaves": 0}
+    assert result.document["score_bounds"] == {
+        "low": 0.5,
+        "high": 0.5,
+        "weak_leaves": 0,
+        "unknown_leaves": 0,
+    }

@@ -12,7 +12,15 @@ from scripted_judge import ScriptedJudge
 from mind2web2.cli import main
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.rubric.node import VerificationNode
-from mind2web2.rubric.verdicts import Evidence, PageCheck, PageShown, Quote, Vote, skip_reason, trials_needed
+from mind2web2.rubric.verdicts import (
+    Evidence,
+    PageCheck,
+    PageShown,
+    Quote,
+    Vote,
+    skip_reason,
+    trials_needed,
+)
 from mind2web2.rubric.written_tree import tree_as_dict
 from mind2web2.runs.economy import RULES, economy_of, replayed
 from mind2web2.runs.result_file import ResultFile
@@ -25,7 +33,12 @@ PASSED, FAILED, SKIPPED = (1.0, "passed"), (0.0, "failed"), (0.0, "skipped")
 def votes(pattern, quote="found"):
     """Return votes such as ``yny``, all with such a quotation."""
     return tuple(
-        Vote(trial=trial, supported=word == "y", reasoning="", quote=Quote(text="x", match=quote))
+        Vote(
+            trial=trial,
+            supported=word == "y",
+            reasoning="",
+            quote=Quote(text="x", match=quote),
+        )
         for trial, word in enumerate(pattern, 1)
     )
 
@@ -35,7 +48,9 @@ def on_pages(*patterns, **page):
     checks = [
         PageCheck(
             url=f"https://lake.example/{number}",
-            outcome="supported" if 2 * pattern.count("y") > len(pattern) else "not_supported",
+            outcome="supported"
+            if 2 * pattern.count("y") > len(pattern)
+            else "not_supported",
             page=PageShown(**shown(**page)),
             votes=votes(pattern),
         )
@@ -46,14 +61,21 @@ def on_pages(*patterns, **page):
 
 def on_answer(pattern, quote="found", num_trials=3):
     """Return the evidence of votes on the answer alone."""
-    return Evidence(decided_by="judge", claim="c", num_trials=num_trials, votes=votes(pattern, quote))
+    return Evidence(
+        decided_by="judge",
+        claim="c",
+        num_trials=num_trials,
+        votes=votes(pattern, quote),
+    )
 
 
 def result(*leaves):
     """Return a result with these leaves below its root: (evidence, verdict, is critical)."""
     root = VerificationNode(id="root", desc="", critical=False, strategy="parallel")
     for number, (evidence, (score, status), is_critical) in enumerate(leaves):
-        leaf = VerificationNode(id=f"leaf{number}", desc="", critical=is_critical, strategy="parallel")
+        leaf = VerificationNode(
+            id=f"leaf{number}", desc="", critical=is_critical, strategy="parallel"
+        )
         root.add_node(leaf)
         leaf.evidence, leaf.score, leaf.status = evidence, score, status
     root.compute_score(mutate=True)
@@ -77,7 +99,13 @@ def figures(found, signs):
         (on_answer("y", num_trials=1), PASSED, 0, (0, 0, False), (0, 0, False)),
         (on_pages("nn", "yy"), PASSED, 4, (2, 0, False), (2, 0, False)),
         (on_pages("ynn", "nn"), FAILED, 5, (1, 1, True), (1, 1, True)),
-        (on_pages("nyy", troubles=("robot_check",)), PASSED, 3, (3, 0, False), (1, 1, True)),
+        (
+            on_pages("nyy", troubles=("robot_check",)),
+            PASSED,
+            3,
+            (3, 0, False),
+            (1, 1, True),
+        ),
     ],
 )
 def test_votes_are_replayed_by_each_rule(evidence, verdict, always, doubt, once):
@@ -91,7 +119,9 @@ def test_votes_are_replayed_by_each_rule(evidence, verdict, always, doubt, once)
 def test_a_gate_has_all_votes_unless_it_is_no_sign():
     """A gate that would fail takes the score with it; a gate that would pass has skipped leaves judged."""
     skipped = Evidence(decided_by="prerequisite", reason=skip_reason("leaf0", "failed"))
-    gate_fails = result((on_answer("nyy"), PASSED, True), (on_answer("yy"), PASSED, False))
+    gate_fails = result(
+        (on_answer("nyy"), PASSED, True), (on_answer("yy"), PASSED, False)
+    )
     gate_passes = result((on_answer("ynn"), FAILED, True), (skipped, SKIPPED, False))
     for found, all_votes in ((gate_fails, 4), (gate_passes, 3)):
         assert figures(found, DOUBT) == (all_votes, 0, False)
@@ -100,7 +130,10 @@ def test_a_gate_has_all_votes_unless_it_is_no_sign():
 
 def test_shares_are_by_task():
     """Without a task that differs there is an interval all the same, and `always` changes nothing."""
-    tasks = {f"t{number}": [result((on_answer("yy"), PASSED, False))] * 2 for number in range(12)}
+    tasks = {
+        f"t{number}": [result((on_answer("yy"), PASSED, False))] * 2
+        for number in range(12)
+    }
     tasks["t0"] = [result((on_answer("nyy"), PASSED, False))]
     found = economy_of(tasks)
     assert (found.answers, found.tasks, found.claims, found.votes) == (23, 12, 23, 47)
@@ -132,7 +165,13 @@ def _flipped(draws):
             cast += [truth is not (draws.random() < 0.03) for _ in range(needed)]
         verdict = PASSED if 2 * sum(cast) > len(cast) else FAILED
         quote = "not_found" if draws.random() < 0.04 else "found"
-        leaves.append((on_answer("".join("ny"[vote] for vote in cast), quote), verdict, number < 2))
+        leaves.append(
+            (
+                on_answer("".join("ny"[vote] for vote in cast), quote),
+                verdict,
+                number < 2,
+            )
+        )
     return result(*leaves)
 
 
@@ -180,7 +219,10 @@ async def test_a_replay_is_the_run_by_that_rule(tmp_path, monkeypatch, rule):
     )
     after = newest(project)
     assert [each.requests for each in told] == [vote_count(each) for each in after]
-    changed = [was.final_score != now.final_score for was, now in zip(before, after, strict=True)]
+    changed = [
+        was.final_score != now.final_score
+        for was, now in zip(before, after, strict=True)
+    ]
     assert [each.is_score_changed for each in told] == changed
     assert any(changed)
     left_out = call(main, "economy", "bot")
@@ -191,7 +233,9 @@ async def test_a_replay_is_the_run_by_that_rule(tmp_path, monkeypatch, rule):
 def newest(project: Project):
     """Return the newest result of each answer."""
     paths = [project.result_paths(f"answer_{number}")[-1] for number in range(6)]
-    return [ResultFile.of(json.loads(path.read_text(encoding="utf-8"))) for path in paths]
+    return [
+        ResultFile.of(json.loads(path.read_text(encoding="utf-8"))) for path in paths
+    ]
 
 
 def vote_count(found):

@@ -47,7 +47,9 @@ def by_import(project):
 def by_agent(_project):
     """Ask an agent that says nothing in its second run."""
     words = f"{sys.executable} -c 'pass' {{question}}"
-    assert call(main, "answer", AGENT, "--command", words, "--runs", "2").returncode == 1
+    assert (
+        call(main, "answer", AGENT, "--command", words, "--runs", "2").returncode == 1
+    )
 
 
 @pytest.mark.parametrize("arrive", [by_file, by_blank_file, by_import, by_agent])
@@ -74,7 +76,10 @@ def test_it_counts_zero_in_every_command(project, arrive):
 @pytest.mark.usefixtures("project")
 def test_a_scorer_counts_zero():
     """Without asking the judge."""
-    with JudgeServer() as server, Scorer(judge=Judge("m", server.base_url, api_key="k")) as scorer:
+    with (
+        JudgeServer() as server,
+        Scorer(judge=Judge("m", server.base_url, api_key="k")) as scorer,
+    ):
         found = scorer.score_sync(TASK, " \n")
         assert isinstance(found, Score)
         assert (found.score, found.result["reason"]) == (0.0, REASON)
@@ -99,7 +104,12 @@ def test_it_takes_the_place_of_an_earlier_result(project):
 def test_the_agent_is_asked_again_on_demand(project):
     """An empty file is no answer to keep, as an empty run is none."""
     by_file(project)
-    words = ("--command", f"{sys.executable} -c 'print(80)' {{question}}", "--runs", "2")
+    words = (
+        "--command",
+        f"{sys.executable} -c 'print(80)' {{question}}",
+        "--runs",
+        "2",
+    )
     run = call(main, "answer", AGENT, *words)
     assert (run.returncode, "lake/answer_2 empty" in run.stdout) == (1, True)
     assert call(main, "answer", AGENT, *words, "--retry_failed").returncode == 0

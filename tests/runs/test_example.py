@@ -8,7 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from projects import REPOSITORY, call, claim_in, clean_environment, read_json, run_command
+from projects import (
+    REPOSITORY,
+    call,
+    claim_in,
+    clean_environment,
+    read_json,
+    run_command,
+)
 from servers.judge_server import (
     JudgeServer,
     broken_body,
@@ -34,9 +41,20 @@ QUESTION_COUNT, JUDGMENT_COUNT = 144, 142
 
 FAULTS = (
     [None] * 4
-    + [rate_limited(retry_after="0.1"), status(500, "oops"), broken_body(), content("I think so, yes.")]
+    + [
+        rate_limited(retry_after="0.1"),
+        status(500, "oops"),
+        broken_body(),
+        content("I think so, yes."),
+    ]
     + [None] * 20
-    + [refusal(), drop_before_reply(), drop_mid_reply(), truncated(), status(503, "overloaded")]
+    + [
+        refusal(),
+        drop_before_reply(),
+        drop_mid_reply(),
+        truncated(),
+        status(503, "overloaded"),
+    ]
 )
 
 
@@ -52,7 +70,9 @@ class Reader(RecordedReplies):
 
 def newest_results(root):
     """Return the newest result of each answer, without the lines of the run itself."""
-    return {(task, answer): newest_result(root, task, answer) for task, answer in ANSWERS}
+    return {
+        (task, answer): newest_result(root, task, answer) for task, answer in ANSWERS
+    }
 
 
 def newest_result(root, task, answer):
@@ -66,24 +86,38 @@ def newest_result(root, task, answer):
 def breakdown(result):
     """Return tree and facts without the keys of judgments, which name the model that was asked."""
     text = json.dumps(result["eval_breakdown"])
-    return json.loads(text, object_hook=lambda each: {k: v for k, v in each.items() if k != "judgment"})
+    return json.loads(
+        text,
+        object_hook=lambda each: {k: v for k, v in each.items() if k != "judgment"},
+    )
 
 
 def check_scores(root):
     """Hold the result files against the scores derived by hand."""
     for (task, answer), result in newest_results(root).items():
-        assert math.isclose(result["final_score"], SCORES[task][answer], abs_tol=1e-9), (task, answer)
+        assert math.isclose(
+            result["final_score"], SCORES[task][answer], abs_tol=1e-9
+        ), (task, answer)
 
 
 def reused_lines(run):
     """Return how many answers a run reports as reused."""
-    return sum(line.startswith("[") and "reused" in line for line in run.stdout.splitlines())
+    return sum(
+        line.startswith("[") and "reused" in line for line in run.stdout.splitlines()
+    )
 
 
 def replay(results, *more, judgments=RECORDED):
     """Evaluate the example from recorded judgments in this process, scripts included."""
     given = [] if judgments is None else ["--judgments", judgments]
-    options = ["--agent_name", "example", "--llm_provider", "replay", "--eval_results_root", results]
+    options = [
+        "--agent_name",
+        "example",
+        "--llm_provider",
+        "replay",
+        "--eval_results_root",
+        results,
+    ]
     return call(evaluate_main, *options, "--no_isolate", *given, *more)
 
 
@@ -100,7 +134,9 @@ def replayed(tmp_path_factory):
         "examples/judgments.jsonl",
     ]
     command = [*options, "--eval_results_root", root]
-    return root, [run_command(*command, cwd=REPOSITORY, OPENAI_API_KEY="") for _ in range(2)]
+    return root, [
+        run_command(*command, cwd=REPOSITORY, OPENAI_API_KEY="") for _ in range(2)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +144,13 @@ def judged(tmp_path_factory):
     """Judge the example once over a server with all its faults; the server stays up."""
     root = tmp_path_factory.mktemp("judged")
     with JudgeServer(Reader(), faults=FAULTS) as server:
-        options = ["--agent_name", "example", "--judge_base_url", server.base_url, "--no_capture"]
+        options = [
+            "--agent_name",
+            "example",
+            "--judge_base_url",
+            server.base_url,
+            "--no_capture",
+        ]
         run = run_command(*options, "--eval_results_root", root, cwd=REPOSITORY)
         yield root, run, server
 
@@ -124,8 +166,21 @@ def again(judged, tmp_path, monkeypatch):
     asked_before = len(server.requests)
 
     def evaluate(*more):
-        options = ["--agent_name", "example", "--judge_base_url", server.base_url, "--no_capture"]
-        run = call(evaluate_main, *options, "--no_isolate", "--eval_results_root", results, *more)
+        options = [
+            "--agent_name",
+            "example",
+            "--judge_base_url",
+            server.base_url,
+            "--no_capture",
+        ]
+        run = call(
+            evaluate_main,
+            *options,
+            "--no_isolate",
+            "--eval_results_root",
+            results,
+            *more,
+        )
         return run, server.requests[asked_before:]
 
     return results, evaluate
@@ -142,7 +197,10 @@ def test_the_first_command_gives_the_scores_derived_by_hand(replayed):
     root, runs = replayed
     assert [(run.returncode, run.stderr) for run in runs] == [(0, ""), (0, "")]
     check_scores(root)
-    assert {score for answers in SCORES.values() for score in answers.values()} >= {0.0, 1.0}
+    assert {score for answers in SCORES.values() for score in answers.values()} >= {
+        0.0,
+        1.0,
+    }
 
 
 def test_the_table_shows_scores_and_metrics(replayed):
@@ -170,18 +228,25 @@ def test_the_metrics_are_those_worked_out_by_hand(replayed):
         "answer_2.md": 0.680556,
         "answer_3.md": 0.351852,
     }
-    assert (summary["agent_name"], summary["num_tasks"], summary["num_runs"]) == ("example", 3, 3)
+    assert (summary["agent_name"], summary["num_tasks"], summary["num_runs"]) == (
+        "example",
+        3,
+        3,
+    )
     assert (summary["avg_score"], summary["avg_score_std"]) == (0.603395, 0.1822)
     # One task of three in the first two runs, none in the third; two of the tasks at least once.
     assert (summary["success_rate"], summary["success_rate_std"]) == (0.2222, 0.1571)
     assert summary["pass_at_3"] == 0.6667
     words = {
-        name: [len((REPOSITORY / "answers" / "example" / task / name).read_text().split()) for task in SCORES]
+        name: [
+            len((REPOSITORY / "answers" / "example" / task / name).read_text().split())
+            for task in SCORES
+        ]
         for name in ("answer_1.md", "answer_2.md", "answer_3.md")
     }
-    assert {name: run["avg_word_count"] for name, run in summary["per_run"].items()} == {
-        name: round(sum(counts) / 3, 1) for name, counts in words.items()
-    }
+    assert {
+        name: run["avg_word_count"] for name, run in summary["per_run"].items()
+    } == {name: round(sum(counts) / 3, 1) for name, counts in words.items()}
     museum = summary["tasks"]["museum_saturday"]
     assert [answer["answer_name"] for answer in museum.pop("answers")] == list(words)
     assert museum == {"best_score": 1.0, "avg_score": 0.481481, "pass": True}
@@ -195,7 +260,9 @@ def test_the_summaries_have_the_published_form(replayed):
     merged = read_json(root / "all_results.json")
     assert list(merged) == sorted(SCORES)
     for task, by_agent in merged.items():
-        assert by_agent == {"example": read_json(root / "example" / task / "summary.json")}
+        assert by_agent == {
+            "example": read_json(root / "example" / task / "summary.json")
+        }
         for entry in by_agent["example"]:
             score = SCORES[task][entry["answer_name"]]
             assert entry == {
@@ -211,7 +278,14 @@ def test_a_second_replay_comes_to_the_same(replayed):
     root, runs = replayed
     assert runs[-1].stdout.count(", reused\n") == len(ANSWERS)
     for task, answer in ANSWERS:
-        assert len(list((root / "example" / task / Path(answer).stem / "results").iterdir())) == 1
+        assert (
+            len(
+                list(
+                    (root / "example" / task / Path(answer).stem / "results").iterdir()
+                )
+            )
+            == 1
+        )
 
 
 def test_the_answer_key_gives_the_recorded_judgments(tmp_path):
@@ -234,7 +308,9 @@ def test_a_server_that_misbehaves_changes_no_score(judged, replayed):
     assert run.returncode == 0
     assert {line.partition(":")[0] for line in run.stderr.splitlines()} == {"warning"}
     check_scores(root)
-    assert len(server.requests) >= JUDGMENT_COUNT + len([fault for fault in FAULTS if fault])
+    assert len(server.requests) >= JUDGMENT_COUNT + len(
+        [fault for fault in FAULTS if fault]
+    )
     assert {call.headers["authorization"] for call in server.calls} == {"Bearer dummy"}
     assert {body["model"] for body in server.requests} == {"o4-mini"}
     for place, result in newest_results(root).items():
@@ -258,7 +334,9 @@ def test_after_an_edit_only_the_edited_claim_is_asked(again, tmp_path):
     script = scripts / "example" / "library_facts.py"
     original = "The main library of Ottermoss opened to the public in {fact.value}."
     assert script.read_text().count(original) == 1
-    script.write_text(script.read_text().replace(original, original.replace("opened", "was opened")))
+    script.write_text(
+        script.read_text().replace(original, original.replace("opened", "was opened"))
+    )
     run, asked = evaluate("--eval_scripts_root", scripts)
     assert run.returncode == 0
     # The answer with 1908 never gets that far; those with 1911 are asked twice for each page that is there.
@@ -282,7 +360,9 @@ def test_judgments_travel(again, tmp_path):
     """Exported, replayed from the file, imported elsewhere, replayed from there."""
     results, _ = again
     exported, elsewhere = tmp_path / "example.jsonl", tmp_path / "elsewhere"
-    run = call(main, "judgments", "export", "example", exported, "--eval_results_root", results)
+    run = call(
+        main, "judgments", "export", "example", exported, "--eval_results_root", results
+    )
     judgments = list(read_judgments(exported))
     assert run.returncode == 0
     told = f"{len(judgments)} judgments written to {exported}; the newest results use "
@@ -293,12 +373,29 @@ def test_judgments_travel(again, tmp_path):
     assert not (elsewhere / "example" / FILE_NAME).exists()
     shutil.rmtree(elsewhere)
     for new in (len(judgments), 0):
-        run = call(main, "judgments", "import", "example", exported, "--eval-results-root", elsewhere)
-        assert (run.returncode, run.stdout) == (0, f"{new} of {len(judgments)} judgments were new\n")
+        run = call(
+            main,
+            "judgments",
+            "import",
+            "example",
+            exported,
+            "--eval-results-root",
+            elsewhere,
+        )
+        assert (run.returncode, run.stdout) == (
+            0,
+            f"{new} of {len(judgments)} judgments were new\n",
+        )
     assert replay(elsewhere, judgments=None).returncode == 0
     check_scores(elsewhere)
     run = call(
-        main, "judgments", "export", "example", tmp_path / "back.jsonl", "--eval_results_root", elsewhere
+        main,
+        "judgments",
+        "export",
+        "example",
+        tmp_path / "back.jsonl",
+        "--eval_results_root",
+        elsewhere,
     )
     assert (tmp_path / "back.jsonl").read_bytes() == exported.read_bytes()
 
@@ -315,7 +412,9 @@ def test_a_missing_judgment_costs_its_answer_only(tmp_path):
     (tmp_path / "part.jsonl").write_text("\n".join(kept) + "\n", encoding="utf-8")
     run = replay(tmp_path / "results", judgments=tmp_path / "part.jsonl")
     assert run.returncode == 1
-    [reason] = [line for line in run.stdout.splitlines() if line.startswith("No result: ")]
+    [reason] = [
+        line for line in run.stdout.splitlines() if line.startswith("No result: ")
+    ]
     for words in (
         "library_facts/answer_1.md",
         "no stored judgment on claim 'The architect of the main library of Ottermoss was Ilvane Corrow.'",
@@ -323,7 +422,9 @@ def test_a_missing_judgment_costs_its_answer_only(tmp_path):
         "node 'architect_supported', trial 2",
     ):
         assert words in reason
-    summary = read_json(tmp_path / "results" / "example" / "library_facts" / "summary.json")
+    summary = read_json(
+        tmp_path / "results" / "example" / "library_facts" / "summary.json"
+    )
     assert [entry["score"] for entry in summary] == [0.375, 0.5]
     assert run.stdout.count("no result: ") == 1
 
@@ -337,7 +438,9 @@ def is_of_architect(judgment):
 def test_a_replay_of_two_judges_asks_which(again):
     """Exit status 2 and one line that names both; then the one chosen is replayed."""
     results, _ = again
-    run = call(main, "judgments", "import", "example", RECORDED, "--eval_results_root", results)
+    run = call(
+        main, "judgments", "import", "example", RECORDED, "--eval_results_root", results
+    )
     assert run.returncode == 0
     run = replay(results, judgments=None)
     assert (run.returncode, run.stdout) == (2, "")
@@ -349,11 +452,15 @@ def test_a_replay_of_two_judges_asks_which(again):
     run = replay(results, "--judge_model", "nobody", judgments=None)
     assert run.returncode == 2
     assert "none fits" in run.stderr
-    run = replay(results, "--judge_base_url", "http://elsewhere.example", judgments=None)
+    run = replay(
+        results, "--judge_base_url", "http://elsewhere.example", judgments=None
+    )
     assert run.returncode == 2
     assert "none fits; the store has: example-key at " in run.stderr
     run = replay(results, "--judge_model", "example-key", judgments=None)
     assert run.returncode == 0
     assert "example-key (replay)" in run.stdout
     check_scores(results)
-    assert {result["judge_model"] for result in newest_results(results).values()} == {"example-key"}
+    assert {result["judge_model"] for result in newest_results(results).values()} == {
+        "example-key"
+    }

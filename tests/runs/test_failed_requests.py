@@ -24,7 +24,12 @@ from servers.judge_server import (
 
 from mind2web2.cli.console import totals_text
 from mind2web2.cli.evaluate_report import print_usage
-from mind2web2.errors import ContextTooLongError, JudgeAccessError, JudgeOutputError, JudgeUnavailableError
+from mind2web2.errors import (
+    ContextTooLongError,
+    JudgeAccessError,
+    JudgeOutputError,
+    JudgeUnavailableError,
+)
 from mind2web2.judge.answer_client import AnswerClient
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
@@ -37,15 +42,21 @@ from mind2web2.llm_client.prices import price_usd
 from mind2web2.runs.usage_file import USAGE_NAME, write_usage
 from mind2web2.verification.claims import BinaryEvalResult
 
-REQUEST = ChatRequest("any", [{"role": "user", "content": "Is it so?"}], BinaryEvalResult)
+REQUEST = ChatRequest(
+    "any", [{"role": "user", "content": "Is it so?"}], BinaryEvalResult
+)
 
 
 async def asked(server, expected=None, model="o4-mini", path=None, retry=QUICK_RETRY):
     """Ask one question of a run and return its judge."""
     with JudgmentStore(path) as store:
-        async with LLMClient("openai", True, base_url=server.base_url, api_key="key", retry=retry) as client:
+        async with LLMClient(
+            "openai", True, base_url=server.base_url, api_key="key", retry=retry
+        ) as client:
             budget = Budget(100, model)
-            run = CachingJudge(JudgeSettings("openai", model), client, store, budget=budget)
+            run = CachingJudge(
+                JudgeSettings("openai", model), client, store, budget=budget
+            )
             judge = AnswerClient(run, "lake", "answer_1.md", nullcontext())
             question = judge.ask(REQUEST, QuestionContext("verify"), None)
             if expected is None:
@@ -90,7 +101,9 @@ async def test_a_connection_that_breaks_off_has_carried_a_request():
 
 async def test_unusable_output_is_paid_for():
     """Tokens and dollars of all replies, though none is a judgment."""
-    with JudgeServer(faults=[content("I think so."), content("Yes, I do."), content("It is.")]) as server:
+    with JudgeServer(
+        faults=[content("I think so."), content("Yes, I do."), content("It is.")]
+    ) as server:
         run = await asked(server, JudgeOutputError)
     assert asked_counts(run) == (0, 3, 300)
     assert run.usage.total().asked.cost_usd > 0
@@ -121,10 +134,14 @@ async def test_a_cancelled_question_is_counted():
         return {"reasoning": "read", "result": True}
 
     with JudgeServer(hold) as server, JudgmentStore(None) as store:
-        async with LLMClient("openai", True, base_url=server.base_url, api_key="key") as client:
+        async with LLMClient(
+            "openai", True, base_url=server.base_url, api_key="key"
+        ) as client:
             run = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
             question = asyncio.ensure_future(
-                AnswerClient(run, "lake", "answer_1.md").ask(REQUEST, QuestionContext("verify"), None)
+                AnswerClient(run, "lake", "answer_1.md").ask(
+                    REQUEST, QuestionContext("verify"), None
+                )
             )
             await arrived.wait()
             question.cancel()
@@ -135,19 +152,28 @@ async def test_a_cancelled_question_is_counted():
 
 
 @pytest.mark.parametrize(
-    ("faults", "tokens", "untold"), [([status(503), rate_limited(), None], 100, 0), ([None], 0, 1)]
+    ("faults", "tokens", "untold"),
+    [([status(503), rate_limited(), None], 100, 0), ([None], 0, 1)],
 )
-async def test_requests_without_reported_tokens_are_counted(faults, tokens, untold, tmp_path):
+async def test_requests_without_reported_tokens_are_counted(
+    faults, tokens, untold, tmp_path
+):
     """A request that timed out, or a reply without a count, may be on the bill; an error is not."""
-    with JudgeServer(faults=faults, input_tokens=tokens, cached_tokens=0, output_tokens=tokens) as server:
+    with JudgeServer(
+        faults=faults, input_tokens=tokens, cached_tokens=0, output_tokens=tokens
+    ) as server:
         run = await asked(server)
     assert run.usage.of("lake").asked.unreported_requests == untold
     write_usage(tmp_path, run)
-    newest = json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["newest_run"]
+    newest = json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))[
+        "newest_run"
+    ]
     assert newest["tasks"]["lake"]["asked"]["untold_requests"] == untold
     console = Console(file=io.StringIO(), width=200)
     print_usage(console, run.usage)
-    assert ("the server did not report the tokens of 1 requests" in console.file.getvalue()) is bool(untold)
+    assert (
+        "the server did not report the tokens of 1 requests" in console.file.getvalue()
+    ) is bool(untold)
 
 
 async def test_a_request_that_timed_out_has_no_reported_tokens():
@@ -168,9 +194,13 @@ async def test_a_request_that_timed_out_has_no_reported_tokens():
 
 async def test_each_request_has_its_own_price(tmp_path):
     """Two prompts below the limit from which all tokens cost more are not priced as one above it."""
-    with JudgeServer(faults=[content("Yes.")], input_tokens=200_000, cached_tokens=0) as server:
+    with JudgeServer(
+        faults=[content("Yes.")], input_tokens=200_000, cached_tokens=0
+    ) as server:
         run = await asked(server, model="gpt-5.4", path=tmp_path / "judgments.sqlite3")
-        again = await asked(server, model="gpt-5.4", path=tmp_path / "judgments.sqlite3")
+        again = await asked(
+            server, model="gpt-5.4", path=tmp_path / "judgments.sqlite3"
+        )
         assert len(server.requests) == 2
     one_usd = price_usd(Usage(200_000, 0, 10), "gpt-5.4")
     assert price_usd(Usage(400_000, 0, 20), "gpt-5.4") > 2.5 * one_usd
@@ -193,7 +223,10 @@ def test_runs_that_end_at_the_same_time_are_all_kept(tmp_path):
     run.usage.of("lake").asked += Usage(1, 0, 1, requests=1, cost_usd=0.5)
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda _: write_usage(tmp_path, run), range(24)))
-    assert len(json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["runs"]) == 24
+    assert (
+        len(json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["runs"])
+        == 24
+    )
 
 
 async def test_a_good_reply_is_counted_once(tmp_path):
@@ -202,5 +235,10 @@ async def test_a_good_reply_is_counted_once(tmp_path):
         run = await asked(server)
     write_usage(tmp_path, run)
     assert asked_counts(run) == (1, 3, 200)
-    newest = json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["newest_run"]
-    assert (newest["asked"]["requests"], newest["sent_again"]) == (3, {"503": 1, "unusable output": 1})
+    newest = json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))[
+        "newest_run"
+    ]
+    assert (newest["asked"]["requests"], newest["sent_again"]) == (
+        3,
+        {"503": 1, "unusable output": 1},
+    )

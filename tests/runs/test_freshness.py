@@ -9,7 +9,12 @@ from evaluations import PAGE
 from projects import AGENT, TASK, ClaimJudge, Project, evaluate
 
 from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore
-from mind2web2.runs.freshness import PresentReader, ResultsNow, newest_judge, results_now
+from mind2web2.runs.freshness import (
+    PresentReader,
+    ResultsNow,
+    newest_judge,
+    results_now,
+)
 from mind2web2.runs.provenance import (
     EDITED,
     NO_PROVENANCE,
@@ -70,7 +75,11 @@ def changes(made=None, now=None):
             {"script": None, "script_sha256": None},
             "script example/t.py missing, and no other script judges the task",
         ),
-        ({"settings_sha256": "x"}, {}, "this version asks the judge differently than version 0.0.9"),
+        (
+            {"settings_sha256": "x"},
+            {},
+            "this version asks the judge differently than version 0.0.9",
+        ),
         ({"settings_sha256": "x", "versions": {}}, {}, "asks the judge differently"),
         ({}, {"page_sha256": {PAGE: "x"}.get}, f"page changed: {PAGE}"),
         ({}, {"page_sha256": {}.get}, f"page no longer cached: {PAGE}"),
@@ -80,10 +89,26 @@ def changes(made=None, now=None):
             {"page_sha256": {PAGE: "p", OTHER: "p"}.get},
             f"pages changed: {PAGE}, {OTHER}",
         ),
-        ({"listing_sha256": "l"}, {"listing_sha256": lambda: "x"}, "the list of cached pages changed"),
-        ({}, {"judge": {"model": "judge-2"}}, "judge changed: model judge-1, now judge-2"),
-        ({}, {"judge": {"endpoint": "b"}}, "judge changed: endpoint openai http://a, now b"),
-        ({}, {"judge": {"temperature": 1.0}}, "judge changed: temperature not set, now 1.0"),
+        (
+            {"listing_sha256": "l"},
+            {"listing_sha256": lambda: "x"},
+            "the list of cached pages changed",
+        ),
+        (
+            {},
+            {"judge": {"model": "judge-2"}},
+            "judge changed: model judge-1, now judge-2",
+        ),
+        (
+            {},
+            {"judge": {"endpoint": "b"}},
+            "judge changed: endpoint openai http://a, now b",
+        ),
+        (
+            {},
+            {"judge": {"temperature": 1.0}},
+            "judge changed: temperature not set, now 1.0",
+        ),
         ({}, {"judge": {"provider": "x"}}, "judge changed: provider openai, now x"),
         (
             {},
@@ -120,8 +145,15 @@ def test_several_changes_are_all_named(tmp_path):
     """In a fixed order; a file that the script read counts as well."""
     inputs = ScriptInputs(files={"data.txt": "f"}, variables={"KEY": "1"})
     now = {"script_folder": tmp_path, "inputs": InputsNow(None, {"KEY": "2"})}
-    found = changes({"inputs": inputs}, {**now, "answer_sha256": "x", "judge": {"model": "judge-2"}})
-    assert [change.split(" ")[0] for change in found] == ["answer", "file", "variables", "judge"]
+    found = changes(
+        {"inputs": inputs}, {**now, "answer_sha256": "x", "judge": {"model": "judge-2"}}
+    )
+    assert [change.split(" ")[0] for change in found] == [
+        "answer",
+        "file",
+        "variables",
+        "judge",
+    ]
 
 
 def test_a_result_without_provenance_or_with_another_content_does_not_hold():
@@ -134,7 +166,9 @@ def test_a_result_without_provenance_or_with_another_content_does_not_hold():
         ({**sealed, "run": {}}, (EDITED,)),
     ):
         result = ResultFile.of(document)
-        assert NOW.changes_since(result.provenance, is_edited=result.is_edited) == changes
+        assert (
+            NOW.changes_since(result.provenance, is_edited=result.is_edited) == changes
+        )
 
 
 @pytest.fixture
@@ -152,14 +186,28 @@ async def project(tmp_path):
 def now(project, task_ids=None, **overrides):
     """Return the present state of a project's results."""
     paths = project.paths.apply_overrides(**overrides)
-    return results_now(paths, AGENT, agent_answers(paths.eval_results_root, AGENT), task_ids)
+    return results_now(
+        paths, AGENT, agent_answers(paths.eval_results_root, AGENT), task_ids
+    )
 
 
 CHANGES = {
     "nothing": (lambda _project: None, (), ""),
-    "an answer": (lambda project: project.add_answer("answer_2", "Shallow."), (2,), "answer changed"),
-    "an answer goes": (lambda project: project.add_answer("answer_2").unlink(), (2,), "answer missing"),
-    "a damaged answer": (lambda project: project.add_answer("answer_2", b"\xff"), (2,), "answer unreadable"),
+    "an answer": (
+        lambda project: project.add_answer("answer_2", "Shallow."),
+        (2,),
+        "answer changed",
+    ),
+    "an answer goes": (
+        lambda project: project.add_answer("answer_2").unlink(),
+        (2,),
+        "answer missing",
+    ),
+    "a damaged answer": (
+        lambda project: project.add_answer("answer_2", b"\xff"),
+        (2,),
+        "answer unreadable",
+    ),
     "the script": (
         lambda project: project.add_script({"deep": ("deeper", PAGE)}),
         (1, 2),
@@ -171,17 +219,27 @@ CHANGES = {
         "script example/lake.py missing, and no other script judges the task",
     ),
     "a newer script": (
-        lambda project: project.add_script({"deep": ("deeper", PAGE)}, version="2026_01_01"),
+        lambda project: project.add_script(
+            {"deep": ("deeper", PAGE)}, version="2026_01_01"
+        ),
         (1, 2),
         "script example/lake.py replaced by 2026_01_01/lake.py",
     ),
-    "a page": (lambda project: project.cache().put_web(PAGE, "81 m", None), (1, 2), f"page changed: {PAGE}"),
+    "a page": (
+        lambda project: project.cache().put_web(PAGE, "81 m", None),
+        (1, 2),
+        f"page changed: {PAGE}",
+    ),
     "a page's kind": (
         lambda project: project.cache().put_pdf(PAGE, b"%PDF-1.4"),
         (1, 2),
         f"page changed: {PAGE}",
     ),
-    "all pages": (lambda project: project.cache().clear(), (1, 2), f"page no longer cached: {PAGE}"),
+    "all pages": (
+        lambda project: project.cache().clear(),
+        (1, 2),
+        f"page no longer cached: {PAGE}",
+    ),
     "a missing page": (
         lambda project: project.cache().put_web(OTHER, "fish", None),
         (1, 2),
@@ -195,7 +253,9 @@ async def test_changes_on_disk_make_the_results_stale_that_they_concern(project,
     """No other result is stale."""
     change, answers, phrase = CHANGES[name]
     change(project)
-    assert now(project).stale == {f"{TASK}/answer_{number}.md": (phrase,) for number in answers}
+    assert now(project).stale == {
+        f"{TASK}/answer_{number}.md": (phrase,) for number in answers
+    }
 
 
 async def test_a_pinned_version_of_the_script_counts(project):
@@ -240,10 +300,17 @@ async def test_a_missing_folder_makes_no_result_stale(project, folder, unchecked
 
 async def test_the_judge_of_the_newest_result_counts(project):
     """Unless another one is given."""
-    results = {name: found for _, name, found in latest_results(project.paths.eval_results_root, AGENT)}
+    results = {
+        name: found
+        for _, name, found in latest_results(project.paths.eval_results_root, AGENT)
+    }
     other = deepcopy(results["answer_2.md"].content.document)
     other["provenance"]["judge"]["model"] = "judge-2"
-    write_result(results["answer_2.md"].path.parent, "answer_2.md", ResultFile.of(with_checksum(other)))
+    write_result(
+        results["answer_2.md"].path.parent,
+        "answer_2.md",
+        ResultFile.of(with_checksum(other)),
+    )
     assert newest_judge(project.paths.eval_results_root, AGENT)["model"] == "judge-2"
     change = "judge changed: model judge-1, now judge-2"
     assert now(project).stale == {f"{TASK}/answer_1.md": (change,)}
@@ -278,7 +345,9 @@ async def test_a_model_that_is_served_differently_since_is_another_judge(project
     endpoint = made_from.judge.endpoint
 
     def served_model():
-        present = PresentReader(project.paths, AGENT).present(TASK, "answer_1.md", made_from)
+        present = PresentReader(project.paths, AGENT).present(
+            TASK, "answer_1.md", made_from
+        )
         return present.served_model
 
     assert served_model() is None

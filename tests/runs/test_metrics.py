@@ -24,7 +24,13 @@ def answers(table, **fields):
     ]
 
 
-NOTHING_DOUBTFUL = {"page_not_had": 0, "suspect_page": 0, "declined": 0, "flagged": 0, "error": 0}
+NOTHING_DOUBTFUL = {
+    "page_not_had": 0,
+    "suspect_page": 0,
+    "declined": 0,
+    "flagged": 0,
+    "error": 0,
+}
 NOTHING_QUOTED = {"found": 0, "approximate": 0, "not_found": 0}
 NOTHING_JUDGED = {
     "claims": 0,
@@ -55,7 +61,14 @@ def test_the_published_summary():
     """Worked by hand: runs score 1.25/3 and 1.5/3, one of three tasks passes in each, two in any."""
     word_counts = iter([100, 200, 300, 401, 500, 600])
     scored = [
-        ScoredAnswer(answer.task_id, answer.answer_name, answer.score, next(word_counts), 10.0, "o4-mini")
+        ScoredAnswer(
+            answer.task_id,
+            answer.answer_name,
+            answer.score,
+            next(word_counts),
+            10.0,
+            "o4-mini",
+        )
         for answer in answers(THREE_TASKS)
     ]
     assert agent_metrics("bot", scored) == {
@@ -85,9 +98,24 @@ def test_the_published_summary():
             },
         },
         "tasks": {
-            "a": {**listed((1.0, 100), (0.5, 200)), "best_score": 1.0, "avg_score": 0.75, "pass": True},
-            "b": {**listed((0.0, 300), (1.0, 401)), "best_score": 1.0, "avg_score": 0.5, "pass": True},
-            "c": {**listed((0.25, 500), (0.0, 600)), "best_score": 0.25, "avg_score": 0.125, "pass": False},
+            "a": {
+                **listed((1.0, 100), (0.5, 200)),
+                "best_score": 1.0,
+                "avg_score": 0.75,
+                "pass": True,
+            },
+            "b": {
+                **listed((0.0, 300), (1.0, 401)),
+                "best_score": 1.0,
+                "avg_score": 0.5,
+                "pass": True,
+            },
+            "c": {
+                **listed((0.25, 500), (0.0, 600)),
+                "best_score": 0.25,
+                "avg_score": 0.125,
+                "pass": False,
+            },
         },
         "judge_models": {"o4-mini": 6},
         "missing": [],
@@ -123,27 +151,50 @@ def test_the_published_summary():
             "flagged_answers": [],
             "treeless": [],
             "off_tree": [],
-            "unexplained": [f"{task}/answer_{run}.md" for task in "abc" for run in (1, 2)],
+            "unexplained": [
+                f"{task}/answer_{run}.md" for task in "abc" for run in (1, 2)
+            ],
         },
-        "barred": {"answers": [], "avg_score": 0.458333, "success_rate": 0.3333, "pass_at_k": 0.6667},
+        "barred": {
+            "answers": [],
+            "avg_score": 0.458333,
+            "success_rate": 0.3333,
+            "pass_at_k": 0.6667,
+        },
         "bounds": {"avg_score": None, "success_rate": None, "without": 6},
         "over_tasks": None,
         "these_tasks": None,
         "missing_bounds": None,
-        "variation": {"between_tasks": 0.0, "between_runs": 0.21875, "between_judgments": None},
+        "variation": {
+            "between_tasks": 0.0,
+            "between_runs": 0.21875,
+            "between_judgments": None,
+        },
     }
 
 
 def test_an_answer_without_a_result_is_listed_not_counted():
     """Without a task list it enters no average, and the summary says so by name."""
     table = answers({"a": [1.0], "b": [0.5]})
-    table[1] = ScoredAnswer("b", "answer_1.md", None, reason="the judge was out of reach")
+    table[1] = ScoredAnswer(
+        "b", "answer_1.md", None, reason="the judge was out of reach"
+    )
     metrics = agent_metrics("bot", table)
-    assert (metrics["avg_score"], metrics["num_tasks"], metrics["pass_at_1"]) == (1.0, 1, 1.0)
+    assert (metrics["avg_score"], metrics["num_tasks"], metrics["pass_at_1"]) == (
+        1.0,
+        1,
+        1.0,
+    )
     assert metrics["missing"] == [
-        {"task_id": "b", "answer_name": "answer_1.md", "reason": "the judge was out of reach"}
+        {
+            "task_id": "b",
+            "answer_name": "answer_1.md",
+            "reason": "the judge was out of reach",
+        }
     ]
-    assert metrics["warnings"] == ["answers without a score: 1, not counted in the averages"]
+    assert metrics["warnings"] == [
+        "answers without a score: 1, not counted in the averages"
+    ]
 
 
 def test_means_of_tasks_are_those_of_compare():
@@ -160,7 +211,9 @@ def test_means_of_tasks_are_those_of_compare():
 
 def test_missing_scores_are_bounded():
     """As 0 and as 1, with what the tasks that lack some are like."""
-    metrics = agent_metrics("bot", answers({"easy": [1.0, 1.0], "hard": [0.0, None], "lost": [None, None]}))
+    metrics = agent_metrics(
+        "bot", answers({"easy": [1.0, 1.0], "hard": [0.0, None], "lost": [None, None]})
+    )
     assert metrics["missing_bounds"] == {
         "avg_score": [0.3333, 0.8333],
         "success_rate": [0.3333, 0.8333],
@@ -175,8 +228,12 @@ def test_other_answers_to_these_tasks_vary_less_than_other_tasks():
     scores = {f"task_{n}": [n / 10, n / 10 + 0.1] for n in range(9)}
     found = agent_metrics("bot", answers(scores))
     these, large = found["these_tasks"], found["intervals"]["metrics"]["avg_score"]
-    assert large["low"] < these["low"] < found["avg_score"] < these["high"] < large["high"]
-    assert these["high"] - these["low"] == pytest.approx(2 * 2.262 * (0.005 / 2 / 9) ** 0.5, abs=0.001)
+    assert (
+        large["low"] < these["low"] < found["avg_score"] < these["high"] < large["high"]
+    )
+    assert these["high"] - these["low"] == pytest.approx(
+        2 * 2.262 * (0.005 / 2 / 9) ** 0.5, abs=0.001
+    )
 
 
 def test_with_a_task_list_what_is_missing_counts_as_zero():
@@ -205,8 +262,12 @@ def test_with_a_task_list_what_is_missing_counts_as_zero():
 
 def test_runs_of_different_tasks_are_pointed_out():
     """Without a task list a run averages the tasks in which it has a score, and the gap is listed."""
-    metrics = agent_metrics("bot", answers({"a": [1.0, 0.0, 0.5], "b": [0.0, "-", "-"]}))
-    assert [(run["num_tasks"], run["avg_score"]) for run in metrics["per_run"].values()] == [
+    metrics = agent_metrics(
+        "bot", answers({"a": [1.0, 0.0, 0.5], "b": [0.0, "-", "-"]})
+    )
+    assert [
+        (run["num_tasks"], run["avg_score"]) for run in metrics["per_run"].values()
+    ] == [
         (2, 0.5),
         (1, 0.0),
         (1, 0.5),
@@ -216,7 +277,10 @@ def test_runs_of_different_tasks_are_pointed_out():
         ("b", "answer_2.md"),
         ("b", "answer_3.md"),
     ]
-    assert "runs without a score for each of the 2 tasks: answer_2.md 1, answer_3.md 1" in metrics["warnings"]
+    assert (
+        "runs without a score for each of the 2 tasks: answer_2.md 1, answer_3.md 1"
+        in metrics["warnings"]
+    )
     assert "pass@3 rests on fewer than 3 answers at: b 1" in metrics["warnings"]
 
 
@@ -246,27 +310,51 @@ def test_nothing_known_is_not_zero():
     """Without a score there is no average; with a task list, nothing answered is 0 everywhere."""
     unknown = agent_metrics("bot", answers({"a": [None]}))
     assert (unknown["num_tasks"], unknown["num_runs"]) == (0, 0)
-    assert [unknown[key] for key in ("avg_score", "avg_score_std", "success_rate", "pass_at_0")] == [None] * 4
+    assert [
+        unknown[key]
+        for key in ("avg_score", "avg_score_std", "success_rate", "pass_at_0")
+    ] == [None] * 4
     assert [gone["task_id"] for gone in unknown["missing"]] == ["a"]
     nothing = agent_metrics("bot", [], ["a", "b"])
-    assert [nothing[key] for key in ("avg_score", "avg_score_std", "success_rate", "pass_at_0")] == [0.0] * 4
-    assert nothing["tasks"]["a"] == {"answers": [], "best_score": 0.0, "avg_score": 0.0, "pass": False}
+    assert [
+        nothing[key]
+        for key in ("avg_score", "avg_score_std", "success_rate", "pass_at_0")
+    ] == [0.0] * 4
+    assert nothing["tasks"]["a"] == {
+        "answers": [],
+        "best_score": 0.0,
+        "avg_score": 0.0,
+        "pass": False,
+    }
 
 
 def test_tasks_outside_the_list_are_left_out_and_named():
     """They enter no number, words and times included."""
-    table = [ScoredAnswer("a", "answer_1.md", 0.0, 10), ScoredAnswer("x", "answer_2.md", 1.0, 99, 5.0)]
+    table = [
+        ScoredAnswer("a", "answer_1.md", 0.0, 10),
+        ScoredAnswer("x", "answer_2.md", 1.0, 99, 5.0),
+    ]
     metrics = agent_metrics("bot", table, ["a"])
-    assert (metrics["num_runs"], metrics["avg_score"], metrics["avg_time_seconds"]) == (1, 0.0, None)
+    assert (metrics["num_runs"], metrics["avg_score"], metrics["avg_time_seconds"]) == (
+        1,
+        0.0,
+        None,
+    )
     assert metrics["avg_answer_word_count"] == 10
     assert metrics["warnings"] == ["tasks that were not asked for, left out: x"]
 
 
 def test_scores_of_different_judges_are_not_averaged_silently():
     """An unnamed judge is another one, too."""
-    mixed = [*answers({"a": [1.0]}, judge_model="o4-mini"), *answers({"b": [1.0]}, judge_model="gpt-5")]
+    mixed = [
+        *answers({"a": [1.0]}, judge_model="o4-mini"),
+        *answers({"b": [1.0]}, judge_model="gpt-5"),
+    ]
     [warning] = agent_metrics("bot", mixed)["warnings"]
-    assert "different judge models are averaged: gpt-5 (1 answer), o4-mini (1 answer)" in warning
+    assert (
+        "different judge models are averaged: gpt-5 (1 answer), o4-mini (1 answer)"
+        in warning
+    )
     half_known = [*answers({"a": [1.0]}, judge_model="o4-mini"), *answers({"b": [1.0]})]
     assert "unknown (1 answer)" in agent_metrics("bot", half_known)["warnings"][0]
 
@@ -279,13 +367,20 @@ def test_words_and_times_average_what_is_known():
         ScoredAnswer("c", "answer_1.md", 1.0, None, None),
     ]
     metrics = agent_metrics("bot", table)
-    assert (metrics["avg_answer_word_count"], metrics["avg_answer_word_count_std"]) == (150, 0)
+    assert (metrics["avg_answer_word_count"], metrics["avg_answer_word_count_std"]) == (
+        150,
+        0,
+    )
     assert metrics["avg_time_seconds"] == 45
 
 
 def test_tasks_and_runs_are_listed_in_natural_order():
     """The tenth comes after the second."""
-    table = [ScoredAnswer(f"t{task}", f"answer_{k}.md", 0.0) for task in (10, 2) for k in (10, 9)]
+    table = [
+        ScoredAnswer(f"t{task}", f"answer_{k}.md", 0.0)
+        for task in (10, 2)
+        for k in (10, 9)
+    ]
     metrics = agent_metrics("bot", table)
     assert (list(metrics["tasks"]), list(metrics["per_run"])) == (
         ["t2", "t10"],
@@ -296,7 +391,11 @@ def test_tasks_and_runs_are_listed_in_natural_order():
 def test_almost_one_is_no_success():
     """Only the full score is; rounding comes after."""
     summary = agent_metrics("bot", answers({"a": [0.9999999]}))
-    assert (summary["avg_score"], summary["success_rate"], summary["tasks"]["a"]["pass"]) == (1.0, 0.0, False)
+    assert (
+        summary["avg_score"],
+        summary["success_rate"],
+        summary["tasks"]["a"]["pass"],
+    ) == (1.0, 0.0, False)
 
 
 @pytest.mark.parametrize("score", [-0.1, 1.1, math.nan, math.inf, True, "1"])
@@ -313,8 +412,13 @@ def test_an_answer_given_twice_is_refused():
 
 
 places = st.tuples(st.sampled_from("abcd"), st.integers(1, 4))
-scored_answers = st.dictionaries(places, st.none() | st.just(1.0) | st.floats(0, 1), max_size=16).map(
-    lambda found: [ScoredAnswer(task, f"answer_{k}.md", score, k) for (task, k), score in found.items()]
+scored_answers = st.dictionaries(
+    places, st.none() | st.just(1.0) | st.floats(0, 1), max_size=16
+).map(
+    lambda found: [
+        ScoredAnswer(task, f"answer_{k}.md", score, k)
+        for (task, k), score in found.items()
+    ]
 )
 task_lists = st.none() | st.lists(st.sampled_from("abcde"), max_size=5)
 
@@ -339,7 +443,9 @@ def test_averages_stay_within_their_bounds(table, task_ids):
     assert 0 <= metrics["success_rate"] <= metrics["avg_score"] + 1e-4 <= 1 + 1e-4
     assert 0 <= metrics["avg_score_std"] <= 0.5
     if not (task_ids is None and metrics["warnings"]):
-        assert metrics["success_rate"] <= metrics[f"pass_at_{metrics['num_runs']}"] + 1e-4
+        assert (
+            metrics["success_rate"] <= metrics[f"pass_at_{metrics['num_runs']}"] + 1e-4
+        )
 
 
 @given(scored_answers, st.lists(st.sampled_from("abcde"), min_size=1, unique=True))
@@ -347,7 +453,9 @@ def test_every_cell_is_scored_or_missing(table, task_ids):
     """With a task list, scored answers and missing ones make up tasks times runs."""
     metrics = agent_metrics("bot", table, task_ids)
     scored = sum(len(task["answers"]) for task in metrics["tasks"].values())
-    unanswered = {gone["task_id"] for gone in metrics["missing"] if gone["answer_name"] is None}
+    unanswered = {
+        gone["task_id"] for gone in metrics["missing"] if gone["answer_name"] is None
+    }
     single = [gone for gone in metrics["missing"] if gone["answer_name"] is not None]
     assert (
         scored + len(single) + len(unanswered) * metrics["num_runs"]
@@ -360,9 +468,13 @@ def test_no_answer_vanishes(table):
     """Without a task list, each is counted in a task or listed as missing."""
     metrics = agent_metrics("bot", table)
     listed = {(gone["task_id"], gone["answer_name"]) for gone in metrics["missing"]}
-    unscored = {(answer.task_id, answer.answer_name) for answer in table if answer.score is None}
+    unscored = {
+        (answer.task_id, answer.answer_name) for answer in table if answer.score is None
+    }
     assert unscored <= listed
-    assert sum(len(task["answers"]) for task in metrics["tasks"].values()) == len(table) - len(unscored)
+    assert sum(len(task["answers"]) for task in metrics["tasks"].values()) == len(
+        table
+    ) - len(unscored)
 
 
 def test_averages_have_the_bounds_of_their_scores():
@@ -380,7 +492,11 @@ def test_averages_have_the_bounds_of_their_scores():
     ]
     found = agent_metrics("bot", table, ["a", "b", "c"])["bounds"]
     low, high = round(1.25 / 6, 4), round(2.75 / 6, 4)
-    assert found == {"avg_score": [low, high], "success_rate": [0.1667, 0.3333], "without": 0}
+    assert found == {
+        "avg_score": [low, high],
+        "success_rate": [0.1667, 0.3333],
+        "without": 0,
+    }
     older = [*table[:2], scored("b", 1, 0.25, None)]
     expected = {"avg_score": None, "success_rate": None, "without": 1}
     assert agent_metrics("bot", older)["bounds"] == expected

@@ -14,17 +14,32 @@ WARM = "o4-mini temperature=0.5"
 def answer(number, task="lake", model="o4-mini", **facts):
     """Return an answer that is judged like the others, apart from these facts."""
     return ScoredAnswer(
-        task, f"answer_{number}.md", 1.0, judge_model=model, facts=ResultFacts(**ALIKE | facts)
+        task,
+        f"answer_{number}.md",
+        1.0,
+        judge_model=model,
+        facts=ResultFacts(**ALIKE | facts),
     )
 
 
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
-        pytest.param([answer(1), answer(2), answer(1, "wood", script_sha256="2")], [], id="alike"),
+        pytest.param(
+            [answer(1), answer(2), answer(1, "wood", script_sha256="2")], [], id="alike"
+        ),
         pytest.param([answer(1), answer(2, server=None)], [], id="a replay"),
         pytest.param(
-            [answer(1), answer(2, model="gpt-5", judge="gpt-5", server="b", served=frozenset({"gpt-5-1"}))],
+            [
+                answer(1),
+                answer(
+                    2,
+                    model="gpt-5",
+                    judge="gpt-5",
+                    server="b",
+                    served=frozenset({"gpt-5-1"}),
+                ),
+            ],
             [
                 "scores of different judge models are averaged: gpt-5 (1 answer), o4-mini (1 answer); "
                 "judge all answers with one model"
@@ -48,7 +63,10 @@ def answer(number, task="lake", model="o4-mini", **facts):
             id="servers",
         ),
         pytest.param(
-            [answer(1, served=frozenset({"o4-1 (fp_1)"})), answer(2, served=frozenset({"o4-1 (fp_2)"}))],
+            [
+                answer(1, served=frozenset({"o4-1 (fp_1)"})),
+                answer(2, served=frozenset({"o4-1 (fp_2)"})),
+            ],
             [
                 "the judge was served in different versions, as its server reports: o4-1 (fp_1) (1 answer), "
                 "o4-1 (fp_2) (1 answer)"
@@ -58,7 +76,10 @@ def answer(number, task="lake", model="o4-mini", **facts):
         pytest.param(
             [
                 answer(1, versions=VERSIONS | {"anthropic": "0"}),
-                answer(2, versions={"mind2web2": "2.0", "python": "3.11.2", "anthropic": "1"}),
+                answer(
+                    2,
+                    versions={"mind2web2": "2.0", "python": "3.11.2", "anthropic": "1"},
+                ),
                 answer(3),
             ],
             [
@@ -74,7 +95,9 @@ def answer(number, task="lake", model="o4-mini", **facts):
                 answer(1, "wood"),
                 answer(2, "wood", script_sha256=None),
             ],
-            ["answers to one task were judged by different versions of its script: lake"],
+            [
+                "answers to one task were judged by different versions of its script: lake"
+            ],
             id="scripts",
         ),
     ],
@@ -86,7 +109,10 @@ def test_each_difference_is_one_line(answers, expected):
 
 def test_many_backends_are_cut_short():
     """The most frequent are shown."""
-    answers = [answer(number, served=frozenset({f"fp_{number}", "often"})) for number in range(1, 12)]
+    answers = [
+        answer(number, served=frozenset({f"fp_{number}", "often"}))
+        for number in range(1, 12)
+    ]
     [warning] = mixture_warnings(answers)
     assert "often (11 answers)" in warning
     assert warning.endswith("and 6 more")
@@ -94,7 +120,9 @@ def test_many_backends_are_cut_short():
 
 def test_answers_that_are_not_averaged_do_not_matter():
     """Those without a score, and those outside of the task list."""
-    unscored = ScoredAnswer("lake", "answer_2.md", judge_model="gpt-5", facts=ResultFacts(judge="gpt-5"))
+    unscored = ScoredAnswer(
+        "lake", "answer_2.md", judge_model="gpt-5", facts=ResultFacts(judge="gpt-5")
+    )
     outside = answer(1, "wood", server="b")
     found = agent_metrics("bot", [answer(1), unscored, outside], ["lake"])
     assert not any("judge" in warning for warning in found["warnings"])

@@ -14,7 +14,13 @@ from pydantic import create_model
 from mind2web2 import __version__
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.prompts import HashedText
-from mind2web2.runs.provenance import JudgeRecord, Provenance, library_versions, served_by, settings_sha256
+from mind2web2.runs.provenance import (
+    JudgeRecord,
+    Provenance,
+    library_versions,
+    served_by,
+    settings_sha256,
+)
 from mind2web2.utils.files import file_sha256, text_sha256
 
 JUDGE = JudgeRecord.of(JudgeSettings("openai", "judge-1"), "openai http://localhost/v1")
@@ -70,7 +76,9 @@ def test_settings_are_the_same_in_another_process():
         ),
     ],
 )
-def test_every_text_that_a_judge_is_shown_is_part_of_the_settings(place, text, monkeypatch):
+def test_every_text_that_a_judge_is_shown_is_part_of_the_settings(
+    place, text, monkeypatch
+):
     """Instructions, questions, blocks, notes and schemas: a result made with another is not reused."""
     before = settings_sha256()
     assert settings_sha256.__wrapped__() == before
@@ -84,13 +92,22 @@ def test_versions_cover_everything_that_shapes_a_question():
     assert versions["mind2web2"] == __version__
     assert versions["python"] == platform.python_version()
     assert versions["pillow"] == version("pillow")
-    assert {"openai", "pypdfium2", "patchright", "pydantic", "httpx2"} <= versions.keys()
+    assert {
+        "openai",
+        "pypdfium2",
+        "patchright",
+        "pydantic",
+        "httpx2",
+    } <= versions.keys()
 
 
 def test_served_models_are_counted():
     """The most frequent first, in an order of its own."""
     served = {("b", "fp"): 1, (None, None): 1, ("a", None): 5}
-    assert [(each.model, each.system_fingerprint, each.judgments) for each in served_by(served)] == [
+    assert [
+        (each.model, each.system_fingerprint, each.judgments)
+        for each in served_by(served)
+    ] == [
         ("a", None, 5),
         ("b", "fp", 1),
         (None, None, 1),
@@ -99,6 +116,8 @@ def test_served_models_are_counted():
 
 def test_records_of_earlier_versions_stay_readable():
     """They say nothing of versions, or of how the judge was served."""
-    earlier = MADE_FROM.model_dump(exclude={"versions", "served", "with_captures", "listing_sha256"})
+    earlier = MADE_FROM.model_dump(
+        exclude={"versions", "served", "with_captures", "listing_sha256"}
+    )
     assert Provenance.model_validate(earlier) == MADE_FROM
     assert Provenance.model_validate_json(MADE_FROM.model_dump_json()) == MADE_FROM

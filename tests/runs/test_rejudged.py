@@ -30,7 +30,9 @@ def judging(verdicts, decided_by="judge"):
 
 def test_flips_between_judgments():
     """One of eight leaves in one of two judgments, with an interval over tasks."""
-    found = repeatability([judging(["++", "+-"] * 4), judging(["++", "+-"] * 3 + ["++", "++"])])
+    found = repeatability(
+        [judging(["++", "+-"] * 4), judging(["++", "+-"] * 3 + ["++", "++"])]
+    )
     assert (found["answers"], found["leaves"], found["ever_flipped"]) == (8, 16, 1)
     assert found["flip_rate"]["value"] == pytest.approx(1 / 16)
     assert 0 <= found["flip_rate"]["low"] < 1 / 16 < found["flip_rate"]["high"]
@@ -43,12 +45,21 @@ def test_flips_between_judgments():
 def test_leaves_without_a_verdict_of_the_judge_do_not_count():
     """As those that a script decided."""
     found = judge_agreement(judging(["+-"]), judging(["-+"], "script"))
-    assert (found["leaves"], found["agreement"]["value"], found["kappa"]["value"]) == (0, None, None)
+    assert (found["leaves"], found["agreement"]["value"], found["kappa"]["value"]) == (
+        0,
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
     ("verdicts", "other", "kappa", "ac1"),
-    [("+", "-", 0.0, -1.0), ("+", "+", 1.0, 1.0), ("-", "-", 1.0, 1.0), ("+-", "-+", -1.0, -1.0)],
+    [
+        ("+", "-", 0.0, -1.0),
+        ("+", "+", 1.0, 1.0),
+        ("-", "-", 1.0, 1.0),
+        ("+-", "-+", -1.0, -1.0),
+    ],
 )
 def test_coefficients_of_leaves_with_the_same_verdicts(verdicts, other, kappa, ac1):
     """Judges that differ at every leaf do not agree, even where each gives one verdict throughout."""
@@ -62,6 +73,11 @@ def test_a_ranking_that_another_judge_turns_round():
     found = ranking_check([("a", good, bad), ("b", bad, good)])
     assert (found["survives"], found["orders"]) == (False, [["a", "b"], ["b", "a"]])
     (pair,) = found["swapped"]
-    assert pair == {"first": "a", "second": "b", "by_first_judge": -0.5, "by_second_judge": 0.5}
+    assert pair == {
+        "first": "a",
+        "second": "b",
+        "by_first_judge": -0.5,
+        "by_second_judge": 0.5,
+    }
     assert found["tied"] == [["a"], ["b"]]
     assert ranking_check([("a", good, bad), ("b", bad, bad)])["survives"]

@@ -17,13 +17,19 @@ from mind2web2.runs.result_file import ResultFile
 PASSED, FAILED = {"score": 1.0, "status": "passed"}, {"score": 0.0, "status": "failed"}
 FLAG = {"kind": "instruction", "excerpt": "x"}
 SUPPORTED, REFUTED = "supported", "not_supported"
-DECLINED = {"trial": 1, "supported": False, "reasoning": "", "declined": "I cannot help with that"}
+DECLINED = {
+    "trial": 1,
+    "supported": False,
+    "reasoning": "",
+    "declined": "I cannot help with that",
+}
 
 
 def votes(*opinions):
     """Return votes of these opinions."""
     return [
-        {"trial": k, "supported": opinion, "reasoning": ""} for k, opinion in enumerate(opinions, start=1)
+        {"trial": k, "supported": opinion, "reasoning": ""}
+        for k, opinion in enumerate(opinions, start=1)
     ]
 
 
@@ -38,13 +44,24 @@ GONE = {"url": "gone", "outcome": "unavailable", "reason": "HTTP status 404"}
 
 def leaf(status, decided_by="judge", **evidence):
     """Return a leaf with this evidence."""
-    return {"id": "x", "status": status, "children": [], "evidence": {"decided_by": decided_by, **evidence}}
+    return {
+        "id": "x",
+        "status": status,
+        "children": [],
+        "evidence": {"decided_by": decided_by, **evidence},
+    }
 
 
 def facts(*leaves, **more):
     """Return the facts of a result with these leaves."""
-    tree = {"id": "root", "status": "partial", "children": [{"id": "part", "children": list(leaves)}]}
-    return result_facts(ResultFile.of({"eval_breakdown": [{"verification_tree": tree}], **more}))
+    tree = {
+        "id": "root",
+        "status": "partial",
+        "children": [{"id": "part", "children": list(leaves)}],
+    }
+    return result_facts(
+        ResultFile.of({"eval_breakdown": [{"verification_tree": tree}], **more})
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,21 +71,49 @@ def facts(*leaves, **more):
         (leaf("failed", "page", pages=[GONE]), {"page_not_had"}),
         (leaf("failed", pages=[GONE, check(REFUTED, False, False)]), {"page_not_had"}),
         (leaf("passed", pages=[GONE, check(SUPPORTED, True, True)]), set()),
-        (leaf("failed", pages=[check(REFUTED, False, False, troubles=["challenge"])]), {"suspect_page"}),
-        (leaf("passed", pages=[check(SUPPORTED, True, True, troubles=["challenge"])]), {"suspect_page"}),
         (
-            leaf("passed", pages=[check(REFUTED, False, troubles=["challenge"]), check(SUPPORTED, True)]),
+            leaf(
+                "failed", pages=[check(REFUTED, False, False, troubles=["challenge"])]
+            ),
+            {"suspect_page"},
+        ),
+        (
+            leaf(
+                "passed", pages=[check(SUPPORTED, True, True, troubles=["challenge"])]
+            ),
+            {"suspect_page"},
+        ),
+        (
+            leaf(
+                "passed",
+                pages=[
+                    check(REFUTED, False, troubles=["challenge"]),
+                    check(SUPPORTED, True),
+                ],
+            ),
             set(),
         ),
         (leaf("failed", votes=[DECLINED, *votes(True, False)]), {"declined"}),
         (leaf("passed", votes=[DECLINED, *votes(True, True)]), set()),
-        (leaf("failed", pages=[{**check(REFUTED), "votes": [DECLINED, DECLINED]}]), {"declined"}),
+        (
+            leaf("failed", pages=[{**check(REFUTED), "votes": [DECLINED, DECLINED]}]),
+            {"declined"},
+        ),
         (leaf("passed", pages=[check(SUPPORTED, True, flags=[FLAG])]), {"flagged"}),
         (leaf("failed", flags=[FLAG], votes=votes(False, False)), {"flagged"}),
         (leaf("failed", "error", reason="KeyError: 'x'"), {"error"}),
-        ({**leaf("skipped", pages=[GONE]), "superseded": {"score": 1.0, "status": "passed"}}, set()),
         (
-            {**leaf("skipped", pages=[GONE]), "superseded": {"score": 0.0, "status": "failed"}},
+            {
+                **leaf("skipped", pages=[GONE]),
+                "superseded": {"score": 1.0, "status": "passed"},
+            },
+            set(),
+        ),
+        (
+            {
+                **leaf("skipped", pages=[GONE]),
+                "superseded": {"score": 0.0, "status": "failed"},
+            },
             {"page_not_had"},
         ),
     ],
@@ -85,9 +130,24 @@ def test_reservations_about_a_verdict(found, expected):
         (leaf("passed", votes=votes(True)), (False, False)),
         (leaf("passed", votes=votes(True, True)), (True, False)),
         (leaf("passed", votes=votes(True, False, True)), (True, True)),
-        (leaf("failed", pages=[check(REFUTED, False), check(REFUTED, False)]), (False, False)),
-        (leaf("passed", pages=[check(REFUTED, False, False), check(SUPPORTED, True, True)]), (True, False)),
-        (leaf("passed", pages=[check(REFUTED, False, True, False), check(SUPPORTED, True)]), (True, True)),
+        (
+            leaf("failed", pages=[check(REFUTED, False), check(REFUTED, False)]),
+            (False, False),
+        ),
+        (
+            leaf(
+                "passed",
+                pages=[check(REFUTED, False, False), check(SUPPORTED, True, True)],
+            ),
+            (True, False),
+        ),
+        (
+            leaf(
+                "passed",
+                pages=[check(REFUTED, False, True, False), check(SUPPORTED, True)],
+            ),
+            (True, True),
+        ),
         (leaf("failed", votes=[DECLINED, *votes(True)]), (False, False)),
     ],
 )
@@ -106,7 +166,9 @@ def test_a_leaf_that_no_judge_decided_is_no_claim(decided_by):
 
 def test_a_result_without_a_tree_is_seen():
     """Whatever stands in its place."""
-    assert result_facts(ResultFile.of({"eval_breakdown": [None, {"verification_tree": []}]})).is_treeless
+    assert result_facts(
+        ResultFile.of({"eval_breakdown": [None, {"verification_tree": []}]})
+    ).is_treeless
     assert not facts(leaf("passed")).is_treeless
 
 
@@ -125,11 +187,19 @@ def test_empty_and_doubtful_extractions_are_kept():
         extractions=[
             {"name": "towns", "url": "u", "unavailable": "HTTP status 404"},
             {"name": "lakes", "declined": "no"},
-            {"name": "pages", "url": "u", "page": shown(troubles=["login"], flags=[FLAG])},
+            {
+                "name": "pages",
+                "url": "u",
+                "page": shown(troubles=["login"], flags=[FLAG]),
+            },
             {"name": "fine", "url": "u", "page": shown()},
         ]
     )
-    assert found.extractions == ({"page_not_had"}, {"declined"}, {"suspect_page", "flagged"})
+    assert found.extractions == (
+        {"page_not_had"},
+        {"declined"},
+        {"suspect_page", "flagged"},
+    )
 
 
 def test_how_it_was_made():
@@ -138,11 +208,24 @@ def test_how_it_was_made():
         {
             "judge_model": "o4-mini",
             "provenance": made_from(
-                judge={**JUDGE, "model": "o4-mini", "temperature": 0.0, "reasoning_effort": None},
+                judge={
+                    **JUDGE,
+                    "model": "o4-mini",
+                    "temperature": 0.0,
+                    "reasoning_effort": None,
+                },
                 versions={"mind2web2": "1.2", "python": "3.11.2"},
                 served=[
-                    {"model": "o4-mini-2025", "system_fingerprint": "fp_1", "judgments": 3},
-                    {"model": "o4-mini-2025", "system_fingerprint": None, "judgments": 1},
+                    {
+                        "model": "o4-mini-2025",
+                        "system_fingerprint": "fp_1",
+                        "judgments": 3,
+                    },
+                    {
+                        "model": "o4-mini-2025",
+                        "system_fingerprint": None,
+                        "judgments": 1,
+                    },
                     {"model": None, "system_fingerprint": None, "judgments": 1},
                 ],
             ),
@@ -173,18 +256,28 @@ def test_not_every_endpoint_tells_servers_apart(endpoint):
 
 def test_facts_that_older_tools_leave_out_are_unknown():
     """Only the model is, and the version where the result has one."""
-    found = result_facts(ResultFile.of({"judge_model": "o4-mini", "run": {"version": "0.9"}}))
+    found = result_facts(
+        ResultFile.of({"judge_model": "o4-mini", "run": {"version": "0.9"}})
+    )
     assert found == ResultFacts(
-        judge="o4-mini, parameters not recorded", versions={"mind2web2": "0.9"}, is_treeless=True
+        judge="o4-mini, parameters not recorded",
+        versions={"mind2web2": "0.9"},
+        is_treeless=True,
     )
 
 
 def test_a_real_evaluation_is_read(tmp_path):
     """One claim on the answer with a split vote, one on a page, one on a page that is not there."""
-    evaluator = started(ScriptedJudge([True, False, True, False, False]), stored(tmp_path))
+    evaluator = started(
+        ScriptedJudge([True, False, True, False, False]), stored(tmp_path)
+    )
 
     async def evaluate():
-        for claim, source in (("deep", None), ("salty", PAGE), ("old", "https://lake.example/gone")):
+        for claim, source in (
+            ("deep", None),
+            ("salty", PAGE),
+            ("old", "https://lake.example/gone"),
+        ):
             await evaluator.verify(claim, evaluator.add_leaf(claim, claim), source)
 
     asyncio.run(evaluate())
@@ -198,8 +291,26 @@ def test_a_real_evaluation_is_read(tmp_path):
 
 KEYS = st.sampled_from(
     [
-        *("eval_breakdown", "verification_tree", "children", "evidence", "decided_by", "pages", "page"),
-        *("votes", "troubles", "flags", "supported", "declined", "outcome", "provenance", "judge", "served"),
+        *(
+            "eval_breakdown",
+            "verification_tree",
+            "children",
+            "evidence",
+            "decided_by",
+            "pages",
+            "page",
+        ),
+        *(
+            "votes",
+            "troubles",
+            "flags",
+            "supported",
+            "declined",
+            "outcome",
+            "provenance",
+            "judge",
+            "served",
+        ),
         *(
             "versions",
             "run",
@@ -218,7 +329,9 @@ ANYTHING = st.recursive(
     | st.booleans()
     | st.floats()
     | st.sampled_from(["judge", "page", "unavailable", "supported", ""]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4)
+    ),
     max_leaves=25,
 )
 
@@ -232,6 +345,11 @@ def test_no_content_makes_it_fail(content):
 
 def test_a_leafs_pages_are_told_apart():
     """Unavailable ones by address, and the troubles of those that decided."""
-    found = read_tree(leaf("failed", pages=[GONE, check(REFUTED, False, troubles=["login", "challenge"])]))
+    found = read_tree(
+        leaf(
+            "failed",
+            pages=[GONE, check(REFUTED, False, troubles=["login", "challenge"])],
+        )
+    )
     assert unavailable_pages(found) == ["gone"]
     assert decisive_troubles(found) == {"login", "challenge"}

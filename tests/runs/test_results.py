@@ -32,14 +32,19 @@ def raw_result(folder, name, content):
 
 def test_the_folders_are_those_of_the_layout(tmp_path):
     """By agent, task and answer, the latter without its suffix."""
-    assert answer_dir(tmp_path, "bot", "t", "answer_1.md") == tmp_path / "bot" / "t" / "answer_1"
+    assert (
+        answer_dir(tmp_path, "bot", "t", "answer_1.md")
+        == tmp_path / "bot" / "t" / "answer_1"
+    )
     assert answer_results_dir(tmp_path, "bot", "t", "answer_1.md").name == "results"
 
 
 def test_a_result_is_called_by_its_moment_and_answer(tmp_path):
     """``<stamp>_<answer>.md.json``, the stamp in local time; the content is read back as it was."""
     before = datetime.now().replace(microsecond=0)
-    path = write_result(tmp_path / "results", "answer_1.md", ResultFile.of({"final_score": 0.5}))
+    path = write_result(
+        tmp_path / "results", "answer_1.md", ResultFile.of({"final_score": 0.5})
+    )
     stamp = re.fullmatch(r"(\d{8}_\d{6})_answer_1\.md\.json", path.name)[1]
     assert before <= datetime.strptime(stamp, "%Y%m%d_%H%M%S") <= datetime.now()
     assert read_json(path) == {"final_score": 0.5}
@@ -49,7 +54,9 @@ def test_a_result_is_called_by_its_moment_and_answer(tmp_path):
 def test_results_within_one_second_all_stay_and_the_last_one_counts(tmp_path):
     """Each gets a stamp of its own, later than those before."""
     paths = [
-        write_result(tmp_path, "answer_1.md", ResultFile.of({"final_score": number / 10}))
+        write_result(
+            tmp_path, "answer_1.md", ResultFile.of({"final_score": number / 10})
+        )
         for number in range(5)
     ]
     assert paths == sorted(set(paths))
@@ -61,10 +68,15 @@ def test_results_written_at_the_same_time_share_no_stamp(tmp_path):
     with ThreadPoolExecutor(8) as threads:
         write = partial(write_result, tmp_path, "answer_1.md")
         paths = list(
-            threads.map(write, [ResultFile.of({"final_score": number / 100}) for number in range(40)])
+            threads.map(
+                write,
+                [ResultFile.of({"final_score": number / 100}) for number in range(40)],
+            )
         )
     assert len(set(paths)) == 40
-    assert [read_json(path)["final_score"] for path in paths] == [number / 100 for number in range(40)]
+    assert [read_json(path)["final_score"] for path in paths] == [
+        number / 100 for number in range(40)
+    ]
     assert len(list(tmp_path.iterdir())) == 40
 
 
@@ -102,7 +114,9 @@ def test_the_newest_stamp_counts(tmp_path):
     )
 
 
-@pytest.mark.parametrize("content", [b"", b'{"final_score": 1', b"\xff", b"[1]", b"null", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content", [b"", b'{"final_score": 1', b"\xff", b"[1]", b"null", b"[" * 100_000]
+)
 def test_a_damaged_newest_result_counts_as_none(tmp_path, caplog, content):
     """An older one does not stand in for it; the log names the file."""
     raw_result(tmp_path, "20240101_000000_answer_1.md.json", b'{"final_score": 1}')
@@ -122,12 +136,18 @@ def test_a_damaged_result_is_reported_once(tmp_path, caplog):
 def test_no_results(tmp_path):
     """An empty folder, a missing one, a file in its place."""
     (tmp_path / "file").write_text("")
-    assert [latest_result(tmp_path / name) for name in ("", "missing", "file")] == [None, None, None]
+    assert [latest_result(tmp_path / name) for name in ("", "missing", "file")] == [
+        None,
+        None,
+        None,
+    ]
 
 
 def test_text_of_any_script_is_readable_and_half_a_character_is_escaped(tmp_path):
     """A page's broken text must not cost the result."""
-    path = write_result(tmp_path, "answer_1.md", ResultFile.of({"text": "日本 \ud83d \u2028"}))
+    path = write_result(
+        tmp_path, "answer_1.md", ResultFile.of({"text": "日本 \ud83d \u2028"})
+    )
     assert "日本 \\ud83d" in path.read_text(encoding="utf-8")
     assert read_json(path) == {"text": "日本 \ud83d \u2028"}
 
@@ -154,18 +174,32 @@ def test_the_newest_results_of_an_agent_are_found_in_natural_order(tmp_path):
         folder = answer_results_dir(tmp_path, "bot", task, answer)
         write_result(folder, f"{answer}.md", ResultFile.of({"final_score": 0.0}))
         write_result(folder, f"{answer}.md", ResultFile.of({"final_score": 1.0}))
-    raw_result(answer_results_dir(tmp_path, "bot", "t2", "answer_3"), "20250101_000000_a.md.json", b"{")
+    raw_result(
+        answer_results_dir(tmp_path, "bot", "t2", "answer_3"),
+        "20250101_000000_a.md.json",
+        b"{",
+    )
     (tmp_path / "bot" / "batches").mkdir()
     found = [
-        (task, answer, result.content.final_score) for task, answer, result in latest_results(tmp_path, "bot")
+        (task, answer, result.content.final_score)
+        for task, answer, result in latest_results(tmp_path, "bot")
     ]
-    assert found == [("t2", "answer_2.md", 1.0), ("t2", "answer_10.md", 1.0), ("t10", "answer_1.md", 1.0)]
+    assert found == [
+        ("t2", "answer_2.md", 1.0),
+        ("t2", "answer_10.md", 1.0),
+        ("t10", "answer_1.md", 1.0),
+    ]
     assert list(latest_results(tmp_path, "nobody")) == []
 
 
 @pytest.mark.parametrize(
     "content",
-    [{}, {"a": [1, 2.5, None, True, "日本 \ud83d"]}, {1: "a", "b": (1, 2)}, {"run": {"created": "now"}}],
+    [
+        {},
+        {"a": [1, 2.5, None, True, "日本 \ud83d"]},
+        {1: "a", "b": (1, 2)},
+        {"run": {"created": "now"}},
+    ],
 )
 def test_a_checksum_holds_until_the_content_changes(content):
     """It survives a write and a read."""
@@ -177,8 +211,12 @@ def test_a_checksum_holds_until_the_content_changes(content):
     assert ResultFile.of({**read, "run": {**read["run"], "more": 1}}).is_edited
 
 
-@pytest.mark.parametrize("result", [{}, {"run": {}}, {"run": 1}, {"run": {"content_sha256": None}}])
+@pytest.mark.parametrize(
+    "result", [{}, {"run": {}}, {"run": 1}, {"run": {"content_sha256": None}}]
+)
 def test_a_result_without_a_checksum_is_unedited_unless_it_needs_one(result):
     """Other tools write none; results that record library versions have one."""
     assert not ResultFile.of(result).is_edited
-    assert ResultFile.of({**result, "provenance": {"versions": {"python": "3.11"}}}).is_edited
+    assert ResultFile.of(
+        {**result, "provenance": {"versions": {"python": "3.11"}}}
+    ).is_edited

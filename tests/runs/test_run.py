@@ -56,9 +56,17 @@ async def test_outcomes_come_in_the_order_of_the_work(tmp_path):
             project.add_answer(f"answer_{number}", task=task)
     progress = RunProgress()
     outcomes = await evaluate(project, ClaimJudge(), progress=progress)
-    names = [f"{outcome.task_id}/{outcome.answer_name.split('.')[0]}" for outcome in outcomes]
-    assert names == [f"{task}/answer_{number}" for task in ("t2", "t10") for number in (1, 9, 10)]
-    assert (progress.answers_total, progress.tasks_total, progress.tasks_done) == (6, 2, 2)
+    names = [
+        f"{outcome.task_id}/{outcome.answer_name.split('.')[0]}" for outcome in outcomes
+    ]
+    assert names == [
+        f"{task}/answer_{number}" for task in ("t2", "t10") for number in (1, 9, 10)
+    ]
+    assert (progress.answers_total, progress.tasks_total, progress.tasks_done) == (
+        6,
+        2,
+        2,
+    )
     assert progress.running == {}
     assert sorted(map(id, progress.outcomes)) == sorted(map(id, outcomes))
 
@@ -67,7 +75,9 @@ async def test_every_claim_is_asked_with_the_runs_model(project):
     """Two trials each, once for both answers together where the question is the same."""
     judge = ClaimJudge()
     await evaluate(project, judge)
-    assert sorted(judge.claims) == sorted(claim for claim, _ in CLAIMS.values() for _ in range(4))
+    assert sorted(judge.claims) == sorted(
+        claim for claim, _ in CLAIMS.values() for _ in range(4)
+    )
     assert set(judge.models) == {"judge-1"}
 
 
@@ -108,7 +118,10 @@ async def test_no_more_answers_at_once_than_allowed(tmp_path):
     progress = RunProgress()
     crowd = Crowd(2, lambda: len(progress.running))
     outcomes = await evaluate(
-        project, ClaimJudge(crowd.verdict), concurrency=Concurrency(max_answers=2), progress=progress
+        project,
+        ClaimJudge(crowd.verdict),
+        concurrency=Concurrency(max_answers=2),
+        progress=progress,
     )
     assert [outcome.score for outcome in outcomes] == [1.0] * 6
     assert crowd.most == 2
@@ -126,7 +139,9 @@ async def test_no_more_tasks_at_once_than_allowed(tmp_path):
     # One trial of one task's claim is like another task's: keep them apart by their answers.
     for task in ("a", "b", "c", "d"):
         project.add_answer(text=f"Answer to {task}.", task=task)
-    outcomes = await evaluate(project, judge, concurrency=Concurrency(max_tasks=3), progress=progress)
+    outcomes = await evaluate(
+        project, judge, concurrency=Concurrency(max_tasks=3), progress=progress
+    )
     assert [outcome.score for outcome in outcomes] == [1.0] * 4
     assert crowd.most == 3
 
@@ -162,15 +177,26 @@ async def test_an_outage_costs_its_answer_the_result_and_no_other(project, swall
         project.add_script_body(SWALLOWING)
 
     def outage(body):
-        is_hit = "shallow" in prompt_text(body) and claim_in(prompt_text(body)) == "The lake is cold."
+        is_hit = (
+            "shallow" in prompt_text(body)
+            and claim_in(prompt_text(body)) == "The lake is cold."
+        )
         return status(500, "down for maintenance") if is_hit else None
 
     with JudgeServer(faults=outage) as server:
         async with LLMClient(
-            "openai", is_async=True, base_url=server.base_url, api_key="dummy", retry=QUICK_RETRY
+            "openai",
+            is_async=True,
+            base_url=server.base_url,
+            api_key="dummy",
+            retry=QUICK_RETRY,
         ) as client:
             outcomes = outcomes_by_name(await evaluate(project, client))
-        asked = [claim_in(prompt_text(body)) for body in server.requests if "shallow" in prompt_text(body)]
+        asked = [
+            claim_in(prompt_text(body))
+            for body in server.requests
+            if "shallow" in prompt_text(body)
+        ]
     assert outcomes["answer_1.md"].score == 1.0
     hit = outcomes["answer_2.md"]
     assert (hit.result, hit.score) == (None, None)
@@ -184,7 +210,9 @@ async def test_an_outage_costs_its_answer_the_result_and_no_other(project, swall
     assert project.task_summary()["answer_1.md"]["score"] == 1.0
     assert project.result_paths("answer_2") == []
     with JudgeServer() as server:
-        async with LLMClient("openai", is_async=True, base_url=server.base_url, api_key="dummy") as client:
+        async with LLMClient(
+            "openai", is_async=True, base_url=server.base_url, api_key="dummy"
+        ) as client:
             outcomes = outcomes_by_name(await evaluate(project, client))
     assert outcomes["answer_2.md"].score == 1.0
 
@@ -223,7 +251,9 @@ def damaged_index(task_folder):
         (damaged_index, r"index\.json is damaged: repair it"),
     ],
 )
-async def test_a_cache_that_cannot_be_used_harms_no_other_task(project, obstacle, reason):
+async def test_a_cache_that_cannot_be_used_harms_no_other_task(
+    project, obstacle, reason
+):
     """Where the index cannot be read, nothing is judged."""
     project.add_answer(task="other")
     project.add_script(CLAIMS, "other")
@@ -297,7 +327,10 @@ async def test_a_task_is_evaluated_with_any_client(project):
     """One that has only ``async_response`` will do; the result files are those of a run."""
     judge = ClaimJudge()
     results = await evaluate_task(**task_arguments(project, client=judge))
-    assert [result["answer_name"] for result in results] == ["answer_1.md", "answer_2.md"]
+    assert [result["answer_name"] for result in results] == [
+        "answer_1.md",
+        "answer_2.md",
+    ]
     assert [result["final_score"] for result in results] == [1.0, 1.0]
     assert set(judge.models) == {"o4-mini"}
     assert results[0] == read_json(project.result_paths()[0])
@@ -312,7 +345,9 @@ async def test_another_client_is_another_judge(project, overwrite):
     """Two objects of one class may judge differently; ``overwrite`` also reuses nothing."""
     await evaluate_task(**task_arguments(project))
     judge = ClaimJudge(lambda _: False)
-    results = await evaluate_task(**task_arguments(project, client=judge, overwrite=overwrite))
+    results = await evaluate_task(
+        **task_arguments(project, client=judge, overwrite=overwrite)
+    )
     assert [result["final_score"] for result in results] == [0.0, 0.0]
     assert (len(judge.claims), len(project.result_paths())) == (12, 2)
 
@@ -320,9 +355,15 @@ async def test_another_client_is_another_judge(project, overwrite):
 async def test_a_task_is_evaluated_with_a_real_client(project, capsys):
     """Over the wire; folders are given as text, and the console shows the log."""
     with JudgeServer() as server:
-        async with LLMClient("openai", is_async=True, base_url=server.base_url, api_key="dummy") as client:
+        async with LLMClient(
+            "openai", is_async=True, base_url=server.base_url, api_key="dummy"
+        ) as client:
             arguments = task_arguments(project, client=client)
-            texts = {name: str(value) for name, value in arguments.items() if name != "client"}
+            texts = {
+                name: str(value)
+                for name, value in arguments.items()
+                if name != "client"
+            }
             results = await evaluate_task(client, **texts, is_self_debug=True)
         assert {body["model"] for body in server.requests} == {"o4-mini"}
     assert [result["final_score"] for result in results] == [1.0, 1.0]
@@ -338,7 +379,9 @@ async def test_folders_may_be_given_at_each_level(project, level):
     below = {"root": "", "agent": "bot", "task": f"bot/{TASK}"}[level]
     results = await evaluate_task(
         **task_arguments(
-            project, answer_dir=project.root / "answers" / below, cache_dir=project.root / "cache" / below
+            project,
+            answer_dir=project.root / "answers" / below,
+            cache_dir=project.root / "cache" / below,
         )
     )
     assert [result["final_score"] for result in results] == [1.0, 1.0]
@@ -347,7 +390,9 @@ async def test_folders_may_be_given_at_each_level(project, level):
 
 async def test_a_cache_that_is_not_there_is_an_empty_one(project):
     """A script that cites nothing needs none; no folder is made."""
-    results = await evaluate_task(**task_arguments(project, cache_dir=project.root / "nowhere"))
+    results = await evaluate_task(
+        **task_arguments(project, cache_dir=project.root / "nowhere")
+    )
     assert [result["final_score"] for result in results] == [1.0, 1.0]
     assert not (project.root / "nowhere").exists()
 
@@ -356,7 +401,9 @@ async def test_a_task_captures_pages_that_are_not_cached(project):
     """From public addresses only; the task's cache keeps the reason for an unavailable page."""
     page = "http://127.0.0.1:8765/depth"
     project.add_script({"cited": ("The lake is deep.", page)})
-    results = await evaluate_task(**task_arguments(project, cache_dir=project.root / "cache" / "bot" / TASK))
+    results = await evaluate_task(
+        **task_arguments(project, cache_dir=project.root / "cache" / "bot" / TASK)
+    )
     assert [result["final_score"] for result in results] == [0.0, 0.0]
     record = project.cache().capture_record(page)
     assert [trouble.kind for trouble in record.troubles] == ["refused_address"]
@@ -378,16 +425,25 @@ def test_uncached_pages_are_counted_where_citations_are_known(project, content, 
     """A malformed or missing file gives 0."""
     project.cache().put_web(PAGE, "Deep.", None)
     if content is not None:
-        (project.root / "cache" / "bot" / f"{TASK}.json").write_text(json.dumps(content))
-    folders = RunFolders("bot", project.paths.cache_root, project.paths.eval_results_root)
+        (project.root / "cache" / "bot" / f"{TASK}.json").write_text(
+            json.dumps(content)
+        )
+    folders = RunFolders(
+        "bot", project.paths.cache_root, project.paths.eval_results_root
+    )
     assert uncached_pages(folders, TASK) == count
 
 
 async def test_a_task_keeps_to_the_semaphores_it_is_given(project):
     """Plain ones of asyncio will do."""
     crowd = Crowd(2)
-    limits = {"webpage_semaphore": asyncio.Semaphore(1), "llm_semaphore": asyncio.Semaphore(2)}
-    results = await evaluate_task(**task_arguments(project, client=ClaimJudge(crowd.verdict), **limits))
+    limits = {
+        "webpage_semaphore": asyncio.Semaphore(1),
+        "llm_semaphore": asyncio.Semaphore(2),
+    }
+    results = await evaluate_task(
+        **task_arguments(project, client=ClaimJudge(crowd.verdict), **limits)
+    )
     assert len(results) == 2
     assert crowd.most == 2
 
@@ -399,10 +455,16 @@ async def test_answers_without_a_result_are_left_out_and_logged(project, caplog)
     results = await evaluate_task(**task_arguments(project))
     assert [result["answer_name"] for result in results] == ["answer_2.md"]
     assert "is not UTF-8" in caplog.text
-    assert "counts as 0 task=lake answer=answer_3.md reason=the agent gave an empty answer" in caplog.text
+    assert (
+        "counts as 0 task=lake answer=answer_3.md reason=the agent gave an empty answer"
+        in caplog.text
+    )
     summary = project.task_summary()
     assert summary["answer_1.md"]["status"] == "unscored"
-    assert (summary["answer_3.md"]["score"], summary["answer_3.md"]["status"]) == (0.0, "failed")
+    assert (summary["answer_3.md"]["score"], summary["answer_3.md"]["status"]) == (
+        0.0,
+        "failed",
+    )
 
 
 async def test_a_missing_script_is_the_reason(project, caplog):
@@ -410,7 +472,9 @@ async def test_a_missing_script_is_the_reason(project, caplog):
     missing = project.root / "eval_scripts" / "gone.py"
     assert await evaluate_task(**task_arguments(project, script_path=missing)) == []
     assert "gone.py" in caplog.text
-    assert all("gone.py" in entry["reason"] for entry in project.task_summary().values())
+    assert all(
+        "gone.py" in entry["reason"] for entry in project.task_summary().values()
+    )
 
 
 @pytest.mark.parametrize(
@@ -421,7 +485,10 @@ async def test_a_missing_script_is_the_reason(project, caplog):
         ({"agent_name": ".."}, r"agent '\.\.' begins with a dot"),
         ({"agent_name": "bot/../x"}, r"agent 'bot/\.\./x' contains"),
         ({"agent_name": ""}, "agent '' is empty"),
-        ({"answer_dir": "nowhere"}, r"no answers to task lake under nowhere: expected answer_<k>\.md"),
+        (
+            {"answer_dir": "nowhere"},
+            r"no answers to task lake under nowhere: expected answer_<k>\.md",
+        ),
     ],
 )
 async def test_a_task_that_cannot_be_evaluated_says_why(project, changes, message):
@@ -443,12 +510,21 @@ async def test_the_summaries_after_a_task(project):
     await evaluate_task(**task_arguments(project))
     root = project.root / "eval_results"
     merged = merge_all_results(str(root))
-    entry = {"answer_name": "answer_1.md", "score": 1.0, "status": "success", "success": True}
+    entry = {
+        "answer_name": "answer_1.md",
+        "score": 1.0,
+        "status": "success",
+        "success": True,
+    }
     assert merged == {TASK: {"bot": [entry, {**entry, "answer_name": "answer_2.md"}]}}
     assert read_json(root / "all_results.json") == merged
     summary = generate_result_summary(str(root), "bot")
     assert summary == read_json(root / "bot" / "summary.json")
-    assert (summary["avg_score"], summary["pass_at_2"], summary["num_tasks"]) == (1.0, 1.0, 1)
+    assert (summary["avg_score"], summary["pass_at_2"], summary["num_tasks"]) == (
+        1.0,
+        1.0,
+        1,
+    )
     assert summary["avg_answer_word_count"] == (len(ANSWER.split()) + 4) / 2
     assert generate_result_summary(str(root), "nobody") is None
 
@@ -477,11 +553,15 @@ async def test_extraction_and_verification_reach_the_judge_with_their_texts(proj
     def reply(body):
         if block_in(prompt_text(body), "what to extract") == "The depth.":
             return json.dumps({"depth": "40 m"})
-        is_right = re.fullmatch(r"It is 40 m deep \(\d\)\.", claim_in(prompt_text(body)))
+        is_right = re.fullmatch(
+            r"It is 40 m deep \(\d\)\.", claim_in(prompt_text(body))
+        )
         return {"reasoning": "read", "result": is_right is not None}
 
     with JudgeServer(reply) as server:
-        async with LLMClient("openai", is_async=True, base_url=server.base_url, api_key="dummy") as client:
+        async with LLMClient(
+            "openai", is_async=True, base_url=server.base_url, api_key="dummy"
+        ) as client:
             async with asyncio.timeout(PATIENCE_S):
                 outcomes = await evaluate(project, client, llm_limit=1)
         assert server.most_at_once <= 2

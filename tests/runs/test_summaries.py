@@ -18,7 +18,11 @@ OLD, NEW, NEWEST = "20240101_000000", "20250714_120000", "20250714_120001"
 
 def result(root, answer, score, stamp=NEW, **more):
     """Write a result file as older tools do, for ``agent/task/answer_1``."""
-    content = {"answer_name": f"{answer.split('/')[-1]}.md", "final_score": score, "judge_model": "o4-mini"}
+    content = {
+        "answer_name": f"{answer.split('/')[-1]}.md",
+        "final_score": score,
+        "judge_model": "o4-mini",
+    }
     return raw_result(root, answer, json.dumps(content | more).encode(), stamp)
 
 
@@ -53,9 +57,24 @@ def test_a_tasks_summary_has_the_published_form(tmp_path):
         result(tmp_path, f"bot/t/{answer}", score)
     written = write_task_summary(tmp_path, "bot", "t", {"answer_3.md": "not UTF-8"})
     entries = read(tmp_path / "bot" / "t" / "summary.json")
-    assert entries[0] == {"answer_name": "answer_1.md", "score": 0.0, "status": "failed", "success": False}
-    assert entries[1] == {"answer_name": "answer_2.md", "score": 0.5, "status": "success", "success": False}
-    assert entries[2] == {"answer_name": "answer_10.md", "score": 1.0, "status": "success", "success": True}
+    assert entries[0] == {
+        "answer_name": "answer_1.md",
+        "score": 0.0,
+        "status": "failed",
+        "success": False,
+    }
+    assert entries[1] == {
+        "answer_name": "answer_2.md",
+        "score": 0.5,
+        "status": "success",
+        "success": False,
+    }
+    assert entries[2] == {
+        "answer_name": "answer_10.md",
+        "score": 1.0,
+        "status": "success",
+        "success": True,
+    }
     assert read(tmp_path / "bot" / "t" / "unscored.json") == [
         {
             "answer_name": "answer_3.md",
@@ -106,12 +125,18 @@ def test_an_agents_summary_from_the_folders_of_another_tool(tmp_path):
     result(tmp_path, "bot/a/answer_1", 1, time_seconds=30)
     result(tmp_path, "bot/a/answer_2", 0.5)
     result(tmp_path, "bot/b/answer_1", 0.0)
-    (tmp_path / "bot" / "a" / "answer_1" / "answer_1.md").write_text("Zürich is\na town.\n", encoding="utf-8")
+    (tmp_path / "bot" / "a" / "answer_1" / "answer_1.md").write_text(
+        "Zürich is\na town.\n", encoding="utf-8"
+    )
     (tmp_path / "bot" / "logs").mkdir()
     (tmp_path / "bot" / "a" / "logs").mkdir()
     content = generate_result_summary(tmp_path, "bot")
     assert content == read(tmp_path / "bot" / "summary.json")
-    assert (content["num_tasks"], content["num_runs"], content["avg_score"]) == (2, 2, 0.5)
+    assert (content["num_tasks"], content["num_runs"], content["avg_score"]) == (
+        2,
+        2,
+        0.5,
+    )
     assert (content["pass_at_2"], content["avg_answer_word_count"]) == (0.5, 4.0)
     assert content["avg_time_seconds"] == 30
     assert content["judge_models"] == {"o4-mini": 3}
@@ -130,8 +155,15 @@ def test_scores_handed_on_without_result_files_are_read(tmp_path):
     """A summary alone, with or without the suffix in its names, gives the scores; results go first."""
     result(tmp_path, "bot/t/answer_1", 0.25)
     (tmp_path / "bot" / "t" / "answer_2" / "results").mkdir(parents=True)
-    entries = [{"answer_name": name, "score": 1, "status": "success"} for name in ("answer_1.md", "answer_2")]
-    summary(tmp_path, "bot/t", [*entries, {"answer_name": "answer_3.md", "score": None, "status": "failed"}])
+    entries = [
+        {"answer_name": name, "score": 1, "status": "success"}
+        for name in ("answer_1.md", "answer_2")
+    ]
+    summary(
+        tmp_path,
+        "bot/t",
+        [*entries, {"answer_name": "answer_3.md", "score": None, "status": "failed"}],
+    )
     found = {"answer_1.md": 0.25, "answer_2.md": 1.0, "answer_3.md": None}
     assert scores(task_answers(tmp_path, "bot", "t")) == found
 
@@ -155,9 +187,14 @@ def test_a_damaged_summary_is_ignored_with_a_warning(tmp_path, caplog, content):
 def test_an_answer_that_failed_now_does_not_keep_its_old_score(tmp_path):
     """Nor does it get the score back when the folder is read again, until there is a newer result."""
     earlier = result(tmp_path, "bot/t/answer_1", 1.0, stamp=NEW)
-    [answer] = write_task_summary(tmp_path, "bot", "t", {"answer_1.md": "the judge was out of reach"})
+    [answer] = write_task_summary(
+        tmp_path, "bot", "t", {"answer_1.md": "the judge was out of reach"}
+    )
     assert read(tmp_path / "bot" / "t" / "summary.json") == []
-    assert read(tmp_path / "bot" / "t" / "unscored.json")[0]["earlier_result"] == earlier.name
+    assert (
+        read(tmp_path / "bot" / "t" / "unscored.json")[0]["earlier_result"]
+        == earlier.name
+    )
     assert (answer.score, answer.judge_model) == (None, None)
     assert task_answers(tmp_path, "bot", "t") == [answer]
     result(tmp_path, "bot/t/answer_1", 0.5, stamp=NEWEST)
@@ -168,9 +205,14 @@ def test_results_of_answers_that_are_gone_are_not_counted(tmp_path):
     """They are listed as removed, and stay out of every number until there is a newer result."""
     for k in (1, 2):
         result(tmp_path, f"bot/t/answer_{k}", 1.0, stamp=OLD)
-    current = write_task_summary(tmp_path, "bot", "t", {}, answer_names=["answer_1.md", "answer_3.md"])
+    current = write_task_summary(
+        tmp_path, "bot", "t", {}, answer_names=["answer_1.md", "answer_3.md"]
+    )
     assert scores(current) == {"answer_1.md": 1.0, "answer_3.md": None}
-    entries = {entry["answer_name"]: entry for entry in read(tmp_path / "bot" / "t" / "unscored.json")}
+    entries = {
+        entry["answer_name"]: entry
+        for entry in read(tmp_path / "bot" / "t" / "unscored.json")
+    }
     assert entries["answer_2.md"]["status"] == "removed"
     assert task_answers(tmp_path, "bot", "t") == current
     result(tmp_path, "bot/t/answer_2", 0.5, stamp=NEWEST)
@@ -180,7 +222,14 @@ def test_results_of_answers_that_are_gone_are_not_counted(tmp_path):
 def test_all_results_by_task_and_agent(tmp_path):
     """Task summaries as they stand; a task without one is summed up from its results."""
     result(tmp_path, "zed/t10/answer_1", 1.0)
-    entries = [{"answer_name": "answer_1.md", "score": 0.5, "status": "success", "success": False}]
+    entries = [
+        {
+            "answer_name": "answer_1.md",
+            "score": 0.5,
+            "status": "success",
+            "success": False,
+        }
+    ]
     summary(tmp_path, "bot/t10", entries)
     summary(tmp_path, "bot/t2", entries)
     (tmp_path / "bot" / "t3").mkdir()
@@ -190,7 +239,14 @@ def test_all_results_by_task_and_agent(tmp_path):
     assert list(merged) == ["t2", "t10"]
     assert merged["t10"] == {
         "bot": entries,
-        "zed": [{"answer_name": "answer_1.md", "score": 1.0, "status": "success", "success": True}],
+        "zed": [
+            {
+                "answer_name": "answer_1.md",
+                "score": 1.0,
+                "status": "success",
+                "success": True,
+            }
+        ],
     }
 
 

@@ -16,7 +16,9 @@ def result(*leaves, weighted=None):
     part = {"id": "part", "tags": ["part"], "children": nodes[:half]}
     root = {"id": "root", "children": [part, *nodes[half:]] if half else nodes}
     extra = {} if weighted is None else {"weighted_score": weighted}
-    return ResultFile.of({"final_score": 0.5, "eval_breakdown": [{"verification_tree": root}], **extra})
+    return ResultFile.of(
+        {"final_score": 0.5, "eval_breakdown": [{"verification_tree": root}], **extra}
+    )
 
 
 def test_each_task_counts_the_same():
@@ -36,6 +38,10 @@ def test_each_task_counts_the_same():
 
 def test_the_weighted_figure_is_there_where_leaves_have_weights():
     """Answers without one do not count."""
-    results = {("a", "1"): result(weighted=0.2), ("a", "2"): result(weighted=0.4), ("b", "1"): result()}
+    results = {
+        ("a", "1"): result(weighted=0.2),
+        ("a", "2"): result(weighted=0.4),
+        ("b", "1"): result(),
+    }
     assert weighted_figure(results) == (pytest.approx(0.3), 2)
     assert weighted_figure({("b", "1"): result()}) is None

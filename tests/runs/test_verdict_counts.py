@@ -7,23 +7,39 @@ from mind2web2.runs.metrics import agent_metrics, verdict_counts
 from mind2web2.runs.result_facts import ResultFacts
 from mind2web2.runs.score_matrix import ScoredAnswer
 
-NOTHING = {"page_not_had": 0, "suspect_page": 0, "declined": 0, "flagged": 0, "error": 0}
-FINE = ClaimFacts(frozenset(), is_voted=True, is_split=False, quotes=("found", "not_found"))
+NOTHING = {
+    "page_not_had": 0,
+    "suspect_page": 0,
+    "declined": 0,
+    "flagged": 0,
+    "error": 0,
+}
+FINE = ClaimFacts(
+    frozenset(), is_voted=True, is_split=False, quotes=("found", "not_found")
+)
 SPLIT = ClaimFacts(frozenset(), is_voted=True, is_split=True)
 GONE = ClaimFacts(frozenset({"page_not_had"}), is_voted=False, is_split=False)
-DOUBLE = ClaimFacts(frozenset({"suspect_page", "flagged"}), is_voted=True, is_split=False)
+DOUBLE = ClaimFacts(
+    frozenset({"suspect_page", "flagged"}), is_voted=True, is_split=False
+)
 
 
 def answer(task, number, *claims, score=1.0, **facts):
     """Return an answer with these claims."""
     facts = {"is_explained": True, **facts}
-    return ScoredAnswer(task, f"answer_{number}.md", score, facts=ResultFacts(claims=claims, **facts))
+    return ScoredAnswer(
+        task, f"answer_{number}.md", score, facts=ResultFacts(claims=claims, **facts)
+    )
 
 
 def test_claims_are_counted_by_what_speaks_against_them():
     """In all and by task; one may count twice."""
     found = verdict_counts(
-        [answer("lake", 1, FINE, SPLIT), answer("lake", 2, GONE), answer("wood", 1, DOUBLE)]
+        [
+            answer("lake", 1, FINE, SPLIT),
+            answer("lake", 2, GONE),
+            answer("wood", 1, DOUBLE),
+        ]
     )
     assert found["tasks"]["lake"] == {
         "claims": 3,
@@ -32,9 +48,16 @@ def test_claims_are_counted_by_what_speaks_against_them():
         "split": 1,
         "quotes": {"found": 1, "approximate": 0, "not_found": 1},
     }
-    assert found["tasks"]["wood"]["reservations"] == NOTHING | {"suspect_page": 1, "flagged": 1}
+    assert found["tasks"]["wood"]["reservations"] == NOTHING | {
+        "suspect_page": 1,
+        "flagged": 1,
+    }
     assert (found["claims"], found["voted"], found["split"]) == (4, 3, 1)
-    assert found["reservations"] == NOTHING | {"page_not_had": 1, "suspect_page": 1, "flagged": 1}
+    assert found["reservations"] == NOTHING | {
+        "page_not_had": 1,
+        "suspect_page": 1,
+        "flagged": 1,
+    }
 
 
 @pytest.mark.parametrize(
@@ -57,9 +80,17 @@ def test_doubtful_answers_are_named(facts, name):
 
 def test_extractions_are_counted_apart():
     """An empty one leaves its claims without a subject."""
-    extractions = (frozenset({"declined"}), frozenset({"page_not_had"}), frozenset({"declined"}))
+    extractions = (
+        frozenset({"declined"}),
+        frozenset({"page_not_had"}),
+        frozenset({"declined"}),
+    )
     found = verdict_counts([answer("lake", 1, extractions=extractions)])
-    assert (found["extractions"]["declined"], found["extractions"]["page_not_had"], found["claims"]) == (
+    assert (
+        found["extractions"]["declined"],
+        found["extractions"]["page_not_had"],
+        found["claims"],
+    ) == (
         2,
         1,
         0,
@@ -68,6 +99,10 @@ def test_extractions_are_counted_apart():
 
 def test_only_what_the_scores_rest_on_counts():
     """Answers without a score, or outside of the task list, have no part in it."""
-    answers = [answer("lake", 1, FINE), answer("lake", 2, GONE, score=None), answer("wood", 1, GONE)]
+    answers = [
+        answer("lake", 1, FINE),
+        answer("lake", 2, GONE, score=None),
+        answer("wood", 1, GONE),
+    ]
     found = agent_metrics("bot", answers, ["lake"])["verdicts"]
     assert (found["claims"], list(found["tasks"])) == (1, ["lake"])

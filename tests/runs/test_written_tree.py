@@ -10,7 +10,14 @@ from mind2web2.rubric.verdicts import Outcome, aggregate
 from mind2web2.rubric.written_tree import tree_as_dict
 from mind2web2.runs.result_file import ResultFile
 
-LEAF = {"id": "a", "desc": "", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}
+LEAF = {
+    "id": "a",
+    "desc": "",
+    "critical": False,
+    "score": 1.0,
+    "status": "passed",
+    "strategy": "parallel",
+}
 
 
 def read(tree):
@@ -20,7 +27,11 @@ def read(tree):
 
 def described(tree):
     """Return a tree of the vectors as results have it."""
-    return {**tree, "desc": "", "children": [described(child) for child in tree["children"]]}
+    return {
+        **tree,
+        "desc": "",
+        "children": [described(child) for child in tree["children"]],
+    }
 
 
 def test_scores_follow_from_the_leaves():
@@ -28,12 +39,16 @@ def test_scores_follow_from_the_leaves():
     for case in vectors("tree.json"):
         root = read(described(case["input"]))
         outcomes = aggregate(root)
-        assert outcomes[id(root)].score == pytest.approx(case["expected_score"], abs=1e-6), case["name"]
+        assert outcomes[id(root)].score == pytest.approx(
+            case["expected_score"], abs=1e-6
+        ), case["name"]
         expected = [
             (node["id"], pytest.approx(node["score"], abs=1e-6), node["status"])
             for node in _nodes(case["expected"])
         ]
-        assert expected == [(node.id, *outcomes[id(node)]) for node in root.walk()], case["name"]
+        assert expected == [(node.id, *outcomes[id(node)]) for node in root.walk()], (
+            case["name"]
+        )
 
 
 def _nodes(tree):
@@ -45,7 +60,11 @@ def _nodes(tree):
 def test_a_written_tree_is_what_was_scored():
     """Also behind the end of a sequence, where the file keeps the superseded verdicts."""
     root = VerificationNode(id="root", desc="", strategy="sequential")
-    for name, score, status in (("a", 1.0, "passed"), ("b", 0.0, "failed"), ("c", 1.0, "passed")):
+    for name, score, status in (
+        ("a", 1.0, "passed"),
+        ("b", 0.0, "failed"),
+        ("c", 1.0, "passed"),
+    ):
         root.add_node(VerificationNode(id=name, desc="", score=score, status=status))
     root.compute_score(mutate=True)
     found = read(json.loads(json.dumps(tree_as_dict(root))))
@@ -56,12 +75,22 @@ def test_a_written_tree_is_what_was_scored():
 
 @pytest.mark.parametrize(
     ("score", "expected"),
-    [(0.25, 1.0), (0, 1.0), (1, None), (1 - 1e-12, None), (10**400, None), (float("nan"), None), ("1", None)],
+    [
+        (0.25, 1.0),
+        (0, 1.0),
+        (1, None),
+        (1 - 1e-12, None),
+        (10**400, None),
+        (float("nan"), None),
+        ("1", None),
+    ],
 )
 def test_a_score_is_compared_with_the_tree(score, expected):
     """Rounding aside; neither an invalid score nor a missing tree contradicts anything."""
     for tree, by_tree in ((LEAF, expected), ({"id": "a"}, None), (None, None)):
-        result = ResultFile.of({"final_score": score, "eval_breakdown": [{"verification_tree": tree}]})
+        result = ResultFile.of(
+            {"final_score": score, "eval_breakdown": [{"verification_tree": tree}]}
+        )
         assert result.other_score_by_tree == by_tree
 
 

@@ -80,13 +80,18 @@ async def run(folder, body, judge, options=None):
 
 def statuses(summary):
     """Return the statuses of the leaves."""
-    return [node["status"] for node in summary["eval_breakdown"][0]["verification_tree"]["children"]]
+    return [
+        node["status"]
+        for node in summary["eval_breakdown"][0]["verification_tree"]["children"]
+    ]
 
 
 async def test_verifications_without_a_used_result_run_at_the_same_time(tmp_path):
     """Six leaves, two votes each; in program order only the votes of one go together."""
     judge, in_order = WatchedJudge(), WatchedJudge()
-    assert await run(tmp_path, ALL + END, judge) == await run(tmp_path, ALL + END, in_order, SEQUENTIAL)
+    assert await run(tmp_path, ALL + END, judge) == await run(
+        tmp_path, ALL + END, in_order, SEQUENTIAL
+    )
     assert (judge.most_at_once, in_order.most_at_once) == (12, 2)
 
 
@@ -128,7 +133,10 @@ async def test_what_is_asked_later_does_not_exist_yet(tmp_path):
         "    await evaluator.verify('early', first, extra_prerequisites=[second])\n"
         "    await evaluator.verify('late', second, majority_vote=False)\n"
     )
-    assert statuses(await run(tmp_path, body + END, WatchedJudge("late")))[:2] == ["passed", "failed"]
+    assert statuses(await run(tmp_path, body + END, WatchedJudge("late")))[:2] == [
+        "passed",
+        "failed",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -143,13 +151,18 @@ async def test_what_is_asked_later_does_not_exist_yet(tmp_path):
 )
 async def test_arguments_are_checked_at_the_line_of_the_call(tmp_path, call, error):
     """The line is the author's, and so are the columns."""
-    path = script(tmp_path, f"    await evaluator.verify('before', second)\n    await {call}\n{END}")
+    path = script(
+        tmp_path,
+        f"    await evaluator.verify('before', second)\n    await {call}\n{END}",
+    )
     names = ("answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
     with pytest.raises(error) as caught:
         await load_eval_script(path)(client=WatchedJudge(), **dict.fromkeys(names))
-    frame = [each for each in traceback.extract_tb(caught.value.__traceback__) if each.filename == str(path)][
-        -1
-    ]
+    frame = [
+        each
+        for each in traceback.extract_tb(caught.value.__traceback__)
+        if each.filename == str(path)
+    ][-1]
     assert (frame.lineno, frame.line) == (FIRST_LINE + 1, f"await {call}")
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -189,7 +202,9 @@ async def test_results_are_there_when_they_are_read(tmp_path, read):
     """The syntax shows it, so that the script waits there and goes on."""
     body = f"{ALL}    evaluator.add_custom_info({{'read': {read}, 'attempts': len(ATTEMPTS)}})\n{END}"
     judge, in_order = WatchedJudge("l0"), WatchedJudge("l0")
-    assert await run(tmp_path, body, judge) == await run(tmp_path, body, in_order, SEQUENTIAL)
+    assert await run(tmp_path, body, judge) == await run(
+        tmp_path, body, in_order, SEQUENTIAL
+    )
     assert judge.most_at_once == 12
 
 
@@ -201,13 +216,18 @@ async def test_a_read_that_no_syntax_shows_waits_as_well(tmp_path, read):
         f"    evaluator.add_custom_info({{'read': seen, 'attempts': len(ATTEMPTS)}})\n{END}"
     )
     judge, in_order = WatchedJudge("l0"), WatchedJudge("l0")
-    assert await run(tmp_path, body, judge) == await run(tmp_path, body, in_order, SEQUENTIAL)
+    assert await run(tmp_path, body, judge) == await run(
+        tmp_path, body, in_order, SEQUENTIAL
+    )
     assert (judge.most_at_once, judge.asked) == (12, in_order.asked)
 
 
 async def test_a_client_that_is_not_ours_is_asked_in_program_order(tmp_path):
     """It may count what it is asked, by itself or by another object around it."""
-    assert statuses(await run(tmp_path, ALL + END, client := ClaimJudge())) == ["passed"] * 6
+    assert (
+        statuses(await run(tmp_path, ALL + END, client := ClaimJudge()))
+        == ["passed"] * 6
+    )
     assert client.claims == [f"l{number}" for number in range(6) for _ in range(2)]
 
 
@@ -224,7 +244,11 @@ async def test_a_judgment_counts_once_in_a_run(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", ["setattr(first, 'status', 'failed')", "first.add_node(VerificationNode(id='x', desc='d'))"]
+    "change",
+    [
+        "setattr(first, 'status', 'failed')",
+        "first.add_node(VerificationNode(id='x', desc='d'))",
+    ],
 )
 async def test_a_pending_verification_keeps_its_arguments(tmp_path, change):
     """Program order decides the leaf first."""
@@ -276,14 +300,15 @@ async def test_a_leaf_verified_again_is_waited_for(tmp_path):
         "    await evaluator.verify('wrong', first)\n    await evaluator.verify('right', first)\n"
         "    await evaluator.verify('dependent', second, extra_prerequisites=[first])\n"
     )
-    assert statuses(await run(tmp_path, body + END, WatchedJudge("wrong")))[:2] == ["passed", "passed"]
+    assert statuses(await run(tmp_path, body + END, WatchedJudge("wrong")))[:2] == [
+        "passed",
+        "passed",
+    ]
 
 
 async def test_sources_count_as_they_stand_when_the_script_asks(tmp_path):
     """A list that changes afterwards changes nothing."""
-    body = (
-        "    urls = []\n    await evaluator.verify('c', first, urls)\n    urls.append('https://a.example')\n"
-    )
+    body = "    urls = []\n    await evaluator.verify('c', first, urls)\n    urls.append('https://a.example')\n"
     assert statuses(await run(tmp_path, body + END, WatchedJudge()))[0] == "passed"
 
 
@@ -304,7 +329,9 @@ async def test_a_script_that_raises_leaves_nothing_pending(tmp_path):
     """What has been asked for is paid for, and kept for the next evaluation: program order has it as well."""
     judge, in_order = WatchedJudge(), WatchedJudge()
     body = ALL + "    {}['x']\n"
-    assert await run(tmp_path, body, judge) == await run(tmp_path, body, in_order, SEQUENTIAL)
+    assert await run(tmp_path, body, judge) == await run(
+        tmp_path, body, in_order, SEQUENTIAL
+    )
     assert judge.asked == in_order.asked
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -312,7 +339,10 @@ async def test_a_script_that_raises_leaves_nothing_pending(tmp_path):
 async def test_a_judge_that_fails_comes_before_what_a_script_raises_later(tmp_path):
     """As in program order, which never gets to the later line."""
     judge = WatchedJudge(fails_on="l0")
-    assert await run(tmp_path, ALL + "    {}['x']\n", judge) == "JudgeUnavailableError: outage"
+    assert (
+        await run(tmp_path, ALL + "    {}['x']\n", judge)
+        == "JudgeUnavailableError: outage"
+    )
 
 
 async def test_a_script_that_is_stopped_takes_its_work_along(tmp_path):
@@ -333,7 +363,10 @@ async def test_a_script_that_is_stopped_takes_its_work_along(tmp_path):
     names = ("answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
     with pytest.raises(EvalScriptError, match="did not return within"):
         await run_script(
-            lambda: function(client=judge, **dict.fromkeys(names)), path, 0.05, logging.getLogger("x")
+            lambda: function(client=judge, **dict.fromkeys(names)),
+            path,
+            0.05,
+            logging.getLogger("x"),
         )
     assert judge.at_once == 0
     assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -379,9 +412,8 @@ async def test_a_batch_waits_for_nothing(tmp_path):
 
 async def test_a_mapping_of_fields_from_before_stays_what_it_was(tmp_path):
     """In program order a verdict brings another one."""
-    body = (
-        f"    before = first.__dict__\n{ALL}    evaluator.add_custom_info({{'was': before['status']}})\n{END}"
-    )
+    told = "    evaluator.add_custom_info({'was': before['status']})\n"
+    body = f"    before = first.__dict__\n{ALL}{told}{END}"
     judge = WatchedJudge()
     expected = await run(tmp_path, body, WatchedJudge(), SEQUENTIAL)
     assert await run(tmp_path, body, judge) == expected
@@ -414,4 +446,6 @@ async def test_a_runs_judge_shows_what_program_order_has_asked(tmp_path, order):
     project.add_answer()
     project.add_script_body(SHOWN)
     [outcome] = await evaluate(project, ClaimJudge(), order=order)
-    assert outcome.result.document["eval_breakdown"][0]["info"] == [{"custom": {"shown": [[2, None], 2]}}]
+    assert outcome.result.document["eval_breakdown"][0]["info"] == [
+        {"custom": {"shown": [[2, None], 2]}}
+    ]

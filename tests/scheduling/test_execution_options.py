@@ -2,7 +2,11 @@
 
 import asyncio
 
-from mind2web2.scheduling.options import ExecutionOptions, current_options, execution_options
+from mind2web2.scheduling.options import (
+    ExecutionOptions,
+    current_options,
+    execution_options,
+)
 
 
 async def test_options_hold_in_all_tasks_and_threads_of_the_block():

@@ -43,11 +43,17 @@ async def outcome(folder, body, order):
     project.add_answer()
     project.add_script_body(body)
     judge = ClaimJudge()
-    [done] = await evaluate(project, judge, captures=SharedCaptures.by(Browser()), order=order)
+    [done] = await evaluate(
+        project, judge, captures=SharedCaptures.by(Browser()), order=order
+    )
     assert done.reason is None
     [path] = project.result_paths()
     result = read_json(path)
-    return without_times(result["eval_breakdown"]), result["provenance"]["pages"], sorted(judge.claims)
+    return (
+        without_times(result["eval_breakdown"]),
+        result["provenance"]["pages"],
+        sorted(judge.claims),
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,12 +95,17 @@ async def test_pages_are_seen_and_stored_as_in_program_order(tmp_path, body):
         (type("Own", (CacheFileSys,), {}), False, 1),
     ],
 )
-def test_a_cache_that_shows_what_happens_is_waited_for(tmp_path, cache, captures, at_once):
+def test_a_cache_that_shows_what_happens_is_waited_for(
+    tmp_path, cache, captures, at_once
+):
     """One of somebody else's, or one that pages are captured into with nothing to hide them."""
     given = {} if cache is None else {"global_cache": cache(tmp_path)}
     evaluator = Evaluator()
     evaluator.initialize(
-        "x", client=RandomJudge(0, 0), browser_manager=Browser() if captures else None, **given
+        "x",
+        client=RandomJudge(0, 0),
+        browser_manager=Browser() if captures else None,
+        **given,
     )
     assert evaluator.verifier.may_defer(None)
     assert evaluator.verifier.may_defer(PAGE) is (at_once == 2)
@@ -115,5 +126,7 @@ async def test_a_script_may_look_at_a_plain_cache(tmp_path):
     )
     judge, cache = RandomJudge(0, 0), CacheFileSys(tmp_path / "cache")
     names = ("answer", "agent_name", "answer_name", "semaphore", "logger")
-    summary = await load_eval_script(path)(client=judge, cache=cache, **dict.fromkeys(names))
+    summary = await load_eval_script(path)(
+        client=judge, cache=cache, **dict.fromkeys(names)
+    )
     assert summary["eval_breakdown"][0]["info"] == [{"custom": {"urls": []}}]

@@ -9,7 +9,11 @@ from rubrics import EDITS, Shadow, apply_edit, blocking_leaf
 
 from mind2web2.errors import JudgeError
 from mind2web2.rubric.node import VerificationNode, possible_blocks
-from mind2web2.scheduling.prerequisites import NotedPrerequisites, PendingVerdict, noted_prerequisites
+from mind2web2.scheduling.prerequisites import (
+    NotedPrerequisites,
+    PendingVerdict,
+    noted_prerequisites,
+)
 
 FINAL = ((1.0, "passed"), (0.0, "failed"), (0.0, "skipped"), (0.0, "initialized"))
 
@@ -95,7 +99,10 @@ async def test_the_first_that_blocks_is_the_reason(statuses, expected):
     verdicts = [PendingVerdict(node(f"p{place}")) for place in range(len(statuses))]
     for verdict, status in zip(verdicts, statuses, strict=True):
         finish(verdict, status)
-    assert await NotedPrerequisites("what is decided", tuple(verdicts)).skip_reason() == expected
+    assert (
+        await NotedPrerequisites("what is decided", tuple(verdicts)).skip_reason()
+        == expected
+    )
 
 
 async def test_a_verdict_without_a_leaf_blocks_no_verification():
@@ -109,7 +116,9 @@ def test_the_reason_names_leaf_and_status():
     """Where nothing is pending, the tree as it stands decides."""
     first, leaf = node("first", critical=True, status="skipped"), node("leaf")
     node("root", children=[first, leaf])
-    assert noted_prerequisites(leaf, [], {}) == NotedPrerequisites("not judged, because 'first' was skipped")
+    assert noted_prerequisites(leaf, [], {}) == NotedPrerequisites(
+        "not judged, because 'first' was skipped"
+    )
     assert noted_prerequisites(None, [first], {}) == NotedPrerequisites(
         "not judged, because 'first' was skipped"
     )
@@ -133,7 +142,10 @@ def test_pending_leaves_are_listed_up_to_the_first_that_blocks_in_any_case():
     )
     gate.decide(1.0, "passed")
     found = noted_prerequisites(leaf, [], pending)
-    assert (found.decided, names(each.leaf for each in found.pending)) == (None, ["early", "late"])
+    assert (found.decided, names(each.leaf for each in found.pending)) == (
+        None,
+        ["early", "late"],
+    )
 
 
 def test_a_node_is_not_its_own_prerequisite_while_others_are_pending():
@@ -172,7 +184,9 @@ def test_what_an_ancestor_depends_on_is_waited_for_on_every_level():
 
 def test_its_own_former_verdict_is_not_what_blocks_in_any_case():
     """Of a critical leaf that had failed and is verified again, the others' verdicts count."""
-    leaf, waiting, gate = (node(name, critical=True) for name in ("leaf", "waiting", "gate"))
+    leaf, waiting, gate = (
+        node(name, critical=True) for name in ("leaf", "waiting", "gate")
+    )
     node("root", children=[leaf, waiting, gate])
     for decided in (leaf, gate):
         decided.decide(0.0, "failed")
@@ -211,20 +225,36 @@ def test_in_the_end_the_reason_is_the_one_of_program_order(edits, data):
     for number, edit in enumerate(edits):
         apply_edit(root, number, edit)
     real = [each.real for each in root.everything()]
-    undecided = [leaf for leaf in real if not leaf.children and leaf.verdict.status == "initialized"]
-    under_way = data.draw(st.lists(st.sampled_from(undecided), unique_by=id)) if undecided else []
+    undecided = [
+        leaf
+        for leaf in real
+        if not leaf.children and leaf.verdict.status == "initialized"
+    ]
+    under_way = (
+        data.draw(st.lists(st.sampled_from(undecided), unique_by=id))
+        if undecided
+        else []
+    )
     verdicts = noted(under_way)
-    for gone in data.draw(st.lists(st.sampled_from(under_way), unique_by=id)) if under_way else []:
+    for gone in (
+        data.draw(st.lists(st.sampled_from(under_way), unique_by=id))
+        if under_way
+        else []
+    ):
         gone.clear_pending()
         del verdicts[id(gone)]
     asked = data.draw(st.sampled_from(real))
     others = [each for each in real if each is not asked]
     extra = data.draw(st.lists(st.sampled_from(others), max_size=3)) if others else []
     found = noted_prerequisites(asked, extra, verdicts)
-    finals = data.draw(st.lists(st.sampled_from(FINAL), min_size=len(verdicts), max_size=len(verdicts)))
+    finals = data.draw(
+        st.lists(st.sampled_from(FINAL), min_size=len(verdicts), max_size=len(verdicts))
+    )
     decided_at_last(verdicts, finals)
     expected = blocking_leaf(asked, extra)
     how = {"failed": "failed", "skipped": "was skipped"}
     assert asyncio.run(found.skip_reason()) == (
-        None if expected is None else f"not judged, because '{expected.id}' {how[expected.verdict.status]}"
+        None
+        if expected is None
+        else f"not judged, because '{expected.id}' {how[expected.verdict.status]}"
     )

@@ -6,7 +6,16 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-from projects import AGENT, KEY_VARIABLES, REPOSITORY, Project, block_in, call, messages_text, read_json
+from projects import (
+    AGENT,
+    KEY_VARIABLES,
+    REPOSITORY,
+    Project,
+    block_in,
+    call,
+    messages_text,
+    read_json,
+)
 from script_checks import plausible
 from servers.judge_server import JudgeServer
 
@@ -15,7 +24,9 @@ from mind2web2.cli import evaluate_main
 FIXTURES = REPOSITORY / "tests" / "fixtures" / "scheduler"
 # Scripts that read, delay, copy or combine verdicts in their own ways, and those with tasks of their own.
 OTHERS = [
-    path for folder in ("idioms", "own_tasks") for path in sorted((FIXTURES.parent / folder).glob("*.py"))
+    path
+    for folder in ("idioms", "own_tasks")
+    for path in sorted((FIXTURES.parent / folder).glob("*.py"))
 ]
 # Scores of the scripts there; ``None`` for one that has no result, with its reason below.
 FIXTURE_SCORES = {
@@ -73,7 +84,10 @@ FOUR = """\
         await ev.verify(f"Claim {i} WANTED", n, f"https://www.example.org/page/{i}")
 """
 END = "    return ev.get_summary()\n"
-TRUE, FALSE = FOUR.replace("WANTED", "ALWAYSTRUE"), FOUR.replace("WANTED", "ALWAYSFALSE")
+TRUE, FALSE = (
+    FOUR.replace("WANTED", "ALWAYSTRUE"),
+    FOUR.replace("WANTED", "ALWAYSFALSE"),
+)
 GOOD = '    ev.add_custom_node({}, "good", "as in sequential execution", root, critical=True)\n'
 # What the script does, and its score.
 CASES = {
@@ -133,12 +147,16 @@ CASES = {
     ),
     "program_later": (
         f'{TRUE}    is_new = not seen.exists()\n    subprocess.run(["touch", str(seen)], check=True)\n'
-        "    statuses()\n" + GOOD.format("is_new") + '    subprocess.run(["rm", str(seen)], check=True)\n',
+        "    statuses()\n"
+        + GOOD.format("is_new")
+        + '    subprocess.run(["rm", str(seen)], check=True)\n',
         1.0,
     ),
     "variable_later": (
         f'{TRUE}    is_new = "M2W2_SEEN" not in os.environ\n    os.environ.update(M2W2_SEEN="y")\n'
-        "    statuses()\n" + GOOD.format("is_new") + '    os.environ.pop("M2W2_SEEN")\n',
+        "    statuses()\n"
+        + GOOD.format("is_new")
+        + '    os.environ.pop("M2W2_SEEN")\n',
         1.0,
     ),
     "module_attribute": (
@@ -173,7 +191,9 @@ def project_with(folder, bodies):
         project.add_answer("answer_1", f"An answer to {name}.", name)
         script = project.add_raw_script(body, name)
         for number in range(8):
-            project.cache(name).put_web(f"https://www.example.org/page/{number}", f"page {number}", None)
+            project.cache(name).put_web(
+                f"https://www.example.org/page/{number}", f"page {number}", None
+            )
     shutil.copytree(FIXTURES / "helpers", script.parent / "helpers")
     return project
 
@@ -192,7 +212,14 @@ def environment(folder):
 
 def run(server, *options):
     """Run the command."""
-    given = ("--agent_name", AGENT, "--no_capture", "--judge_base_url", server.base_url, *options)
+    given = (
+        "--agent_name",
+        AGENT,
+        "--no_capture",
+        "--judge_base_url",
+        server.base_url,
+        *options,
+    )
     return call(evaluate_main, *given)
 
 
@@ -209,7 +236,13 @@ def ways(tmp_path_factory):
         with environment(folder), JudgeServer(reply=verdict) as server:
             printed = run(server, *options).stdout
         paths = {name: project.result_paths(task=name) for name in names}
-        found[way] = {name: read_json(path[0]) if path else None for name, path in paths.items()}, printed
+        found[way] = (
+            {
+                name: read_json(path[0]) if path else None
+                for name, path in paths.items()
+            },
+            printed,
+        )
     return found
 
 
@@ -218,20 +251,28 @@ def test_every_script_has_an_expected_score():
     assert {path.stem for path in FIXTURES.glob("*.py")} == FIXTURE_SCORES.keys()
 
 
-@pytest.mark.parametrize(("way", "name"), [(way, name) for way, (_, names) in WAYS.items() for name in names])
+@pytest.mark.parametrize(
+    ("way", "name"), [(way, name) for way, (_, names) in WAYS.items() for name in names]
+)
 def test_all_ways_give_the_same_tree_or_the_reason_why_there_is_none(ways, name, way):
     """To the last word of the evidence."""
     (results, printed), (sequential, _) = ways[way], ways["sequential"]
     result, expected = results[name], sequential[name]
     if result is None:
-        assert REASONS[name] in next(line for line in printed.splitlines() if f"{name}/answer_1.md" in line)
+        assert REASONS[name] in next(
+            line for line in printed.splitlines() if f"{name}/answer_1.md" in line
+        )
         return
     if name not in OTHER_NAMES:
-        assert result["final_score"] == (FIXTURE_SCORES[name] if name in FIXTURE_SCORES else CASES[name][1])
+        assert result["final_score"] == (
+            FIXTURE_SCORES[name] if name in FIXTURE_SCORES else CASES[name][1]
+        )
     if expected is not None:
         for part in ("final_score", "eval_breakdown", "extractions", "second"):
             assert result.get(part) == expected.get(part)
-        assert result["judge_usage"]["judgments"] == expected["judge_usage"]["judgments"]
+        assert (
+            result["judge_usage"]["judgments"] == expected["judge_usage"]["judgments"]
+        )
 
 
 LIMITED = (
@@ -251,7 +292,9 @@ LIMITED = (
         ("Last", ["--sequential"], True),
     ],
 )
-def test_a_time_limit_of_the_scripts_own_that_runs_out_is_no_result(tmp_path, options, slow, is_cut_off):
+def test_a_time_limit_of_the_scripts_own_that_runs_out_is_no_result(
+    tmp_path, options, slow, is_cut_off
+):
     """Whatever the script makes of it; the time for earlier verdicts does not count."""
     project = project_with(tmp_path, {"limited": HEADER + LIMITED})
     is_over = threading.Event()
@@ -267,7 +310,9 @@ def test_a_time_limit_of_the_scripts_own_that_runs_out_is_no_result(tmp_path, op
             printed = run(server, *options).stdout
         finally:
             is_over.set()
-    assert ("the script stopped waiting for the judge on 'last' (a time limit" in printed) is is_cut_off
+    assert (
+        "the script stopped waiting for the judge on 'last' (a time limit" in printed
+    ) is is_cut_off
     assert bool(project.result_paths(task="limited")) is not is_cut_off
 
 
@@ -287,7 +332,9 @@ ENDLESS = {
 def test_a_script_that_loops_for_ever_ends(tmp_path, monkeypatch):
     """By bounds that no rubric comes near (lower ones here), each with a reason."""
     monkeypatch.setattr("mind2web2.scheduling.deferral.MOST_VERIFICATIONS", 300)
-    project = project_with(tmp_path, {name: HEADER + body for name, (body, _) in ENDLESS.items()})
+    project = project_with(
+        tmp_path, {name: HEADER + body for name, (body, _) in ENDLESS.items()}
+    )
     with environment(tmp_path), JudgeServer(reply=verdict) as server:
         printed = run(server, "--no_isolate").stdout
     for name, (_, reason) in ENDLESS.items():

@@ -70,9 +70,16 @@ async def test_the_example_has_the_scores_of_evaluate():
             pages=REPOSITORY / "cache/example",
             scripts=REPOSITORY / "eval_scripts",
         ) as scorer:
-            texts = [read_answer(REPOSITORY / "answers/example" / task / name) for name in expected]
-            outcomes = await asyncio.gather(*(scorer.score(task, text) for text in texts))
-    assert [outcome.score for outcome in outcomes] == pytest.approx(list(expected.values()))
+            texts = [
+                read_answer(REPOSITORY / "answers/example" / task / name)
+                for name in expected
+            ]
+            outcomes = await asyncio.gather(
+                *(scorer.score(task, text) for text in texts)
+            )
+    assert [outcome.score for outcome in outcomes] == pytest.approx(
+        list(expected.values())
+    )
     for outcome in outcomes:
         assert outcome.tree["score"] == outcome.score
         assert outcome.cost_usd > 0
@@ -129,7 +136,9 @@ def test_a_script_that_exits_in_a_task_ends_nothing(project):
     """The scorer's loop goes on."""
     project.add_script_body(EXITS)
     with scorer_of(project) as scorer:
-        assert [scorer.score_sync("lake", f"answer {number}").score for number in range(2)] == [0.0, 0.0]
+        assert [
+            scorer.score_sync("lake", f"answer {number}").score for number in range(2)
+        ] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +195,9 @@ def failure(is_transient):
         (failure(is_transient=True), "unavailable", False, 0.0),
     ],
 )
-def test_a_missing_page_means_what_the_caller_chose(project, caplog, page, missing_pages, isolate, expected):
+def test_a_missing_page_means_what_the_caller_chose(
+    project, caplog, page, missing_pages, isolate, expected
+):
     """A page whose capture is known to fail is the answer's own fault."""
     project.add_script({"deep": (DEEP, URL)})
     pages = project.root / "cache" / "bot"
@@ -195,20 +206,31 @@ def test_a_missing_page_means_what_the_caller_chose(project, caplog, page, missi
         cache.put_web(URL, "Depth: 80 m", None)
     elif page is not None:
         cache.put_capture(page)
-    outcome = score_once(project, pages=pages, missing_pages=missing_pages, isolate=isolate)
+    outcome = score_once(
+        project, pages=pages, missing_pages=missing_pages, isolate=isolate
+    )
     assert (outcome.score if isinstance(outcome, Score) else outcome.kind) == expected
-    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert [
+        record for record in caplog.records if record.levelno >= logging.WARNING
+    ] == []
 
 
 def test_missing_pages_are_captured_and_stored_where_the_caller_wants_it(project):
     """One that does not exist is the answer's own fault."""
-    html = Answer(b"<p>Depth: 80 m, formed by a glacier.</p>", headers={"Content-Type": "text/html"})
+    html = Answer(
+        b"<p>Depth: 80 m, formed by a glacier.</p>",
+        headers={"Content-Type": "text/html"},
+    )
     pages = project.root / "cache"
     pages.mkdir()
-    with LocalHttp(lambda asked: html if asked.path == "/depth" else Answer(b"", 404)) as site:
+    with LocalHttp(
+        lambda asked: html if asked.path == "/depth" else Answer(b"", 404)
+    ) as site:
         urls = [f"{site.url}/depth", f"{site.url}/invented"]
         project.add_script({"deep": (DEEP, urls[0]), "invented": (DEEP, urls[1])})
-        outcome = score_once(project, pages=pages, missing_pages="capture", allow_private_network=True)
+        outcome = score_once(
+            project, pages=pages, missing_pages="capture", allow_private_network=True
+        )
     assert outcome.score == 0.5
     assert [CacheFileSys(pages / "lake").has(url) for url in urls] == ["web", None]
 
@@ -233,7 +255,12 @@ def test_pages_that_are_stored_meanwhile_are_found(project):
 def test_an_empty_answer_has_the_score_zero(project):
     """The agent's own failure, without a question to the judge."""
     outcome = score_once(project, answer=" \n")
-    assert (outcome.score, outcome.tree, outcome.evidence, outcome.cost_usd) == (0.0, {}, {}, 0.0)
+    assert (outcome.score, outcome.tree, outcome.evidence, outcome.cost_usd) == (
+        0.0,
+        {},
+        {},
+        0.0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -246,7 +273,9 @@ def test_an_empty_answer_has_the_score_zero(project):
         ("lake", "x" * 1_000_001, AnswerError, "1,000,001 bytes"),
     ],
 )
-async def test_what_is_no_answer_to_a_task_is_refused(project, task, answer, error, text):
+async def test_what_is_no_answer_to_a_task_is_refused(
+    project, task, answer, error, text
+):
     """Such a call is a mistake of the caller."""
     async with scorer_of(project) as scorer:
         with pytest.raises(error, match=text):
@@ -255,7 +284,12 @@ async def test_what_is_no_answer_to_a_task_is_refused(project, task, answer, err
 
 @pytest.mark.parametrize(
     "settings",
-    [{"pages": "nowhere"}, {"missing_pages": "maybe"}, {"max_answers": 0}, {"eval_version": "../x"}],
+    [
+        {"pages": "nowhere"},
+        {"missing_pages": "maybe"},
+        {"max_answers": 0},
+        {"eval_version": "../x"},
+    ],
 )
 def test_unusable_settings_are_refused(project, settings):
     """When the scorer is made."""
@@ -265,7 +299,9 @@ def test_unusable_settings_are_refused(project, settings):
 
 def test_a_judge_that_is_only_named_is_refused(project):
     """A judge has more settings than its name."""
-    with pytest.raises(UsageError, match=r"^judge is 'o4-mini': give Judge\(model=\.\.\.\)$"):
+    with pytest.raises(
+        UsageError, match=r"^judge is 'o4-mini': give Judge\(model=\.\.\.\)$"
+    ):
         Scorer(judge="o4-mini", scripts=project.root / "eval_scripts")
 
 
@@ -279,7 +315,9 @@ def test_a_cost_limit_needs_a_price(project):
         with pytest.raises(UsageError, match="in dollars per million tokens"):
             score_once(project, replace(judge, price=(1.0,)))
         outcome = score_once(project, replace(judge, price=(2.0, 4.0)), max_cost=5)
-    assert outcome.cost_usd == pytest.approx(len(server.requests) * (1000 * 2 + 500 * 4) / 1e6)
+    assert outcome.cost_usd == pytest.approx(
+        len(server.requests) * (1000 * 2 + 500 * 4) / 1e6
+    )
 
 
 @pytest.mark.parametrize("isolate", [True, False])
@@ -296,31 +334,45 @@ def test_each_scorer_has_its_own_price(project, isolate):
     assert isinstance(outcome, Score)
     one_usd = (1000 * 2 + 500 * 4) / 1e6
     assert dear_outcome.cost_usd == pytest.approx(requests * one_usd * 10)
-    assert outcome.cost_usd == pytest.approx((len(server.requests) - requests) * one_usd)
+    assert outcome.cost_usd == pytest.approx(
+        (len(server.requests) - requests) * one_usd
+    )
     assert outcome.result["judge_usage"]["cost_usd"] == pytest.approx(outcome.cost_usd)
 
 
 @pytest.mark.parametrize(
-    "extra_body", [{"model": "another"}, {"temperature": 1}, {"a": float("nan")}, {"a": {1}}]
+    "extra_body",
+    [{"model": "another"}, {"temperature": 1}, {"a": float("nan")}, {"a": {1}}],
 )
 def test_parameters_of_the_scorers_own_are_refused(project, extra_body):
     """Another model's judgments would be stored as the named one's."""
     with pytest.raises(UsageError, match="extra_body"):
-        scorer_of(project, Judge(base_url="http://localhost:1/v1", extra_body=extra_body))
+        scorer_of(
+            project, Judge(base_url="http://localhost:1/v1", extra_body=extra_body)
+        )
 
 
 def test_a_pool_of_another_model_is_refused(project):
     """Its judgments would be stored as the named model's."""
-    with pytest.raises(UsageError, match="the judge pool serves m, but the judge's model is o4-mini"):
-        scorer_of(project, Judge(base_url=PoolSource(base_urls=("http://localhost:1/v1",), model="m")))
+    with pytest.raises(
+        UsageError, match="the judge pool serves m, but the judge's model is o4-mini"
+    ):
+        scorer_of(
+            project,
+            Judge(base_url=PoolSource(base_urls=("http://localhost:1/v1",), model="m")),
+        )
 
 
 async def test_limits_hold_for_any_number_of_calls(project):
     """Equal answers are judged once; the judge never has more requests than allowed."""
     with JudgeServer() as server:
         judge = Judge(MODEL, server.base_url, api_key="none")
-        async with scorer_of(project, judge, max_llm_requests=4, max_answers=8) as scorer:
-            outcomes = await asyncio.gather(*(scorer.score("lake", f"answer {n % 40}") for n in range(120)))
+        async with scorer_of(
+            project, judge, max_llm_requests=4, max_answers=8
+        ) as scorer:
+            outcomes = await asyncio.gather(
+                *(scorer.score("lake", f"answer {n % 40}") for n in range(120))
+            )
     assert {outcome.score for outcome in outcomes} == {1.0}
     assert len(server.calls) == 2 * 40
     assert server.most_at_once <= 4
@@ -331,10 +383,16 @@ def test_scores_are_had_with_and_without_loops_and_from_many_threads(project):
     with scorer_of(project) as scorer:
 
         async def both():
-            return [scorer.score_sync("lake", "in a loop"), await scorer.score("lake", "awaited")]
+            return [
+                scorer.score_sync("lake", "in a loop"),
+                await scorer.score("lake", "awaited"),
+            ]
 
         outcomes = [scorer.score_sync("lake", "without a loop"), *asyncio.run(both())]
-        threads = [threading.Thread(target=lambda: outcomes.extend(asyncio.run(both()))) for _ in range(3)]
+        threads = [
+            threading.Thread(target=lambda: outcomes.extend(asyncio.run(both())))
+            for _ in range(3)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -344,8 +402,13 @@ def test_scores_are_had_with_and_without_loops_and_from_many_threads(project):
 
 async def test_two_scorers_share_nothing(project):
     """Each asks its own judge."""
-    async with scorer_of(project) as kind, scorer_of(project, ClaimJudge(lambda _claim: False)) as strict:
-        kind_score, strict_score = await asyncio.gather(kind.score("lake", "x"), strict.score("lake", "x"))
+    async with (
+        scorer_of(project) as kind,
+        scorer_of(project, ClaimJudge(lambda _claim: False)) as strict,
+    ):
+        kind_score, strict_score = await asyncio.gather(
+            kind.score("lake", "x"), strict.score("lake", "x")
+        )
     assert (kind_score.score, strict_score.score) == (1.0, 0.0)
 
 
@@ -377,7 +440,10 @@ async def test_calls_in_flight_end_with_the_scorer(project):
     judge = PatientJudge()
     scorer = scorer_of(project, judge, max_answers=1)
     async with scorer:
-        calls = [asyncio.create_task(scorer.score("lake", f"answer {number}")) for number in range(3)]
+        calls = [
+            asyncio.create_task(scorer.score("lake", f"answer {number}"))
+            for number in range(3)
+        ]
         await asyncio.to_thread(judge.is_asked.wait, 60)
         await scorer.aclose()
         judge.release.set()
@@ -389,7 +455,9 @@ async def test_calls_in_flight_end_with_the_scorer(project):
         await scorer.__aenter__()
 
 
-def test_a_script_that_blocks_the_thread_does_not_keep_the_scorer_from_closing(project, monkeypatch, caplog):
+def test_a_script_that_blocks_the_thread_does_not_keep_the_scorer_from_closing(
+    project, monkeypatch, caplog
+):
     """Its call has no score."""
     monkeypatch.setattr(scorer_module, "_CLOSE_GRACE_S", 0.05)
     end, begun = project.root / "end", project.root / "begun"
@@ -400,7 +468,9 @@ def test_a_script_that_blocks_the_thread_does_not_keep_the_scorer_from_closing(p
     scorer = scorer_of(project, isolate=False)
     outcomes = []
     with scorer:
-        thread = threading.Thread(target=lambda: outcomes.append(scorer.score_sync("lake", "x")))
+        thread = threading.Thread(
+            target=lambda: outcomes.append(scorer.score_sync("lake", "x"))
+        )
         thread.start()
         while not begun.exists():
             time.sleep(0.01)
@@ -416,13 +486,21 @@ def test_an_isolated_script_does_not_see_the_environment(project, monkeypatch):
     monkeypatch.setenv("A_SECRET", "1")
     body = "import os\nreturn {**evaluator.get_summary(), 'final_score': float('A_SECRET' in os.environ)}"
     project.add_script_body(body)
-    assert [score_once(project, isolate=isolate).score for isolate in (False, True)] == [1.0, 0.0]
+    assert [
+        score_once(project, isolate=isolate).score for isolate in (False, True)
+    ] == [1.0, 0.0]
 
 
 async def test_a_judge_is_named_as_in_evaluate(project):
     """Parameters reach the server; an unknown provider is refused."""
     with JudgeServer(VERDICT) as server:
-        judge = Judge("judge-1", server.base_url, temperature=0.5, reasoning_effort="low", api_key="a-key")
+        judge = Judge(
+            "judge-1",
+            server.base_url,
+            temperature=0.5,
+            reasoning_effort="low",
+            api_key="a-key",
+        )
         async with scorer_of(project, judge) as scorer:
             outcome = await scorer.score("lake", "x")
     assert "a-key" not in repr(judge)

@@ -29,13 +29,17 @@ CALL = {"task": "lake", "answer": "The lake is deep."}
 def served(scorer, token=None):
     """Serve a scorer in a thread; yield a client."""
     listener = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(application(scorer, token), log_level="error", lifespan="off"))
+    server = uvicorn.Server(
+        uvicorn.Config(application(scorer, token), log_level="error", lifespan="off")
+    )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
         with (
             scorer,
-            httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=60) as client,
+            httpx.Client(
+                base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=60
+            ) as client,
         ):
             yield client
     finally:
@@ -62,7 +66,11 @@ def client(project):
 def test_an_answer_is_scored(client):
     """With tree, evidence and cost."""
     reply = client.post("/score", json=CALL)
-    assert (reply.status_code, reply.json()["score"], reply.json()["tree"]["score"]) == (200, 1.0, 1.0)
+    assert (
+        reply.status_code,
+        reply.json()["score"],
+        reply.json()["tree"]["score"],
+    ) == (200, 1.0, 1.0)
     assert reply.json()["evidence"]["deep"]["decided_by"] == "judge"
     assert reply.json().keys() == {"score", "tree", "evidence", "cost_usd"}
 
@@ -72,7 +80,11 @@ def test_another_name_of_the_server_is_refused(client, path):
     """A site can let a name of its own lead to this machine, and read what its pages then get."""
     ask = client.post if path == "/score" else client.get
     body = {"json": CALL} if path == "/score" else {}
-    for host, status in (("rebound.example:80", 421), ("localhost:1", 200), ("[::1]:80", 200)):
+    for host, status in (
+        ("rebound.example:80", 421),
+        ("localhost:1", 200),
+        ("[::1]:80", 200),
+    ):
         assert ask(path, headers={"host": host}, **body).status_code == status
 
 
@@ -81,7 +93,12 @@ def test_a_server_with_a_token_has_any_name(project):
     with served(scorer_of(project), "secret") as client:
         host = {"host": "scores.internal:8000"}
         assert client.get("/metrics", headers=host).status_code == 401
-        assert client.get("/metrics", headers={**host, "authorization": "Bearer secret"}).status_code == 200
+        assert (
+            client.get(
+                "/metrics", headers={**host, "authorization": "Bearer secret"}
+            ).status_code
+            == 200
+        )
 
 
 def test_a_failure_of_the_harness_has_a_status_of_its_own(client):
@@ -93,10 +110,18 @@ def test_a_failure_of_the_harness_has_a_status_of_its_own(client):
 
 def test_a_batch_is_answered_in_order(client):
     """Scores, failures and refused entries side by side."""
-    answers = [*({**CALL, "task": task} for task in ("lake", "broken", "sea")), {"task": "lake"}, "x", CALL]
+    answers = [
+        *({**CALL, "task": task} for task in ("lake", "broken", "sea")),
+        {"task": "lake"},
+        "x",
+        CALL,
+    ]
     reply = client.post("/scores", json={"answers": answers})
     assert reply.status_code == 200
-    outcomes = [{"score", "kind", "error"} & outcome.keys() for outcome in reply.json()["outcomes"]]
+    outcomes = [
+        {"score", "kind", "error"} & outcome.keys()
+        for outcome in reply.json()["outcomes"]
+    ]
     assert outcomes == [{"score"}, {"kind"}, {"error"}, {"error"}, {"error"}, {"score"}]
 
 
@@ -105,15 +130,27 @@ def test_a_batch_is_answered_in_order(client):
     [
         ("5", {}),
         ("['x']", {}),
-        ("[{'verification_tree': {'id': '\\ud800', 'children': [1]}}]", {"id": "\ud800", "children": [1]}),
+        (
+            "[{'verification_tree': {'id': '\\ud800', 'children': [1]}}]",
+            {"id": "\ud800", "children": [1]},
+        ),
     ],
 )
-def test_a_result_in_a_scripts_own_form_costs_no_other_answer(client, project, parts, tree):
+def test_a_result_in_a_scripts_own_form_costs_no_other_answer(
+    client, project, parts, tree
+):
     """The score counts; the tree is empty where it is none."""
-    project.add_script_body(f"return {{'final_score': 0.5, 'eval_breakdown': {parts}}}", task="odd")
+    project.add_script_body(
+        f"return {{'final_score': 0.5, 'eval_breakdown': {parts}}}", task="odd"
+    )
     reply = client.post("/scores", json={"answers": [{**CALL, "task": "odd"}, CALL]})
     odd, usual = reply.json()["outcomes"]
-    assert (odd["score"], odd["tree"], odd["evidence"], usual["score"]) == (0.5, tree, {}, 1.0)
+    assert (odd["score"], odd["tree"], odd["evidence"], usual["score"]) == (
+        0.5,
+        tree,
+        {},
+        1.0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,17 +160,34 @@ def test_a_result_in_a_scripts_own_form_costs_no_other_answer(client, project, p
         ("/score", b"[" * 100_000, 400, "not JSON"),
         ("/score", b"[]", 400, "no JSON object"),
         ("/score", json.dumps({"task": "lake"}), 400, "'answer' is missing"),
-        ("/score", json.dumps({"task": 3, "answer": "x"}), 400, "'task' is missing or no text"),
-        ("/score", json.dumps({"task": "sea", "answer": "x"}), 400, "no script for task sea"),
+        (
+            "/score",
+            json.dumps({"task": 3, "answer": "x"}),
+            400,
+            "'task' is missing or no text",
+        ),
+        (
+            "/score",
+            json.dumps({"task": "sea", "answer": "x"}),
+            400,
+            "no script for task sea",
+        ),
         ("/score", json.dumps({"task": "../lake", "answer": "x"}), 400, "task"),
         ("/score", json.dumps({"task": "lake", "answer": "\ud800"}), 400, "surrogate"),
-        ("/score", json.dumps({"task": "lake", "answer": "x" * 10_001}), 413, "send fewer"),
+        (
+            "/score",
+            json.dumps({"task": "lake", "answer": "x" * 10_001}),
+            413,
+            "send fewer",
+        ),
         ("/scores", b"{}", 400, "'answers' is missing"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(client, monkeypatch, path, body, code, error):
     """Before anything is judged."""
-    monkeypatch.setattr(server_module, "MAX_BODY_BYTES", 10_000 if code == 413 else 10**6)
+    monkeypatch.setattr(
+        server_module, "MAX_BODY_BYTES", 10_000 if code == 413 else 10**6
+    )
     reply = client.post(path, content=body)
     assert reply.status_code == code
     assert error in reply.json()["error"]
@@ -142,20 +196,35 @@ def test_bad_input_is_refused_in_one_line(client, monkeypatch, path, body, code,
 
 def test_a_port_that_does_not_exist_is_named():
     """In one line."""
-    with pytest.raises(UsageError, match=r"cannot listen at 127\.0\.0\.1:70000: .*0-65535.*; try --port 0"):
+    with pytest.raises(
+        UsageError,
+        match=r"cannot listen at 127\.0\.0\.1:70000: .*0-65535.*; try --port 0",
+    ):
         listen("127.0.0.1", 70000)
 
 
 def test_pages_of_other_sites_cannot_ask(client):
     """A browser sends the site's address along."""
-    assert client.post("/score", json=CALL, headers={"Origin": "https://evil.example"}).status_code == 403
+    assert (
+        client.post(
+            "/score", json=CALL, headers={"Origin": "https://evil.example"}
+        ).status_code
+        == 403
+    )
 
 
 def test_a_token_is_asked_for_where_there_is_one(project):
     """Except by the health check."""
     with served(scorer_of(project), "secret") as client:
-        headers = [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer secret"}]
-        assert [client.post("/score", json=CALL, headers=each).status_code for each in headers] == [
+        headers = [
+            {},
+            {"Authorization": "Bearer wrong"},
+            {"Authorization": "Bearer secret"},
+        ]
+        assert [
+            client.post("/score", json=CALL, headers=each).status_code
+            for each in headers
+        ] == [
             401,
             401,
             200,
@@ -173,7 +242,9 @@ def test_metrics_are_in_the_form_of_prometheus(project):
     assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
     lines = reply.text.splitlines()
     assert 'mind2web2_no_scores_total{kind="script"} 1' in lines
-    assert {"mind2web2_scores_total 2", "mind2web2_judge_requests_total 2"} <= set(lines)
+    assert {"mind2web2_scores_total 2", "mind2web2_judge_requests_total 2"} <= set(
+        lines
+    )
     sample = re.compile(
         r'mind2web2_[a-z_]+(\{[a-z]+="[a-z]+"\})? [0-9.e-]+|# (HELP|TYPE) mind2web2_[a-z_]+ .+'
     )
@@ -187,7 +258,9 @@ def test_a_client_that_goes_away_stops_its_evaluation(project):
         with pytest.raises(httpx.TimeoutException):
             client.post("/score", json=CALL, timeout=0.2)
         judge.release.set()
-        assert client.post("/score", json={**CALL, "answer": "another"}).status_code == 200
+        assert (
+            client.post("/score", json={**CALL, "answer": "another"}).status_code == 200
+        )
         assert scorer.counts.scores == 1
         assert 'mind2web2_calls{state="running"} 0' in metrics_text(scorer)
 
@@ -195,7 +268,15 @@ def test_a_client_that_goes_away_stops_its_evaluation(project):
 def started(project, judge, *words):
     """Start the command and return it with its address."""
     command = subprocess.Popen(
-        [sys.executable, "-m", "mind2web2", "serve", "--judge_base_url", judge.base_url, *words],
+        [
+            sys.executable,
+            "-m",
+            "mind2web2",
+            "serve",
+            "--judge_base_url",
+            judge.base_url,
+            *words,
+        ],
         cwd=project.root,
         env=clean_environment(OPENAI_API_KEY="dummy"),
         stdout=subprocess.PIPE,
@@ -209,7 +290,10 @@ def started(project, judge, *words):
 
 @pytest.mark.parametrize(
     ("number", "words", "expected"),
-    [("SIGTERM", ["--stop_timeout", "60"], 200), ("SIGINT", ["--stop_timeout", "0.01", "--no_isolate"], 503)],
+    [
+        ("SIGTERM", ["--stop_timeout", "60"], 200),
+        ("SIGINT", ["--stop_timeout", "0.01", "--no_isolate"], 503),
+    ],
 )
 def test_a_stopped_server_answers_the_calls_in_flight(project, number, words, expected):
     """With their score if they end in time, else as closed; the judge is that of mind2web2.toml."""
@@ -224,7 +308,8 @@ def test_a_stopped_server_answers_the_calls_in_flight(project, number, words, ex
     with JudgeServer(slow) as judge, ThreadPoolExecutor(1) as threads:
         command, address, about = started(project, judge, *words)
         assert (
-            about == f"Judge: judge-2 (openai {judge.base_url}). Pages: none (--missing_pages no_score). "
+            about
+            == f"Judge: judge-2 (openai {judge.base_url}). Pages: none (--missing_pages no_score). "
             "Scripts: eval_scripts."
         )
         reply = threads.submit(httpx.post, f"{address}/score", json=CALL, timeout=60)
@@ -246,7 +331,10 @@ def test_a_judge_that_is_not_there_yet_is_reported(project):
         pass
     command, address, _ = started(project, judge, "--no_isolate")
     warning = next(line for line in command.stderr if "judge" in line)
-    assert f"cannot connect to the judge at {judge.base_url}: connection refused" in warning
+    assert (
+        f"cannot connect to the judge at {judge.base_url}: connection refused"
+        in warning
+    )
     assert httpx.get(f"{address}/health", timeout=60).status_code == 200
     command.send_signal(signal.SIGTERM)
     _, errors = command.communicate(timeout=60)

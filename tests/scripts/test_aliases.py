@@ -37,7 +37,8 @@ def written(folder, form, found, name):
     """Return a script that imports the evaluator in one of the forms."""
     path = folder / "lake.py"
     path.write_text(
-        SCRIPT.replace("IMPORT", form).replace("FOUND", found).replace("NAME", name), encoding="utf-8"
+        SCRIPT.replace("IMPORT", form).replace("FOUND", found).replace("NAME", name),
+        encoding="utf-8",
     )
     return path
 
@@ -49,7 +50,15 @@ async def test_an_alias_stands_for_the_package(tmp_path, form, found, name):
     set_script_aliases({"their_eval": "mind2web2"})
     evaluate = load_eval_script(written(tmp_path, form, found, name))
     arguments = dict.fromkeys(
-        ("client", "answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
+        (
+            "client",
+            "answer",
+            "agent_name",
+            "answer_name",
+            "cache",
+            "semaphore",
+            "logger",
+        )
     )
     assert (await evaluate(**arguments))["final_score"] == 1.0
     unload_eval_script(evaluate)
@@ -75,7 +84,9 @@ def test_a_name_that_is_no_alias_is_missing(tmp_path):
         ("[scripts]\nalias = {}", 2, "did you mean aliases?"),
     ],
 )
-def test_the_settings_file_names_aliases(tmp_path, monkeypatch, content, status, message):
+def test_the_settings_file_names_aliases(
+    tmp_path, monkeypatch, content, status, message
+):
     """They reach the process that runs the script."""
     monkeypatch.chdir(tmp_path)
     scripts = tmp_path / "eval_scripts" / "own"

@@ -32,9 +32,15 @@ def registered():
 
 async def test_scripts_of_one_file_name_do_not_clash(tmp_path):
     """Two versions of a task, and two loads of one version, each keep their own globals."""
-    paths = [script(tmp_path / str(score), f"SCORE = {score}\n{GOOD}") for score in (0, 1)]
+    paths = [
+        script(tmp_path / str(score), f"SCORE = {score}\n{GOOD}") for score in (0, 1)
+    ]
     functions = [load_eval_script(path) for path in (*paths, str(paths[0]))]
-    assert [(await call(function))["final_score"] for function in functions] == [0, 1, 0]
+    assert [(await call(function))["final_score"] for function in functions] == [
+        0,
+        1,
+        0,
+    ]
     assert len({function.__module__ for function in functions}) == 3
 
 
@@ -74,7 +80,8 @@ def test_no_such_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "source", ["", "evaluate = 1\n", "class X:\n    async def evaluate_answer(self): ...\n"]
+    "source",
+    ["", "evaluate = 1\n", "class X:\n    async def evaluate_answer(self): ...\n"],
 )
 def test_no_evaluate_answer(tmp_path, source):
     """The message names the script."""
@@ -92,7 +99,10 @@ def test_no_evaluate_answer(tmp_path, source):
             "async def evaluate_answer(client, answer): ...\n",
             "agent_name, answer_name, cache, semaphore, logger",
         ),
-        (f"async def evaluate_answer({PARAMETERS.replace(', cache', '')}): ...\n", "add cache$"),
+        (
+            f"async def evaluate_answer({PARAMETERS.replace(', cache', '')}): ...\n",
+            "add cache$",
+        ),
         ("async def evaluate_answer(*args, **kwargs): ...\n", "add client, answer"),
         (f"async def evaluate_answer({PARAMETERS}, /): ...\n", "add client, answer"),
     ],
@@ -130,7 +140,8 @@ def test_the_scripts_own_errors_come_through_with_its_path(tmp_path, source, err
     [
         b"\xef\xbb\xbfSCORE = 'caf\xc3\xa9'\r\n" + GOOD.encode(),
         b"# -*- coding: latin-1 -*-\nSCORE = 'caf\xe9'\n" + GOOD.encode(),
-        b"from __future__ import annotations\nx: nowhere.Type\nSCORE = 'caf\xc3\xa9'\n" + GOOD.encode(),
+        b"from __future__ import annotations\nx: nowhere.Type\nSCORE = 'caf\xc3\xa9'\n"
+        + GOOD.encode(),
         b"SCORE = 'caf\xc3\xa9'\nPATTERN = '\\d' is 'x'\n" + GOOD.encode(),
     ],
 )

@@ -16,7 +16,9 @@ def changed(source):
 
 def body(statement):
     """Return a statement of an ``async def`` as it runs."""
-    return changed(f"async def f():\n    {statement}\n").removeprefix("async def f():\n    ")
+    return changed(f"async def f():\n    {statement}\n").removeprefix(
+        "async def f():\n    "
+    )
 
 
 @pytest.mark.parametrize(
@@ -31,7 +33,10 @@ def body(statement):
         ("return await e.verify('c', n)", "return await e.verify('c', n)"),
         ("await verify('c', n)", "await verify('c', n)"),
         ("await e.extract('p', T)", "await e.extract('p', T)"),
-        ("if await e.verify('c', n):\n        pass", "if await e.verify('c', n):\n        pass"),
+        (
+            "if await e.verify('c', n):\n        pass",
+            "if await e.verify('c', n):\n        pass",
+        ),
         ("return e.get_summary()", "return e.get_summary()"),
         ("await asyncio.gather(f(), g())", "await asyncio.gather(f(), g())"),
     ],
@@ -72,5 +77,7 @@ def test_everything_keeps_its_place():
         if isinstance(node, ast.expr) and node.lineno
     }
     assert places <= {
-        (node.lineno, node.col_offset) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.expr)
+        (node.lineno, node.col_offset)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.expr)
     }

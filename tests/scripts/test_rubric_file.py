@@ -40,14 +40,24 @@ root:
 
 # What is changed, into what, and the beginnings of what is said: line, field and cure.
 FAULTS = [
-    ("critical: true", "critcal: true", "line 36, root.children[0].critcal: unknown field", "'critical'?"),
+    (
+        "critical: true",
+        "critcal: true",
+        "line 36, root.children[0].critcal: unknown field",
+        "'critical'?",
+    ),
     (
         "present: tour_urls",
         "present: tour_url",
         "line 44, root.children[1].children[0].present",
         "'tour_urls'?",
     ),
-    ("sources: timetable_urls", "sources: tour_start", "line 60,", "name a field of type urls"),
+    (
+        "sources: timetable_urls",
+        "sources: tour_start",
+        "line 60,",
+        "name a field of type urls",
+    ),
     (
         "          sources: answer\n",
         "",
@@ -58,10 +68,20 @@ FAULTS = [
     ("{tour_start}", "{tour_urls}", "line 48,", "addresses belong to sources"),
     ("{tour_start}", "{item.start}", "line 48,", "outside of for_each"),
     ("{tour_start}", "{}", "line 48,", "write {{ and }}"),
-    ("type: integer", "type: int", "line 17, extract.crossing_minutes.type", "'integer'"),
+    (
+        "type: integer",
+        "type: int",
+        "line 17, extract.crossing_minutes.type",
+        "'integer'",
+    ),
     ("id: tour_cited", "id: tour", "line 41,", "the id of another node, in line 38"),
     ("after: ferry_departure", "after: cost", "line 68,", "no earlier node 'cost'"),
-    ("question: |", "questio: |", "line 2, question: 'question' is missing", "did you mean 'question'?"),
+    (
+        "question: |",
+        "questio: |",
+        "line 2, question: 'question' is missing",
+        "did you mean 'question'?",
+    ),
     ("claim: The ferry's", "claim: 'x': The", "line 72: no proper YAML", "in quotes"),
     (
         "desc: A timetable is cited",
@@ -69,22 +89,62 @@ FAULTS = [
         "line 55,",
         "stands twice, first in line 54",
     ),
-    ("strategy: sequential", "strategy: serial", "line 32, root.strategy", "'parallel' or 'sequential'"),
-    ("compare: number, within", "compare: text, within", "line 100,", "compare: number"),
-    ("as HH:MM\n", "as HH:MM\n  model_x: a name\n", "line 13, extract.model_x", "choose another one"),
-    ("as HH:MM\n", "as HH:MM\n  class: a name\n", "line 13, extract.class", "choose another one"),
-    ("as HH:MM\n", "as HH:MM\n  str: a name\n", "line 13, extract.str", "choose another one"),
+    (
+        "strategy: sequential",
+        "strategy: serial",
+        "line 32, root.strategy",
+        "'parallel' or 'sequential'",
+    ),
+    (
+        "compare: number, within",
+        "compare: text, within",
+        "line 100,",
+        "compare: number",
+    ),
+    (
+        "as HH:MM\n",
+        "as HH:MM\n  model_x: a name\n",
+        "line 13, extract.model_x",
+        "choose another one",
+    ),
+    (
+        "as HH:MM\n",
+        "as HH:MM\n  class: a name\n",
+        "line 13, extract.class",
+        "choose another one",
+    ),
+    (
+        "as HH:MM\n",
+        "as HH:MM\n  str: a name\n",
+        "line 13, extract.str",
+        "choose another one",
+    ),
     (
         "as HH:MM\n",
         "as HH:MM\n  x: {ask: a, page: 'https://x.example', list: 2, fields: {y: z}}\n",
         "line 13, extract.x.list",
         "give the group its parts",
     ),
-    ("present: tour_urls", "present: tour_urls\n          votes: 3", "line 45,", "belongs to a claim"),
-    ("sources: tour_urls", "sources: tour_urls\n          votes: 2", "line 50,", "take 3"),
+    (
+        "present: tour_urls",
+        "present: tour_urls\n          votes: 3",
+        "line 45,",
+        "belongs to a claim",
+    ),
+    (
+        "sources: tour_urls",
+        "sources: tour_urls\n          votes: 2",
+        "line 50,",
+        "take 3",
+    ),
     ("id: cost", "id: cost\n      claim: x", "line 75,", "has children"),
     ("id: cost", "id: cost\n      critical: true", "line 82,", "add critical: true"),
-    ("id: cost", "id: cost\n      for_each: walks", "line 75,", "give a field 'list: N'"),
+    (
+        "id: cost",
+        "id: cost\n      for_each: walks",
+        "line 75,",
+        "give a field 'list: N'",
+    ),
     ("task: museum", "# \x00", "line 1: no proper YAML", "control characters"),
     ("task: museum", "x: &a [*a]\ntask: museum", "line 2,", "anchors and aliases"),
 ]
@@ -104,7 +164,9 @@ def test_an_error_names_file_line_field_and_cure(tmp_path, old, new, place, cure
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("name", ["museum_saturday", "library_facts", "step_free_walks"])
+@pytest.mark.parametrize(
+    "name", ["museum_saturday", "library_facts", "step_free_walks"]
+)
 def test_the_written_script_is_proper_python(name):
     """It has a type for each field, and the question as the constant that others read."""
     rubric = read_rubric(EXAMPLES / f"{name}.yaml").rubric
@@ -117,7 +179,12 @@ def test_the_written_script_is_proper_python(name):
 async def tree_of(path, judge, answer="The lake is deep."):
     """Return status by id, evaluated with a judge."""
     evaluate = load_eval_script(path)
-    arguments = {"client": judge, "answer": answer, "agent_name": "bot", "answer_name": "answer_1"}
+    arguments = {
+        "client": judge,
+        "answer": answer,
+        "agent_name": "bot",
+        "answer_name": "answer_1",
+    }
     result = await evaluate(**arguments, cache=None, semaphore=None, logger=None)
     unload_eval_script(evaluate)
     root = result["eval_breakdown"][0]["verification_tree"]
@@ -139,7 +206,11 @@ def written(folder, text):
 
 @pytest.mark.parametrize(
     "given",
-    [{"depth": None, "urls": ["https://lake.example/"]}, {"depth": "80 m", "urls": []}, {"depth": " "}],
+    [
+        {"depth": None, "urls": ["https://lake.example/"]},
+        {"depth": "80 m", "urls": []},
+        {"depth": " "},
+    ],
 )
 async def test_an_empty_value_fails_its_leaf_unasked(tmp_path, given):
     """A placeholder as well as a source; the evidence names the field."""
@@ -149,7 +220,10 @@ async def test_an_empty_value_fails_its_leaf_unasked(tmp_path, given):
     assert len(judge.questions) == 1
     leaf = result["eval_breakdown"][0]["verification_tree"]["children"][0]
     missing = "depth" if not (given["depth"] or "").strip() else "urls"
-    assert leaf["evidence"]["reason"] == f"not judged, because the answer gives no {missing}"
+    assert (
+        leaf["evidence"]["reason"]
+        == f"not judged, because the answer gives no {missing}"
+    )
 
 
 async def test_a_group_from_a_page_may_be_asked_for_as_a_whole(tmp_path):
@@ -159,7 +233,8 @@ async def test_a_group_from_a_page_may_be_asked_for_as_a_whole(tmp_path):
         "  figure:\n    ask: a line\n    page: https://lake.example/f\n    fields: {depth: the depth}\nroot:",
     )
     text = text.replace(
-        "      claim: The lake is {depth} deep.\n      sources: urls", "      present: figure"
+        "      claim: The lake is {depth} deep.\n      sources: urls",
+        "      present: figure",
     )
     judge = ScriptedJudge(lambda question: question.template(depth="80 m"))
     statuses, _ = await tree_of(written(tmp_path, text), judge)
@@ -183,7 +258,10 @@ CHECKS = """\
 @pytest.mark.parametrize(
     ("fish", "passed"),
     [
-        (["pike", "carp"], {"first", "same", "other", "fish_1_named", "fish_1_swims", "fish_2_swims"}),
+        (
+            ["pike", "carp"],
+            {"first", "same", "other", "fish_1_named", "fish_1_swims", "fish_2_swims"},
+        ),
         (["pike", "Pike", "carp"], {"first", "same", "fish_1_swims", "fish_2_swims"}),
         ([None, "pike"], {"first", "same", "fish_1_named", "fish_1_swims"}),
         ([], {"same"}),
@@ -193,16 +271,26 @@ async def test_leaves_without_a_claim_and_leaves_for_each_item(tmp_path, fish, p
     """Items beyond the number do not count; the leaves of missing ones fail."""
     text = SMALL[: SMALL.index("    - id: deep")] + CHECKS
     filled = {"depth": "80 m", "fish": [{"name": name} for name in fish]}
-    judge = ScriptedJudge(lambda q: q.template(**filled) if q.template.__name__ == "Answer" else _yes(q))
+    judge = ScriptedJudge(
+        lambda q: q.template(**filled) if q.template.__name__ == "Answer" else _yes(q)
+    )
     statuses, result = await tree_of(written(tmp_path, text), judge)
-    leaves = {name: status for name, status in statuses.items() if name not in ("root", "fish_1", "fish_2")}
+    leaves = {
+        name: status
+        for name, status in statuses.items()
+        if name not in ("root", "fish_1", "fish_2")
+    }
     assert {name for name, status in leaves.items() if status == "passed"} >= passed
     assert "initialized" not in leaves.values()
-    assert [node.get("tags") for node in _below(result["eval_breakdown"][0]["verification_tree"])].count(
-        ["kinds"]
-    ) == 1
+    assert [
+        node.get("tags")
+        for node in _below(result["eval_breakdown"][0]["verification_tree"])
+    ].count(["kinds"]) == 1
     of_swimming = sum(statuses[f"fish_{number}_swims"] == "passed" for number in (1, 2))
-    assert result["weighted_score"] == (3 * (statuses["other"] == "passed") + of_swimming) / 5
+    assert (
+        result["weighted_score"]
+        == (3 * (statuses["other"] == "passed") + of_swimming) / 5
+    )
 
 
 def _yes(question):
@@ -239,7 +327,12 @@ async def test_texts_reach_the_judge_as_they_are_written(tmp_path, text):
     }
     path = tmp_path / "lake.yaml"
     path.write_text(json.dumps(plain, ensure_ascii=False), encoding="utf-8")
-    replies = lambda q: _yes(q) if "reasoning" in q.template.model_fields else q.template(depth="80 m")  # noqa: E731
+
+    def replies(question):
+        if "reasoning" in question.template.model_fields:
+            return _yes(question)
+        return question.template(depth="80 m")
+
     judge = ScriptedJudge(replies)
     _, result = await tree_of(path, judge)
     tree = result["eval_breakdown"][0]["verification_tree"]
@@ -252,7 +345,9 @@ async def test_texts_reach_the_judge_as_they_are_written(tmp_path, text):
 
 def test_the_published_schema_is_the_models():
     """Editors check rubric files by it."""
-    published = json.loads((REPOSITORY / "docs" / "rubric-file.schema.json").read_text(encoding="utf-8"))
+    published = json.loads(
+        (REPOSITORY / "docs" / "rubric-file.schema.json").read_text(encoding="utf-8")
+    )
     assert published == rubric_schema()
 
 

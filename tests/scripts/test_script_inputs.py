@@ -24,7 +24,8 @@ VERIFY = (
     "return evaluator.get_summary()"
 )
 HELPER = (
-    "import sys\nsys.path.insert(0, str(pathlib.Path(__file__).parent))\nfrom helpers import adv_common\n"
+    "import sys\nsys.path.insert(0, str(pathlib.Path(__file__).parent))\n"
+    "from helpers import adv_common\n"
 )
 
 
@@ -38,7 +39,9 @@ def project_with(tmp_path, before: str, claim: str) -> Project:
     """Return a project whose script makes its claim so."""
     project = Project(tmp_path)
     project.add_answer("answer_1")
-    project.add_script_body("import datetime, os, pathlib, time\n" + before + VERIFY.format(claim=claim))
+    project.add_script_body(
+        "import datetime, os, pathlib, time\n" + before + VERIFY.format(claim=claim)
+    )
     helper = tmp_path / "eval_scripts" / "example" / "helpers" / "adv_common.py"
     helper.parent.mkdir()
     helper.write_text("import helpers.facts\nDEPTH = helpers.facts.DEPTH\n")
@@ -57,7 +60,9 @@ async def test_a_changed_helper_module_is_noticed(tmp_path, isolation):
     }
     [again] = await evaluate(project, judge, isolation=isolation)
     assert again.reused
-    (tmp_path / "eval_scripts/example/helpers/facts.py").write_text("DEPTH = '2,500 m'\n")
+    (tmp_path / "eval_scripts/example/helpers/facts.py").write_text(
+        "DEPTH = '2,500 m'\n"
+    )
     [changed] = await evaluate(project, judge, isolation=Isolation())
     assert not changed.reused
     assert set(judge.claims) == {"100 m", "2,500 m"}
@@ -66,19 +71,36 @@ async def test_a_changed_helper_module_is_noticed(tmp_path, isolation):
 @pytest.mark.parametrize(
     ("before", "claim", "name", "isolation"),
     [
-        ("", "pathlib.Path(__file__).with_name('facts.json').read_text()", "facts.json", Isolation()),
-        ("", "pathlib.Path(__file__).with_name('facts.json').read_text()", "facts.json", None),
+        (
+            "",
+            "pathlib.Path(__file__).with_name('facts.json').read_text()",
+            "facts.json",
+            Isolation(),
+        ),
+        (
+            "",
+            "pathlib.Path(__file__).with_name('facts.json').read_text()",
+            "facts.json",
+            None,
+        ),
         (
             "import asyncio\n",
             "await asyncio.to_thread(pathlib.Path('facts.json').read_text)",
             "../../facts.json",
             None,
         ),
-        ("import sqlite3\n", "sqlite3.connect('facts.json')", "../../facts.json", Isolation()),
+        (
+            "import sqlite3\n",
+            "sqlite3.connect('facts.json')",
+            "../../facts.json",
+            Isolation(),
+        ),
         ("", "os.open('facts.json', os.O_RDONLY)", "../../facts.json", Isolation()),
     ],
 )
-async def test_a_changed_file_is_noticed(tmp_path, isolation, before, claim, name, monkeypatch):
+async def test_a_changed_file_is_noticed(
+    tmp_path, isolation, before, claim, name, monkeypatch
+):
     """By whatever call the script opens it; what it wrote itself, and what we read, does not count."""
     monkeypatch.chdir(tmp_path)
     scratch = "pathlib.Path('scratch.txt').write_text('x')\npathlib.Path('scratch.txt').read_text()\n"
@@ -106,7 +128,9 @@ async def test_a_file_that_was_missing_is_noticed(tmp_path, look):
     """A script may go on without it."""
     project = project_with(tmp_path, look, "'deep'")
     [first] = await evaluate(project, ClaimJudge(), isolation=Isolation())
-    assert first.result.document["provenance"]["inputs"]["files"] == {"lake.py.json": None}
+    assert first.result.document["provenance"]["inputs"]["files"] == {
+        "lake.py.json": None
+    }
     (tmp_path / "eval_scripts/example/lake.py.json").write_text("{}")
     [again] = await evaluate(project, ClaimJudge(), isolation=Isolation())
     assert not again.reused
@@ -143,22 +167,59 @@ def change_in_place(root):
 @pytest.mark.parametrize(
     ("before", "claim", "change", "reason"),
     [
-        ("", f"sorted(os.listdir({FOLDER}))", put("facts/b.json"), "list of files in facts changed"),
-        ("", f"len(list(({FOLDER}).glob('*.json')))", put("facts/b.json"), "list of files in facts changed"),
+        (
+            "",
+            f"sorted(os.listdir({FOLDER}))",
+            put("facts/b.json"),
+            "list of files in facts changed",
+        ),
+        (
+            "",
+            f"len(list(({FOLDER}).glob('*.json')))",
+            put("facts/b.json"),
+            "list of files in facts changed",
+        ),
         (
             "import glob\n",
             f"len(glob.glob(str({FOLDER} / '*')))",
             put("facts/b.json"),
             "list of files in facts changed",
         ),
-        ("", f"[len(list(os.scandir({FOLDER})))]", put("facts/b.json"), "list of files in facts changed"),
-        ("", f"({FOLDER}).with_name('later').is_dir()", add_folder, "file later is new"),
-        ("", f"os.path.lexists(({FOLDER}).with_name('later'))", add_folder, "file later is new"),
-        ("", f"os.access(({FOLDER}).with_name('later'), os.R_OK)", add_folder, "file later is new"),
-        ("", f"({FOLDER} / 'large.bin').read_bytes()[:1]", change_in_place, "file facts/large.bin changed"),
+        (
+            "",
+            f"[len(list(os.scandir({FOLDER})))]",
+            put("facts/b.json"),
+            "list of files in facts changed",
+        ),
+        (
+            "",
+            f"({FOLDER}).with_name('later').is_dir()",
+            add_folder,
+            "file later is new",
+        ),
+        (
+            "",
+            f"os.path.lexists(({FOLDER}).with_name('later'))",
+            add_folder,
+            "file later is new",
+        ),
+        (
+            "",
+            f"os.access(({FOLDER}).with_name('later'), os.R_OK)",
+            add_folder,
+            "file later is new",
+        ),
+        (
+            "",
+            f"({FOLDER} / 'large.bin').read_bytes()[:1]",
+            change_in_place,
+            "file facts/large.bin changed",
+        ),
     ],
 )
-async def test_what_a_script_looks_up_is_compared(tmp_path, isolation, before, claim, change, reason):
+async def test_what_a_script_looks_up_is_compared(
+    tmp_path, isolation, before, claim, change, reason
+):
     """Lists of folders, whether files exist, and large files."""
     project = project_with(tmp_path, before, claim)
     put("facts/a.json")(tmp_path)
@@ -180,15 +241,26 @@ async def test_a_package_that_hides_a_helper_is_noticed(tmp_path):
     put("helpers/facts/__init__.py")(tmp_path)
     [changed] = await evaluate(project, ClaimJudge(), isolation=Isolation())
     assert (first.reason, again.reused, changed.reused) == (None, True, False)
-    assert "helpers/facts.py is hidden by the package helpers/facts/__init__.py" in changed.changed
+    assert (
+        "helpers/facts.py is hidden by the package helpers/facts/__init__.py"
+        in changed.changed
+    )
 
 
 @pytest.mark.parametrize(
     ("before", "claim", "reason"),
     [
-        ("import subprocess\n", "subprocess.run(['true']).returncode", "starts programs"),
+        (
+            "import subprocess\n",
+            "subprocess.run(['true']).returncode",
+            "starts programs",
+        ),
         ("", "os.system('true')", "starts programs"),
-        ("with os.popen('echo deep') as output: output.read()\n", "1", "starts programs"),
+        (
+            "with os.popen('echo deep') as output: output.read()\n",
+            "1",
+            "starts programs",
+        ),
         (
             "import contextlib, socket\n"
             "with contextlib.suppress(OSError): socket.create_connection(('127.0.0.1', 1))\n",
@@ -209,7 +281,9 @@ async def test_a_package_that_hides_a_helper_is_noticed(tmp_path):
         ),
     ],
 )
-async def test_what_cannot_be_compared_is_judged_again(tmp_path, isolation, before, claim, reason):
+async def test_what_cannot_be_compared_is_judged_again(
+    tmp_path, isolation, before, claim, reason
+):
     """Its content comes from elsewhere, and the reason says so."""
     project = project_with(tmp_path, before, claim)
     [first] = await evaluate(project, ClaimJudge(), isolation=isolation)
@@ -225,7 +299,9 @@ async def test_files_that_compiled_code_opens_are_not_compared(tmp_path, isolati
         ("etree.parse('a.xml').getroot().tag", False),
     ):
         project = project_with(
-            tmp_path / claim[6:11], "from lxml import etree\nos.chdir(pathlib.Path(__file__).parent)\n", claim
+            tmp_path / claim[6:11],
+            "from lxml import etree\nos.chdir(pathlib.Path(__file__).parent)\n",
+            claim,
         )
         (project.root / "eval_scripts/example/a.xml").write_text("<a/>")
         await evaluate(project, ClaimJudge(), isolation=isolation)
@@ -242,7 +318,8 @@ async def test_variables_without_isolation_are_not_compared(tmp_path, isolation)
 
 
 @pytest.mark.parametrize(
-    ("name", "claim"), [("HOME", "pathlib.Path.home()"), ("LANG", "os.environ.get('LANG')")]
+    ("name", "claim"),
+    [("HOME", "pathlib.Path.home()"), ("LANG", "os.environ.get('LANG')")],
 )
 async def test_a_changed_account_is_noticed(tmp_path, monkeypatch, name, claim):
     """Every script gets these variables; they count where it may read them."""
@@ -251,7 +328,11 @@ async def test_a_changed_account_is_noticed(tmp_path, monkeypatch, name, claim):
     [again] = await evaluate(project, ClaimJudge(), isolation=Isolation())
     monkeypatch.setenv(name, str(tmp_path))
     [changed] = await evaluate(project, ClaimJudge(), isolation=Isolation())
-    assert (again.reused, changed.reused, changed.changed) == (True, False, f"variables changed: {name}")
+    assert (again.reused, changed.reused, changed.changed) == (
+        True,
+        False,
+        f"variables changed: {name}",
+    )
 
 
 async def test_a_changed_variable_is_noticed_and_not_written_down(tmp_path):
@@ -260,7 +341,9 @@ async def test_a_changed_variable_is_noticed_and_not_written_down(tmp_path):
     given = partial(Isolation, variables={"TOKEN": "secret-1"})
     [first] = await evaluate(project, ClaimJudge(), isolation=given())
     [again] = await evaluate(project, ClaimJudge(), isolation=given())
-    [other] = await evaluate(project, ClaimJudge(), isolation=Isolation(variables={"TOKEN": "secret-2"}))
+    [other] = await evaluate(
+        project, ClaimJudge(), isolation=Isolation(variables={"TOKEN": "secret-2"})
+    )
     assert [again.reused, other.reused] == [True, False]
     assert "secret-1" not in str(first.result.document)
     assert list(first.result.document["provenance"]["inputs"]["variables"]) == ["TOKEN"]
@@ -283,12 +366,18 @@ async def test_reading_the_clock_is_noticed(tmp_path, claim, is_read):
     [outcome] = await evaluate(project, ClaimJudge(), isolation=Isolation())
     clock = outcome.result.document["provenance"]["inputs"]["clock"]
     assert (clock is not None and clock["is_read"]) is is_read
-    assert clock is None or clock["moment"].startswith(datetime.now().astimezone().date().isoformat())
+    assert clock is None or clock["moment"].startswith(
+        datetime.now().astimezone().date().isoformat()
+    )
 
 
 def test_a_script_that_reads_the_clock_is_reused_on_the_same_date_only(tmp_path):
     """Another time zone counts as well."""
-    made = {"moment": "2025-03-14T12:00:00.000000+01:00", "zone": "Europe/Berlin", "is_read": True}
+    made = {
+        "moment": "2025-03-14T12:00:00.000000+01:00",
+        "zone": "Europe/Berlin",
+        "is_read": True,
+    }
     inputs = ScriptInputs.model_validate({"clock": made})
     for changes, words in (
         ({"moment": "2025-03-14T23:00:00.000000+01:00"}, []),
@@ -334,7 +423,9 @@ class TestAsOf:
     @pytest.fixture
     def project(self, tmp_path):
         """A project whose claim is the date that its script sees."""
-        return project_with(tmp_path, "", "datetime.datetime.now().isoformat() + time.strftime(' %Y')")
+        return project_with(
+            tmp_path, "", "datetime.datetime.now().isoformat() + time.strftime(' %Y')"
+        )
 
     @pytest.fixture(autouse=True)
     def _in_a_far_time_zone(self, monkeypatch):
@@ -389,7 +480,9 @@ class TestAsOf:
             self.run(project, server, "--as_of", "2020-01-01")
             assert self.claim(project)[0] == "2020-01-01T12:00:00 2020"
             project.result_paths()[-1].unlink()
-        replay = run_command("--agent_name", "bot", "--llm_provider", "replay", cwd=project.root)
+        replay = run_command(
+            "--agent_name", "bot", "--llm_provider", "replay", cwd=project.root
+        )
         assert replay.returncode == 0, replay.stdout
         assert self.claim(project)[0] == claim
 
@@ -417,7 +510,9 @@ class TestAsOf:
 
     def test_an_answer_without_a_proper_date_has_no_result(self, project):
         """It is not judged by another date instead."""
-        (project.root / "answers/bot/lake/answer_1.meta.json").write_text('{"created": "spring"}')
+        (project.root / "answers/bot/lake/answer_1.meta.json").write_text(
+            '{"created": "spring"}'
+        )
         with JudgeServer() as server:
             run = self.run(project, server, "--as_of", "answer")
         assert run.returncode == 1
@@ -443,5 +538,7 @@ class Late:
 with inputs_recorded(InputRecorder(Path("script.py"))):
     os.late = Late()
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stderr == ""

@@ -25,12 +25,18 @@ async def logged(tmp_path, body, isolation=None, *, judge=None, reason=None):
     gc.collect()
     assert outcome.reason == reason
     return [
-        line for path in (project.folder() / "logs").glob("*.log") for line in path.read_text().split("\n")
+        line
+        for path in (project.folder() / "logs").glob("*.log")
+        for line in path.read_text().split("\n")
     ]
 
 
-@pytest.mark.parametrize("isolation", [None, Isolation()], ids=["in the run", "isolated"])
-async def test_an_error_that_no_task_awaits_is_one_line(tmp_path, caplog, capfd, isolation):
+@pytest.mark.parametrize(
+    "isolation", [None, Isolation()], ids=["in the run", "isolated"]
+)
+async def test_an_error_that_no_task_awaits_is_one_line(
+    tmp_path, caplog, capfd, isolation
+):
     """Without a traceback, there or on the screen; where the run has one process, in the run's log."""
     body = (
         "held = asyncio.create_task(bad('a\\nstray'))\n"
@@ -40,10 +46,17 @@ async def test_an_error_that_no_task_awaits_is_one_line(tmp_path, caplog, capfd,
     lines = await logged(tmp_path, body, isolation)
     if isolation is None:
         lines = [record.getMessage() for record in caplog.records]
-    found = sorted(line.partition("a task that ")[2] for line in lines if "did not await" in line)
+    found = sorted(
+        line.partition("a task that ")[2] for line in lines if "did not await" in line
+    )
     beginning = "the script started and did not await raised ValueError: "
-    assert [line.partition(" (line")[0] for line in found] == [f"{beginning}a stray", f"{beginning}let go"]
-    assert not [line for line in lines if "Traceback" in line or "never retrieved" in line]
+    assert [line.partition(" (line")[0] for line in found] == [
+        f"{beginning}a stray",
+        f"{beginning}let go",
+    ]
+    assert not [
+        line for line in lines if "Traceback" in line or "never retrieved" in line
+    ]
     assert not [record for record in caplog.records if record.name == "asyncio"]
     assert capfd.readouterr() == ("", "")
 
@@ -57,7 +70,9 @@ async def test_errors_of_other_programs_stay_as_they_are(tmp_path, caplog):
 
     await asyncio.wait({asyncio.create_task(fail())})
     gc.collect()
-    [record] = [record for record in caplog.records if "never retrieved" in record.getMessage()]
+    [record] = [
+        record for record in caplog.records if "never retrieved" in record.getMessage()
+    ]
     assert record.name == "asyncio"
     assert "did not await" not in caplog.text
 
@@ -71,7 +86,10 @@ def out_of_order(_claim):
     ("end", "reason"),
     [
         ("raise EvalScriptError('no such lake')", "no such lake"),
-        ("await evaluator.verify('The lake is deep.', evaluator.add_leaf('leaf', 'leaf'))", "out of order"),
+        (
+            "await evaluator.verify('The lake is deep.', evaluator.add_leaf('leaf', 'leaf'))",
+            "out of order",
+        ),
     ],
     ids=["by itself", "by its judge"],
 )
@@ -99,4 +117,8 @@ async def test_an_error_that_the_script_looks_at_is_its_own_affair(tmp_path):
         "await asyncio.gather(tasks[1], return_exceptions=True)\n"
         "tasks[2].exception()"
     )
-    assert not [line for line in await logged(tmp_path, body, Isolation()) if "did not await" in line]
+    assert not [
+        line
+        for line in await logged(tmp_path, body, Isolation())
+        if "did not await" in line
+    ]

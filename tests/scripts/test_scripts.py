@@ -30,7 +30,9 @@ async def test_problems_are_found(tmp_path):
     """A missing name is one."""
     script = tmp_path / "script.py"
     text = FIXTURES[0].read_text(encoding="utf-8")
-    script.write_text(text.replace("return evaluator.get_summary()", "return evaluator.get_sumary()"))
+    script.write_text(
+        text.replace("return evaluator.get_summary()", "return evaluator.get_sumary()")
+    )
     found = await problems(script, tmp_path)
     assert len(found) == 6
     assert "which the toolkit does not have: did you mean 'get_summary'?" in found[0]

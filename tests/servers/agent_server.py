@@ -15,8 +15,19 @@ class AgentServer(LocalHttp):
         holds: an event that responses wait for before they are complete.
     """
 
-    def __init__(self, text="The lake is deep.", annotations=(), failures=(), final=None, holds=None):
-        self.text, self.annotations, self.failures = text, list(annotations), list(failures)
+    def __init__(
+        self,
+        text="The lake is deep.",
+        annotations=(),
+        failures=(),
+        final=None,
+        holds=None,
+    ):
+        self.text, self.annotations, self.failures = (
+            text,
+            list(annotations),
+            list(failures),
+        )
         self.final, self.holds = final or {}, holds
         self.created, self.polls, self.cancelled, self.questions = [], {}, [], []
         self.lock = threading.Lock()
@@ -60,7 +71,9 @@ class AgentServer(LocalHttp):
         with self.lock:
             self.polls[name] = self.polls.get(name, 0) + 1
             self.polled.set()
-            is_complete = self.polls[name] > 1 and (self.holds is None or self.holds.is_set())
+            is_complete = self.polls[name] > 1 and (
+                self.holds is None or self.holds.is_set()
+            )
         return self.response(name, "completed" if is_complete else "in_progress")
 
     def response(self, name, status):
@@ -72,13 +85,27 @@ class AgentServer(LocalHttp):
             "model": "gpt-5-mini",
             "status": status,
         }
-        content |= {"output": [], "tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
+        content |= {
+            "output": [],
+            "tools": [],
+            "tool_choice": "auto",
+            "parallel_tool_calls": True,
+        }
         if status != "completed":
             return content
-        part = {"type": "output_text", "text": self.text, "annotations": self.annotations}
+        part = {
+            "type": "output_text",
+            "text": self.text,
+            "annotations": self.annotations,
+        }
         search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
         search["action"] = {"type": "search", "query": "lake"}
-        message = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
+        message = {
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "status": "completed",
+        }
         content["output"] = [search, message | {"content": [part]}]
         content["usage"] = {
             "input_tokens": 1000,
@@ -98,5 +125,9 @@ class AgentServer(LocalHttp):
             "created": 1,
             "model": model,
             "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-            "usage": {"prompt_tokens": 1000, "completion_tokens": 1000, "total_tokens": 2000},
+            "usage": {
+                "prompt_tokens": 1000,
+                "completion_tokens": 1000,
+                "total_tokens": 2000,
+            },
         }

@@ -21,7 +21,13 @@ class Paper:
 
 PAPERS = (
     Paper("2401.00002", "Finding Rivers, Revisited: A Survey"),
-    Paper("2401.00001", "Finding  Rivers,\n  Revisited", 3, ("Ada Example", "Bo Sample"), "12 pages"),
+    Paper(
+        "2401.00001",
+        "Finding  Rivers,\n  Revisited",
+        3,
+        ("Ada Example", "Bo Sample"),
+        "12 pages",
+    ),
     Paper("hep-th/9901001", r"Strings & $\alpha$-Corrections in G\"odel Space"),
     Paper("2402.12345", "Mind-Bending: Models 1.5"),
     Paper("2402.12346", "Mind Bending Models 15"),
@@ -54,7 +60,9 @@ def feed(entries: Sequence[str], total: int | None = None) -> Answer:
   {"".join(entries)}
 </feed>
 """
-    return Answer(body.encode(), headers={"Content-Type": "application/atom+xml; charset=UTF-8"})
+    return Answer(
+        body.encode(), headers={"Content-Type": "application/atom+xml; charset=UTF-8"}
+    )
 
 
 def _by_id(wanted: str) -> str:
@@ -72,14 +80,22 @@ def _matches(paper: Paper, query: str) -> bool:
     phrase = re.fullmatch(r'ti:"(.*)"', query)
     if phrase is not None:
         return f" {phrase[1].lower()} " in f" {' '.join(words)} "
-    return all(term.removeprefix("ti:").lower() in words for term in query.split(" AND "))
+    return all(
+        term.removeprefix("ti:").lower() in words for term in query.split(" AND ")
+    )
 
 
 def _entry(paper: Paper, version: int) -> str:
     address = f"{paper.paper_id}v{version}"
-    authors = "".join(f"<author><name>{escape(name)}</name></author>" for name in paper.authors)
+    authors = "".join(
+        f"<author><name>{escape(name)}</name></author>" for name in paper.authors
+    )
     arxiv = 'xmlns:arxiv="http://arxiv.org/schemas/atom"'
-    comment = f"<arxiv:comment {arxiv}>{escape(paper.comment)}</arxiv:comment>" if paper.comment else ""
+    comment = (
+        f"<arxiv:comment {arxiv}>{escape(paper.comment)}</arxiv:comment>"
+        if paper.comment
+        else ""
+    )
     return f"""<entry>
     <id>http://arxiv.org/abs/{address}</id>
     <updated>2024-01-0{version}T12:00:00Z</updated>

@@ -17,7 +17,16 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from servers.judge_server import VERDICT, Body, Call, Fault, JudgeServer, Reply, _Handler, status
+from servers.judge_server import (
+    VERDICT,
+    Body,
+    Call,
+    Fault,
+    JudgeServer,
+    Reply,
+    _Handler,
+    status,
+)
 
 STEPS = ("validating", "in_progress", "finalizing")
 
@@ -137,7 +146,9 @@ class BatchServer(JudgeServer):
     def wait_until_looked_at(self, number: int) -> None:
         """Return once somebody knows of the job with this number."""
         with self._turn:
-            reached = self._turn.wait_for(lambda: len(self.jobs) >= number and self.jobs[number - 1].step, 60)
+            reached = self._turn.wait_for(
+                lambda: len(self.jobs) >= number and self.jobs[number - 1].step, 60
+            )
         assert reached, f"nobody has looked at job {number}"
 
     def _end(self, job: Job, handler: "_BatchHandler") -> None:
@@ -145,22 +156,35 @@ class BatchServer(JudgeServer):
         job.status = job.ending.status
         if problem is not None:
             job.status = "failed"
-            job.errors = [{"code": problem[0], "message": problem[1], "line": None, "param": None}]
+            job.errors = [
+                {"code": problem[0], "message": problem[1], "line": None, "param": None}
+            ]
             return
         replies, failures = [], []
         for number, request in enumerate(job.requests):
             if job.ending.answered is not None and number >= job.ending.answered:
-                expired = {"code": "batch_expired", "message": "This request could not be executed in time."}
+                expired = {
+                    "code": "batch_expired",
+                    "message": "This request could not be executed in time.",
+                }
                 failures.append(_line(request, None, expired))
                 continue
             fault = self.answer(Call(job.endpoint, {}, request["body"]))
             self.done()
             if fault.drops:
-                failures.append(_line(request, None, {"code": "server_error", "message": "lost"}))
+                failures.append(
+                    _line(request, None, {"code": "server_error", "message": "lost"})
+                )
                 continue
             payload = handler._payload(fault, request["body"]).decode()
-            response = {"status_code": fault.status, "request_id": "req", "body": _parsed(payload)}
-            (replies if fault.status == 200 else failures).append(_line(request, response, None))
+            response = {
+                "status_code": fault.status,
+                "request_id": "req",
+                "body": _parsed(payload),
+            }
+            (replies if fault.status == 200 else failures).append(
+                _line(request, response, None)
+            )
         job.done, job.failed = len(replies), len(failures)
         for name, lines, damage in (
             ("output_file_id", replies, job.ending.damage),
@@ -175,13 +199,24 @@ def _fault_of(job: Job) -> tuple[str, str] | None:
     names = [request["custom_id"] for request in job.requests]
     if len(set(names)) < len(names):
         return "duplicate_custom_id", "The custom_id of a request is not unique."
-    if any(request["url"] != job.endpoint or request["method"] != "POST" for request in job.requests):
-        return "mismatched_endpoint", "A request's url is not the endpoint of the batch."
+    if any(
+        request["url"] != job.endpoint or request["method"] != "POST"
+        for request in job.requests
+    ):
+        return (
+            "mismatched_endpoint",
+            "A request's url is not the endpoint of the batch.",
+        )
     return None
 
 
 def _line(request: Body, response: Body | None, error: Body | None) -> bytes:
-    line = {"id": "r", "custom_id": request["custom_id"], "response": response, "error": error}
+    line = {
+        "id": "r",
+        "custom_id": request["custom_id"],
+        "response": response,
+        "error": error,
+    }
     return json.dumps(line).encode() + b"\n"
 
 
@@ -227,7 +262,9 @@ class _BatchHandler(_Handler, BaseHTTPRequestHandler):
             self._send_raw(server.files[parts[1]])
             return
         if fault is None and parts[0] == "files":
-            fault = Fault(body={"id": parts[1], "object": "file", "status": "processed"})
+            fault = Fault(
+                body={"id": parts[1], "object": "file", "status": "processed"}
+            )
         elif fault is None and parts == ["batches"]:
             fault = Fault(body=self._list())
         elif fault is None and parts[0] == "batches" and (job := self._job(parts[1])):
@@ -240,7 +277,11 @@ class _BatchHandler(_Handler, BaseHTTPRequestHandler):
         server = self.server.judge
         fault = server.refusals("DELETE", path)
         kind, _, file_id = path.strip("/").partition("/")
-        if fault is None and kind == "files" and server.files.pop(file_id, None) is not None:
+        if (
+            fault is None
+            and kind == "files"
+            and server.files.pop(file_id, None) is not None
+        ):
             fault = Fault(body={"id": file_id, "object": "file", "deleted": True})
         self._answer(fault)
 
@@ -257,7 +298,9 @@ class _BatchHandler(_Handler, BaseHTTPRequestHandler):
         query = parse_qs(urlsplit(self.path).query)
         newest = list(reversed(self.server.judge.jobs))
         after = query.get("after", [None])[0]
-        start = next((index + 1 for index, job in enumerate(newest) if job.id == after), 0)
+        start = next(
+            (index + 1 for index, job in enumerate(newest) if job.id == after), 0
+        )
         # Two a page, however many are asked for: whoever looks for a job has to turn pages.
         page = newest[start : start + 2]
         return {
@@ -270,13 +313,22 @@ class _BatchHandler(_Handler, BaseHTTPRequestHandler):
         header = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
         form = email.message_from_bytes(header + content)
         parts = {
-            part.get_param("name", header="content-disposition"): part.get_payload(decode=True)
+            part.get_param("name", header="content-disposition"): part.get_payload(
+                decode=True
+            )
             for part in form.get_payload()
         }
         if parts["purpose"] != b"batch":
             return status(400, "purpose must be batch")
         file_id = self.server.judge.keep(parts["file"])
-        return Fault(body={"id": file_id, "object": "file", "purpose": "batch", "status": "processed"})
+        return Fault(
+            body={
+                "id": file_id,
+                "object": "file",
+                "purpose": "batch",
+                "status": "processed",
+            }
+        )
 
     def _answer(self, fault: Fault | None) -> None:
         fault = fault or status(404, f"no such thing: {self.path}")
@@ -300,7 +352,11 @@ def _described(job: Job) -> Body:
         "created_at": 4_000_000_000,
         "metadata": job.metadata,
         "status": job.status,
-        "request_counts": {"total": len(job.requests), "completed": job.done, "failed": job.failed},
+        "request_counts": {
+            "total": len(job.requests),
+            "completed": job.done,
+            "failed": job.failed,
+        },
         "errors": {"object": "list", "data": job.errors} if job.errors else None,
         "output_file_id": job.files.get("output_file_id"),
         "error_file_id": job.files.get("error_file_id"),

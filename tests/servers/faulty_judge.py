@@ -22,7 +22,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from servers.faulty_replies import HARMLESS, TOO_FAST, Fault, Reply, Words, falsified, reply_to
+from servers.faulty_replies import (
+    HARMLESS,
+    TOO_FAST,
+    Fault,
+    Reply,
+    Words,
+    falsified,
+    reply_to,
+)
 from servers.recorded_replies import Question, RecordedReplies, question_in
 
 _BETWEEN_PIECES_S = 0.004
@@ -104,7 +112,9 @@ class FaultyJudge:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
+        self._server = asyncio.run_coroutine_threadsafe(
+            self._listen(), self._loop
+        ).result()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -124,7 +134,9 @@ class FaultyJudge:
             connection.cancel()
         await asyncio.gather(*connections, return_exceptions=True)
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _connected(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         connection = asyncio.current_task()
         assert connection is not None
         self._connections.add(connection)
@@ -137,7 +149,9 @@ class FaultyJudge:
             self._connections.discard(connection)
             writer.close()
 
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _exchange(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
         """Answer one request and tell whether the connection goes on."""
         headers = _headers(await reader.readuntil(b"\r\n\r\n"))
         if "content-length" not in headers:
@@ -145,7 +159,9 @@ class FaultyJudge:
             await _send(writer, Reply(b'{"object": "list", "data": []}'))
             return True
         body = json.loads(await reader.readexactly(int(headers["content-length"])))
-        visit = self._visits.get(headers["authorization"].removeprefix("Bearer "), Visit(key_refused))
+        visit = self._visits.get(
+            headers["authorization"].removeprefix("Bearer "), Visit(key_refused)
+        )
         question = question_in(body)
         fault = visit.next_fault(question)
         if fault is Fault.ENDLESS_DRIP:
@@ -192,13 +208,18 @@ def _head(reply: Reply) -> bytes:
         headers["Content-Length"] = str(len(reply.body))
     else:
         headers["Connection"] = "close"
-    lines = [f"HTTP/1.1 {reply.status} -", *(f"{name}: {value}" for name, value in headers.items())]
+    lines = [
+        f"HTTP/1.1 {reply.status} -",
+        *(f"{name}: {value}" for name, value in headers.items()),
+    ]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
 async def _drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Send blanks, which may stand before JSON, until the client gives up."""
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n")
+    writer.write(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
+    )
     while not reader.at_eof():
         writer.write(b" ")
         await writer.drain()

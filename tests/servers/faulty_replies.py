@@ -67,12 +67,19 @@ DECLINES = frozenset({Fault.CONTENT_FILTER, Fault.AZURE_FILTER, Fault.REFUSAL})
 HANGS = frozenset({Fault.SILENCE, Fault.SILENCE_WITHIN, Fault.ENDLESS_DRIP})
 # Who meets one of these has to slow down.
 TOO_FAST = frozenset(
-    {Fault.TOO_FAST, Fault.TOO_FAST_SECONDS, Fault.TOO_FAST_MILLISECONDS, Fault.TOO_FAST_DATE}
+    {
+        Fault.TOO_FAST,
+        Fault.TOO_FAST_SECONDS,
+        Fault.TOO_FAST_MILLISECONDS,
+        Fault.TOO_FAST_DATE,
+    }
 )
 # From one of these on nothing else comes.
 FINAL = frozenset({Fault.KEY_REVOKED, Fault.MODEL_GONE, Fault.QUOTA_SPENT})
 # A client that is worth its name does not notice them.
-HARMLESS = frozenset({Fault.SLOW_DRIP, Fault.CODE_FENCE, Fault.THINKING_ALOUD, Fault.CLOSE_AFTER})
+HARMLESS = frozenset(
+    {Fault.SLOW_DRIP, Fault.CODE_FENCE, Fault.THINKING_ALOUD, Fault.CLOSE_AFTER}
+)
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,10 @@ class Words:
     false: str
 
     def completion(
-        self, content: str | None, finish_reason: str = "stop", refusal: str | None = None
+        self,
+        content: str | None,
+        finish_reason: str = "stop",
+        refusal: str | None = None,
     ) -> dict[str, Any]:
         """Return the body of a chat completion."""
         message = {"role": "assistant", "content": content, "refusal": refusal}
@@ -113,27 +123,46 @@ class Words:
             "created": 1700000000,
             "model": f"{self.model}-2025-04-16",
             "system_fingerprint": "fp_1",
-            "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
-            "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
+            "choices": [
+                {"index": 0, "message": message, "finish_reason": finish_reason}
+            ],
+            "usage": {
+                "prompt_tokens": 100,
+                "completion_tokens": 10,
+                "total_tokens": 110,
+            },
         }
 
-    def said(self, content: str | None, finish_reason: str = "stop", refusal: str | None = None) -> Reply:
+    def said(
+        self,
+        content: str | None,
+        finish_reason: str = "stop",
+        refusal: str | None = None,
+    ) -> Reply:
         """Return a reply with status 200."""
         return _as_json(self.completion(content, finish_reason, refusal))
 
     def failed_choice(self) -> dict[str, Any]:
         """Return a completion that broke off with an error, as routers report it."""
         completion = self.completion(self.false)
-        completion["choices"][0]["error"] = {"code": 502, "message": "the provider went away"}
+        completion["choices"][0]["error"] = {
+            "code": 502,
+            "message": "the provider went away",
+        }
         return completion
 
     def error(self, status: int, message: str, code: str = "", **headers: str) -> Reply:
         """Return an error as OpenAI words it; a false completion is in it too."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        body = {"error": {"message": message, "code": code}, **self.completion(self.false)}
+        body = {
+            "error": {"message": message, "code": code},
+            **self.completion(self.false),
+        }
         return replace(_as_json(body), status=status, headers=named)
 
-    def broken_off(self, share: float, ends: Literal["close", "reset", "hang"]) -> Reply:
+    def broken_off(
+        self, share: float, ends: Literal["close", "reset", "hang"]
+    ) -> Reply:
         """Return a false reply that ends too early."""
         return replace(self.said(self.false), share=share, ends=ends)
 
@@ -143,20 +172,30 @@ def _as_json(body: Mapping[str, Any]) -> Reply:
 
 
 def _rate_limited(words: Words, **headers: str) -> Reply:
-    return words.error(429, "Rate limit reached for requests", "rate_limit_exceeded", **headers)
+    return words.error(
+        429, "Rate limit reached for requests", "rate_limit_exceeded", **headers
+    )
 
 
 _REPLIES: Mapping[Fault, Callable[[Words], Reply]] = {
     Fault.TOO_FAST: _rate_limited,
     Fault.TOO_FAST_SECONDS: lambda words: _rate_limited(words, retry_after="0.01"),
     Fault.TOO_FAST_MILLISECONDS: lambda words: _rate_limited(words, retry_after_ms="5"),
-    Fault.TOO_FAST_DATE: lambda words: _rate_limited(words, retry_after=format_datetime(datetime.now(UTC))),
+    Fault.TOO_FAST_DATE: lambda words: _rate_limited(
+        words, retry_after=format_datetime(datetime.now(UTC))
+    ),
     Fault.SERVER_ERROR: lambda words: words.error(500, "The server had an error"),
-    Fault.BAD_GATEWAY: lambda _: Reply(b"<html><body>502 Bad Gateway</body></html>", 502),
+    Fault.BAD_GATEWAY: lambda _: Reply(
+        b"<html><body>502 Bad Gateway</body></html>", 502
+    ),
     Fault.UNAVAILABLE: lambda words: words.error(503, "The engine is overloaded"),
-    Fault.ERROR_IN_REPLY: lambda words: replace(words.error(502, "upstream gave up"), status=200),
+    Fault.ERROR_IN_REPLY: lambda words: replace(
+        words.error(502, "upstream gave up"), status=200
+    ),
     Fault.ERROR_IN_CHOICE: lambda words: _as_json(words.failed_choice()),
-    Fault.BROKEN_BODY: lambda words: replace(words.said(words.false), share=0.6, tells_length=False),
+    Fault.BROKEN_BODY: lambda words: replace(
+        words.said(words.false), share=0.6, tells_length=False
+    ),
     Fault.SILENCE: lambda words: words.broken_off(0, "hang"),
     Fault.SILENCE_WITHIN: lambda words: words.broken_off(0.5, "hang"),
     Fault.DROP_BEFORE: lambda words: words.broken_off(0, "close"),
@@ -166,25 +205,43 @@ _REPLIES: Mapping[Fault, Callable[[Words], Reply]] = {
     Fault.RESET_AFTER: lambda words: replace(words.said(words.true), ends="reset"),
     Fault.CLOSE_AFTER: lambda words: replace(words.said(words.true), ends="close"),
     Fault.SLOW_DRIP: lambda words: replace(words.said(words.true), pieces=_PIECES),
-    Fault.TRUNCATED: lambda words: words.said(words.false[: len(words.false) * 2 // 3], "length"),
+    Fault.TRUNCATED: lambda words: words.said(
+        words.false[: len(words.false) * 2 // 3], "length"
+    ),
     Fault.COMPLETE_AT_LENGTH: lambda words: words.said(words.false, "length"),
     Fault.CUT_SILENTLY: lambda words: words.said(words.false[:-1]),
     Fault.CONTENT_FILTER: lambda words: words.said(words.false, "content_filter"),
-    Fault.AZURE_FILTER: lambda words: words.error(400, "content management policy", "content_filter"),
-    Fault.REFUSAL: lambda words: words.said(words.false, refusal="I can't help with that."),
+    Fault.AZURE_FILTER: lambda words: words.error(
+        400, "content management policy", "content_filter"
+    ),
+    Fault.REFUSAL: lambda words: words.said(
+        words.false, refusal="I can't help with that."
+    ),
     Fault.WRONG_SHAPE: lambda words: words.said(f'{{"verdict": {words.false}}}'),
     Fault.IN_A_LIST: lambda words: words.said(f"[{words.false}]"),
     Fault.TWO_OBJECTS: lambda words: words.said(f"{words.false}\n{words.true}"),
-    Fault.TWO_FENCES: lambda words: words.said(f"```\n{words.false}\n```\nor\n```\n{words.true}\n```"),
+    Fault.TWO_FENCES: lambda words: words.said(
+        f"```\n{words.false}\n```\nor\n```\n{words.true}\n```"
+    ),
     Fault.PROSE: lambda words: words.said(f"It is not so that {words.true}"),
     Fault.CODE_FENCE: lambda words: words.said(f"```json\n{words.true}\n```"),
-    Fault.THINKING_ALOUD: lambda words: words.said(f"<think>{words.false}?</think>\n{words.true}"),
+    Fault.THINKING_ALOUD: lambda words: words.said(
+        f"<think>{words.false}?</think>\n{words.true}"
+    ),
     Fault.NO_CHOICES: lambda words: _as_json({**words.completion(""), "choices": []}),
-    Fault.NULL_CHOICES: lambda words: _as_json({**words.completion(""), "choices": None}),
+    Fault.NULL_CHOICES: lambda words: _as_json(
+        {**words.completion(""), "choices": None}
+    ),
     Fault.NO_CONTENT: lambda words: words.said(None),
-    Fault.KEY_REVOKED: lambda words: words.error(401, "Incorrect API key provided", "invalid_api_key"),
-    Fault.MODEL_GONE: lambda words: words.error(404, "The model does not exist", "model_not_found"),
-    Fault.QUOTA_SPENT: lambda words: words.error(429, "You exceeded your quota", "insufficient_quota"),
+    Fault.KEY_REVOKED: lambda words: words.error(
+        401, "Incorrect API key provided", "invalid_api_key"
+    ),
+    Fault.MODEL_GONE: lambda words: words.error(
+        404, "The model does not exist", "model_not_found"
+    ),
+    Fault.QUOTA_SPENT: lambda words: words.error(
+        429, "You exceeded your quota", "insufficient_quota"
+    ),
 }
 
 

@@ -14,9 +14,16 @@ from servers.tcp_server import tcp_server
 
 def _ways(kind):
     """Return HTML or scripts by way, in which {at} stands for http://<way>.canary.example:<port>."""
-    lines = Path(__file__).with_name("hostile_ways.txt").read_text(encoding="utf-8").splitlines()
+    lines = (
+        Path(__file__)
+        .with_name("hostile_ways.txt")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
     return {
-        way: template for of_kind, way, template in (line.split(" ", 2) for line in lines) if of_kind == kind
+        way: template
+        for of_kind, way, template in (line.split(" ", 2) for line in lines)
+        if of_kind == kind
     }
 
 
@@ -40,8 +47,13 @@ def hostile_page(port):
         host = f"{host_of(way)}:{port}"
         return template.format(at=f"http://{host}", way=way, host=host)
 
-    elements = "\n".join(fill(way, template) for way, template in (ELEMENTS | HINTS).items())
-    scripts = "\n".join(f"<script>{{{fill(way, template)}}}</script>" for way, template in SCRIPTS.items())
+    elements = "\n".join(
+        fill(way, template) for way, template in (ELEMENTS | HINTS).items()
+    )
+    scripts = "\n".join(
+        f"<script>{{{fill(way, template)}}}</script>"
+        for way, template in SCRIPTS.items()
+    )
     return f"<!DOCTYPE html><title>hostile</title><body>{elements}{scripts}"
 
 
@@ -56,12 +68,24 @@ async def hostile_site(canary_port):
             case "to":
                 return 302, {"Location": f"{at}/x"}, ""
             case "worker":
-                return 200, {"Content-Type": "text/javascript"}, f'fetch("{at}/x", {{mode: "no-cors"}})'
+                return (
+                    200,
+                    {"Content-Type": "text/javascript"},
+                    f'fetch("{at}/x", {{mode: "no-cors"}})',
+                )
             case "import":
-                return 200, {"Content-Type": "text/javascript"}, f'importScripts("{at}/x")'
+                return (
+                    200,
+                    {"Content-Type": "text/javascript"},
+                    f'importScripts("{at}/x")',
+                )
             case "csp":
                 policy = f"img-src 'none'; report-uri {at}/x"
-                return 200, {"Content-Security-Policy": policy, "Content-Type": "text/html"}, "<img src=/y>"
+                return (
+                    200,
+                    {"Content-Security-Policy": policy, "Content-Type": "text/html"},
+                    "<img src=/y>",
+                )
             case "":
                 return 200, {"Content-Type": "text/html"}, hostile_page(canary_port)
         return 404, {}, ""
@@ -76,7 +100,9 @@ async def http_server(answer, awaited=frozenset()):
 
     Yields port, hosts asked for, count of connections, and an event for when all awaited hosts have come.
     """
-    told = SimpleNamespace(port=0, hosts=set(), count=lambda: 0, complete=asyncio.Event())
+    told = SimpleNamespace(
+        port=0, hosts=set(), count=lambda: 0, complete=asyncio.Event()
+    )
 
     async def serve(reader, writer):
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
@@ -85,7 +111,10 @@ async def http_server(answer, awaited=frozenset()):
             told.complete.set()
         status, headers, body = answer(head.split(" ")[1])
         headers = {"Content-Length": str(len(body)), "Connection": "close"} | headers
-        lines = [f"HTTP/1.1 {status} OK", *(f"{name}: {value}" for name, value in headers.items())]
+        lines = [
+            f"HTTP/1.1 {status} OK",
+            *(f"{name}: {value}" for name, value in headers.items()),
+        ]
         writer.write("\r\n".join([*lines, "", body]).encode())
         await writer.drain()
 

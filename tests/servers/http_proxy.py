@@ -27,7 +27,10 @@ async def http_proxy(hosts, *, tunnels_to=None):
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         line, *lines = head.split("\r\n")
         method, target, _ = line.split()
-        headers = {name.lower(): value.strip() for name, _, value in (each.partition(":") for each in lines)}
+        headers = {
+            name.lower(): value.strip()
+            for name, _, value in (each.partition(":") for each in lines)
+        }
         if headers.get("proxy-authorization") != _EXPECTED:
             return await answer(writer, "407 Proxy Authentication Required")
         if method == "CONNECT":
@@ -35,7 +38,9 @@ async def http_proxy(hosts, *, tunnels_to=None):
             if tunnels_to not in (None, int(port)):
                 return await answer(writer, "403 Forbidden")
             seen.tunnels.append(target)
-            return await pass_on(reader, writer, host, b"HTTP/1.1 200 Connection established\r\n\r\n")
+            return await pass_on(
+                reader, writer, host, b"HTTP/1.1 200 Connection established\r\n\r\n"
+            )
         parts = urlsplit(target)
         seen.requests.append(target)
         path = parts.path + (f"?{parts.query}" if parts.query else "")
@@ -61,7 +66,9 @@ async def http_proxy(hosts, *, tunnels_to=None):
         sink.close()
 
     async def answer(writer, status):
-        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+        writer.write(
+            f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
+        )
         await writer.drain()
 
     async with tcp_server(serve) as served:

@@ -23,8 +23,15 @@ class HubServer(LocalHttp):
         override: returns another answer to a request, or ``None``.
     """
 
-    def __init__(self, files, token="hf_good", large=(), override=lambda _request: None):
-        self.files, self.token, self.large, self.override = dict(files), token, large, override
+    def __init__(
+        self, files, token="hf_good", large=(), override=lambda _request: None
+    ):
+        self.files, self.token, self.large, self.override = (
+            dict(files),
+            token,
+            large,
+            override,
+        )
         self.commit = COMMIT
         super().__init__(self.reply)
 
@@ -32,9 +39,17 @@ class HubServer(LocalHttp):
         """Answer as the hub: the listing is public, files need an account with access."""
         if (other := self.override(request)) is not None:
             return other
-        if re.fullmatch(r"/api/datasets/osunlp/Mind2Web-2/revision/[\w.-]+", request.path):
-            return Answer(json.dumps({"sha": self.commit, "siblings": list(self.listing())}).encode())
-        if found := re.fullmatch(r"/datasets/osunlp/Mind2Web-2/resolve/(\w+)/(.+)", request.path):
+        if re.fullmatch(
+            r"/api/datasets/osunlp/Mind2Web-2/revision/[\w.-]+", request.path
+        ):
+            return Answer(
+                json.dumps(
+                    {"sha": self.commit, "siblings": list(self.listing())}
+                ).encode()
+            )
+        if found := re.fullmatch(
+            r"/datasets/osunlp/Mind2Web-2/resolve/(\w+)/(.+)", request.path
+        ):
             return self.file(request, *found.groups())
         if request.path.startswith("/cdn/"):
             return Answer(self.files[request.path.removeprefix("/cdn/")])
@@ -44,8 +59,16 @@ class HubServer(LocalHttp):
         """Yield the entries of the listing with ``blobs=true``."""
         for path, content in self.files.items():
             lfs = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
-            large = {"lfs": lfs, "blobId": blob_id(b"pointer")} if path in self.large else {}
-            yield {"rfilename": path, "blobId": blob_id(content), "size": len(content)} | large
+            large = (
+                {"lfs": lfs, "blobId": blob_id(b"pointer")}
+                if path in self.large
+                else {}
+            )
+            yield {
+                "rfilename": path,
+                "blobId": blob_id(content),
+                "size": len(content),
+            } | large
 
     def file(self, request, commit, path):
         """Redirect to the file where the account may read it."""
@@ -60,4 +83,8 @@ class HubServer(LocalHttp):
 
     def fetched(self):
         """Return the files that were sent, in order."""
-        return [request.path.removeprefix("/cdn/") for request in self.requests if "/cdn/" in request.path]
+        return [
+            request.path.removeprefix("/cdn/")
+            for request in self.requests
+            if "/cdn/" in request.path
+        ]

@@ -41,10 +41,19 @@ class Fault:
 
 
 def status(
-    status_code: int, message: str = "no", /, *, headers: Mapping[str, str] | None = None, **error: Any
+    status_code: int,
+    message: str = "no",
+    /,
+    *,
+    headers: Mapping[str, str] | None = None,
+    **error: Any,
 ) -> Fault:
     """Answer with an HTTP status and OpenAI's error object."""
-    return Fault(status=status_code, headers=headers or {}, body={"error": {"message": message, **error}})
+    return Fault(
+        status=status_code,
+        headers=headers or {},
+        body={"error": {"message": message, **error}},
+    )
 
 
 def claude_error(
@@ -54,7 +63,9 @@ def claude_error(
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     error = {"type": kind, "message": message}
     return Fault(
-        status=status_code, headers=named, body={"type": "error", "error": error, "message": message}
+        status=status_code,
+        headers=named,
+        body={"type": "error", "error": error, "message": message},
     )
 
 
@@ -112,7 +123,11 @@ def azure_content_filter() -> Fault:
 
 def context_too_long() -> Fault:
     """Refuse the prompt for its length as OpenAI does."""
-    return status(400, "This model's maximum context length is 8 tokens.", code="context_length_exceeded")
+    return status(
+        400,
+        "This model's maximum context length is 8 tokens.",
+        code="context_length_exceeded",
+    )
 
 
 def no_choices() -> Fault:
@@ -151,7 +166,9 @@ class RateLimit:
             "x-ratelimit-remaining-requests": str(self._left),
             "x-ratelimit-reset-requests": f"{reset_ms}ms",
         }
-        return is_let_in, (told if self.tells else {}) | ({} if is_let_in else {"retry-after-ms": reset_ms})
+        return is_let_in, (told if self.tells else {}) | (
+            {} if is_let_in else {"retry-after-ms": reset_ms}
+        )
 
 
 @dataclass(frozen=True)
@@ -210,7 +227,9 @@ class JudgeServer:
         self._at_once = 0
         self._lock = threading.Lock()
         self._http = _Server(self, port)
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, args=(0.01,), daemon=True
+        )
 
     @property
     def url(self) -> str:
@@ -244,10 +263,16 @@ class JudgeServer:
             self.calls.append(call)
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
-            is_let_in, told = self._rate_limit.admit() if self._rate_limit else (True, {})
+            is_let_in, told = (
+                self._rate_limit.admit() if self._rate_limit else (True, {})
+            )
         if not is_let_in:
             return rate_limited(**told)
-        return replace(self._ordinary(call, index), headers=told) if told else self._ordinary(call, index)
+        return (
+            replace(self._ordinary(call, index), headers=told)
+            if told
+            else self._ordinary(call, index)
+        )
 
     def done(self) -> None:
         """Record that a request has been answered."""
@@ -255,7 +280,9 @@ class JudgeServer:
             self._at_once -= 1
 
     def _ordinary(self, call: Call, index: int) -> Fault:
-        if not call.path.partition("?")[0].endswith(("/chat/completions", "/invoke", "/v1/messages")):
+        if not call.path.partition("?")[0].endswith(
+            ("/chat/completions", "/invoke", "/v1/messages")
+        ):
             return status(404, f"no such path: {call.path}")
         if call.path == "/v1/messages" and (mistake := _mistake_in_message(call)):
             return claude_error(400, mistake)
@@ -266,14 +293,24 @@ class JudgeServer:
             fault = self._faults(call.body)
         else:
             fault = self._faults[index] if index < len(self._faults) else None
-        return fault or Fault(content=self._reply(call.body) if callable(self._reply) else self._reply)
+        return fault or Fault(
+            content=self._reply(call.body) if callable(self._reply) else self._reply
+        )
 
     def _refused(self, body: Body) -> Fault | None:
         mode = body.get("response_format", {}).get("type")
         if mode in self._refused_modes:
-            return status(400, f"response_format of type {mode} is not supported", param="response_format")
+            return status(
+                400,
+                f"response_format of type {mode} is not supported",
+                param="response_format",
+            )
         if "temperature" in body and not self._takes_temperature:
-            return status(400, "Unsupported value: 'temperature' does not support 0.", param="temperature")
+            return status(
+                400,
+                "Unsupported value: 'temperature' does not support 0.",
+                param="temperature",
+            )
         return None
 
 
@@ -281,16 +318,31 @@ def _mistake_in_message(call: Call) -> str | None:
     """Return why Anthropic's API would refuse the form of a request."""
     body = call.body
     turns = body.get("messages", ())
-    blocks = [block for turn in turns for block in turn["content"] if isinstance(block, dict)]
+    blocks = [
+        block for turn in turns for block in turn["content"] if isinstance(block, dict)
+    ]
     tools = [tool["name"] for tool in body.get("tools", ())]
     mistakes = {
-        "anthropic-version: header is required": "anthropic-version" not in call.headers,
-        "model, max_tokens, messages: Field required": not {"model", "max_tokens", "messages"} <= body.keys(),
-        "messages: Unexpected role": any(turn["role"] not in ("user", "assistant") for turn in turns),
-        "messages: Input tag": any(block["type"] not in ("text", "image") for block in blocks),
-        "messages: text content blocks must be non-empty": {"type": "text", "text": ""} in blocks,
-        "Extra inputs are not permitted": "response_format" in body or "reasoning_effort" in body,
-        "tool_choice: not found in tools": "tool_choice" in body and body["tool_choice"]["name"] not in tools,
+        "anthropic-version: header is required": "anthropic-version"
+        not in call.headers,
+        "model, max_tokens, messages: Field required": not {
+            "model",
+            "max_tokens",
+            "messages",
+        }
+        <= body.keys(),
+        "messages: Unexpected role": any(
+            turn["role"] not in ("user", "assistant") for turn in turns
+        ),
+        "messages: Input tag": any(
+            block["type"] not in ("text", "image") for block in blocks
+        ),
+        "messages: text content blocks must be non-empty": {"type": "text", "text": ""}
+        in blocks,
+        "Extra inputs are not permitted": "response_format" in body
+        or "reasoning_effort" in body,
+        "tool_choice: not found in tools": "tool_choice" in body
+        and body["tool_choice"]["name"] not in tools,
     }
     return next((mistake for mistake, is_made in mistakes.items() if is_made), None)
 
@@ -298,12 +350,21 @@ def _mistake_in_message(call: Call) -> str | None:
 def prompt_text(body: Body) -> str:
     """Return all text of a request's messages, the system's included."""
     system = [{"content": body.get("system", "")}]
-    return "\n".join(text for message in [*system, *body["messages"]] for text in _texts(message["content"]))
+    return "\n".join(
+        text
+        for message in [*system, *body["messages"]]
+        for text in _texts(message["content"])
+    )
 
 
 def image_urls(body: Body) -> list[str]:
     """Return the URLs of a chat completion request's images."""
-    parts = [part for message in body["messages"] for part in message["content"] if isinstance(part, dict)]
+    parts = [
+        part
+        for message in body["messages"]
+        for part in message["content"]
+        if isinstance(part, dict)
+    ]
     return [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
 
 
@@ -354,7 +415,11 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         models = self.server.judge.models
         is_list = models is not None and self.path.endswith("/models")
-        fault = Fault(body={"object": "list", "data": [{"id": name} for name in models]}) if is_list else None
+        fault = (
+            Fault(body={"object": "list", "data": [{"id": name} for name in models]})
+            if is_list
+            else None
+        )
         fault = fault or status(404, f"no such path: {self.path}")
         self._send(fault, self._payload(fault, {}))
 
@@ -362,7 +427,9 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers["Content-Length"])
         content = self.rfile.read(length)
         if len(content) < length:
-            raise ConnectionResetError("the client went away in the middle of its request")
+            raise ConnectionResetError(
+                "the client went away in the middle of its request"
+            )
         body = json.loads(content)
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
@@ -373,7 +440,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _payload(self, fault: Fault, body: Body) -> bytes:
         if fault.body is not None:
-            return (fault.body if isinstance(fault.body, str) else json.dumps(fault.body)).encode()
+            return (
+                fault.body if isinstance(fault.body, str) else json.dumps(fault.body)
+            ).encode()
         describe = (
             self._claude_message
             if self.path.startswith(("/model/", "/v1/messages"))
@@ -383,7 +452,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _chat_completion(self, fault: Fault, body: Body) -> Body:
         judge = self.server.judge
-        message = {"role": "assistant", "content": _as_text(fault.content), "refusal": None, **fault.message}
+        message = {
+            "role": "assistant",
+            "content": _as_text(fault.content),
+            "refusal": None,
+            **fault.message,
+        }
         choice = {"index": 0, "message": message, "finish_reason": fault.finish_reason}
         return {
             "id": "chatcmpl-1",
@@ -404,7 +478,11 @@ class _Handler(BaseHTTPRequestHandler):
         judge = self.server.judge
         text = _as_text(fault.message.get("refusal") or fault.content)
         block: Body = {"type": "text", "text": text}
-        if "tools" in body and fault.content is not None and not isinstance(fault.content, str):
+        if (
+            "tools" in body
+            and fault.content is not None
+            and not isinstance(fault.content, str)
+        ):
             block = {
                 "type": "tool_use",
                 "id": "toolu_1",

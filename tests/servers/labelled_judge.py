@@ -17,7 +17,9 @@ Errs = Callable[[Case, Any], Any]
 
 
 def _block(name: str, text: str) -> str | None:
-    found = re.search(rf"<<{name} (\w+)>>\n(.*?)\n<<end of {name} \1>>", text, re.DOTALL)
+    found = re.search(
+        rf"<<{name} (\w+)>>\n(.*?)\n<<end of {name} \1>>", text, re.DOTALL
+    )
     return found[2] if found else None
 
 
@@ -27,7 +29,10 @@ def cases_by_question() -> dict[tuple[str, str | None], tuple[Case, Any]]:
     labelled = labelled_set()
     for claim in labelled.claims:
         for url in claim.urls or (None,):
-            found[claim.question, url] = (claim, url in claim.supported_by if url else claim.right)
+            found[claim.question, url] = (
+                claim,
+                url in claim.supported_by if url else claim.right,
+            )
     for form in labelled.forms:
         found[form.question, form.url] = (form, dict(form.right))
     return found
@@ -46,6 +51,10 @@ def labelled_judge(errs: Mapping[str, Errs], **options: Any) -> JudgeServer:
         case, right = cases[asked]
         given = errs[body["model"]](case, right)
         given = right if given is None else given
-        return {"reasoning": "r", "result": given, "quote": ""} if isinstance(given, bool) else given
+        return (
+            {"reasoning": "r", "result": given, "quote": ""}
+            if isinstance(given, bool)
+            else given
+        )
 
     return JudgeServer(reply, **options)

@@ -67,7 +67,9 @@ class Service:
 
     def serve(self) -> LocalHttp:
         """Return the server, to be used in a ``with`` block."""
-        return LocalHttp(lambda request: self.faults.pop(0) if self.faults else self.answer(request))
+        return LocalHttp(
+            lambda request: self.faults.pop(0) if self.faults else self.answer(request)
+        )
 
     def answer(self, request: Request) -> Answer:
         """Return the answer to a request."""
@@ -88,8 +90,13 @@ class _Handler(BaseHTTPRequestHandler):
         if answer.drops:
             return
         self.send_response(answer.status)
-        length = len(answer.body) if answer.promised_bytes is None else answer.promised_bytes
-        headers = {"Content-Length": str(length), "Connection": "close"} | answer.headers
+        length = (
+            len(answer.body) if answer.promised_bytes is None else answer.promised_bytes
+        )
+        headers = {
+            "Content-Length": str(length),
+            "Connection": "close",
+        } | answer.headers
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()

@@ -56,10 +56,25 @@ class Machines:
     def add(self) -> Machine:
         """Return one more machine."""
         number = len(self._machines) + 2
-        machine = Machine(f"m2w2-{self._id}-{number}", f"m2w2{self._id}{number}", f"{self._subnet}.{number}")
+        machine = Machine(
+            f"m2w2-{self._id}-{number}",
+            f"m2w2{self._id}{number}",
+            f"{self._subnet}.{number}",
+        )
         _ip("netns", "add", machine.name)
         self._machines.append(machine)
-        _ip("link", "add", machine.cable, "type", "veth", "peer", "name", "eth0", "netns", machine.name)
+        _ip(
+            "link",
+            "add",
+            machine.cable,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            machine.name,
+        )
         _ip("link", "set", machine.cable, "master", self._bridge, "up")
         for words in (
             ("address", "add", f"{machine.address}/24", "dev", "eth0"),

@@ -12,8 +12,16 @@ PLACES = {
             "formatted_address": "1 Mill Lane, Oldside, Tarn",
             "address_components": [
                 {"long_name": "Mill Lane", "short_name": "Mill Ln", "types": ["route"]},
-                {"long_name": "Oldside", "short_name": "Oldside", "types": ["political", "sublocality"]},
-                {"long_name": "Tarn", "short_name": "TRN", "types": ["locality", "political"]},
+                {
+                    "long_name": "Oldside",
+                    "short_name": "Oldside",
+                    "types": ["political", "sublocality"],
+                },
+                {
+                    "long_name": "Tarn",
+                    "short_name": "TRN",
+                    "types": ["locality", "political"],
+                },
             ],
         },
         {"formatted_address": "another Tarn", "address_components": []},
@@ -38,7 +46,9 @@ ROUTES = {
     },
     ("1 Mill Lane, Tarn", "Lake Island", "transit"): {"status": "ZERO_RESULTS"},
     ("1 Mill Lane, Tarn", "The Moon", "driving"): {"status": "NOT_FOUND"},
-    ("1 Mill Lane, Tarn", "Far Away", "driving"): {"status": "MAX_ROUTE_LENGTH_EXCEEDED"},
+    ("1 Mill Lane, Tarn", "Far Away", "driving"): {
+        "status": "MAX_ROUTE_LENGTH_EXCEEDED"
+    },
 }
 
 
@@ -51,9 +61,15 @@ class MapsServer(Service):
             return status("REQUEST_DENIED", "The provided API key is invalid.")
         if request.path == "/maps/api/geocode/json":
             places = PLACES.get(request.query["address"], [])
-            return _json({"status": "OK" if places else "ZERO_RESULTS", "results": places})
+            return _json(
+                {"status": "OK" if places else "ZERO_RESULTS", "results": places}
+            )
         if request.path == "/maps/api/distancematrix/json":
-            way = (request.query["origins"], request.query["destinations"], request.query["mode"])
+            way = (
+                request.query["origins"],
+                request.query["destinations"],
+                request.query["mode"],
+            )
             return _json({"status": "OK", "rows": [{"elements": [ROUTES[way]]}]})
         return Answer(status=404)
 
@@ -64,4 +80,6 @@ def status(name: str, message: str) -> Answer:
 
 
 def _json(content: object) -> Answer:
-    return Answer(json.dumps(content).encode(), headers={"Content-Type": "application/json"})
+    return Answer(
+        json.dumps(content).encode(), headers={"Content-Type": "application/json"}
+    )

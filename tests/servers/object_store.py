@@ -14,7 +14,10 @@ from urllib.parse import quote, unquote
 
 import boto3
 import certifi
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    create_backend_app,
+)
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 BUCKET = "lab-bucket"
@@ -40,7 +43,9 @@ class ObjectStore:
         self.requests: list[tuple[str, str]] = []
         self.patience = threading.Event()
         self._app = _as_google(DomainDispatcherApplication(create_backend_app))
-        self._server = make_server("127.0.0.1", 0, self._answer, threaded=True, request_handler=_Quiet)
+        self._server = make_server(
+            "127.0.0.1", 0, self._answer, threaded=True, request_handler=_Quiet
+        )
         self._server.daemon_threads = True
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         self.url = f"s3://{BUCKET}"
@@ -59,7 +64,9 @@ class ObjectStore:
         if fault == "late":
             self.patience.wait(60)
         if fault is not None:
-            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0) * (fault == "refused"))
+            environ["wsgi.input"].read(
+                int(environ.get("CONTENT_LENGTH") or 0) * (fault == "refused")
+            )
             start_response("503 Slow Down", [("Content-Length", "0")])
             return [b""]
         return self._app(environ, start_response)
@@ -83,7 +90,9 @@ class ObjectStore:
     def client(self):
         """A client of the bucket."""
         credentials = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
-        return boto3.client("s3", endpoint_url=self.endpoint, region_name="us-east-1", **credentials)
+        return boto3.client(
+            "s3", endpoint_url=self.endpoint, region_name="us-east-1", **credentials
+        )
 
     def put(self, name: str, content: bytes) -> None:
         """Write an object, past the faults."""
@@ -94,15 +103,22 @@ class ObjectStore:
         """Copy a folder into the bucket."""
         for path in sorted(folder.rglob("*")):
             if path.is_file():
-                self.put(f"{prefix}/{path.relative_to(folder).as_posix()}", path.read_bytes())
+                self.put(
+                    f"{prefix}/{path.relative_to(folder).as_posix()}", path.read_bytes()
+                )
 
     def objects(self, prefix: str = "") -> dict[str, bytes]:
         """Return the bucket's objects by name, past the faults."""
         with self.failing(lambda *_: None):
             client = self.client
-            pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
+            pages = client.get_paginator("list_objects_v2").paginate(
+                Bucket=BUCKET, Prefix=prefix
+            )
             names = [each["Key"] for page in pages for each in page.get("Contents", ())]
-            return {name: client.get_object(Bucket=BUCKET, Key=name)["Body"].read() for name in names}
+            return {
+                name: client.get_object(Bucket=BUCKET, Key=name)["Body"].read()
+                for name in names
+            }
 
     def download(self, prefix: str, folder: Path) -> None:
         """Copy what the bucket has below a prefix to a disk."""
@@ -130,8 +146,12 @@ def _as_google(app):
             return app(environ, start_response)
         # Google's clients encode "-" and "/" too.
         path, _, query = environ["REQUEST_URI"].partition("?")
-        environ["REQUEST_URI"] = environ["RAW_URI"] = quote(unquote(path)) + (query and f"?{query}")
-        environ["HTTP_AUTHORIZATION"] = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request"
+        environ["REQUEST_URI"] = environ["RAW_URI"] = quote(unquote(path)) + (
+            query and f"?{query}"
+        )
+        environ["HTTP_AUTHORIZATION"] = (
+            "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request"
+        )
         match environ.get("HTTP_X_GOOG_IF_GENERATION_MATCH"):
             case "0":
                 environ["HTTP_IF_NONE_MATCH"] = "*"
@@ -154,7 +174,9 @@ def _as_google(app):
 def object_store() -> Iterator[ObjectStore]:
     """Serve an empty bucket."""
     store = ObjectStore()
-    thread = threading.Thread(target=store._server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread = threading.Thread(
+        target=store._server.serve_forever, kwargs={"poll_interval": 0.01}
+    )
     thread.start()
     try:
         store.client.create_bucket(Bucket=BUCKET)

@@ -43,7 +43,16 @@ class PostgresServer:
         password = self._home / "password"
         password.write_text(_PASSWORD)
         password.chmod(0o644)
-        self._run("initdb", "-U", _USER, "-A", "scram-sha-256", "--pwfile", str(password), "--no-sync")
+        self._run(
+            "initdb",
+            "-U",
+            _USER,
+            "-A",
+            "scram-sha-256",
+            "--pwfile",
+            str(password),
+            "--no-sync",
+        )
         if self._host != "127.0.0.1":
             with (self._home / "data" / "pg_hba.conf").open("a") as rules:
                 rules.write("host all all samenet scram-sha-256\n")
@@ -57,7 +66,9 @@ class PostgresServer:
     def start(self) -> None:
         """Start the server and wait until it accepts connections."""
         options = f"-p {self.port} -h {self._host} -k '' {self._settings}"
-        self._run("pg_ctl", "start", "-w", "-o", options, "-l", str(self._home / "server.log"))
+        self._run(
+            "pg_ctl", "start", "-w", "-o", options, "-l", str(self._home / "server.log")
+        )
 
     def stop(self) -> None:
         """Stop the server at once, as a crash would."""
@@ -65,10 +76,16 @@ class PostgresServer:
 
     def _run(self, program: str, *arguments: str) -> None:
         # Debian keeps the server's programs out of PATH.
-        path = os.pathsep.join([*map(str, Path("/usr/lib/postgresql").glob("*/bin")), os.environ["PATH"]])
+        path = os.pathsep.join(
+            [*map(str, Path("/usr/lib/postgresql").glob("*/bin")), os.environ["PATH"]]
+        )
         found = shutil.which(program, path=path)
         assert found is not None, f"{program} is missing: apt-get install postgresql"
-        environment = {"PATH": path, "PGDATA": str(self._home / "data"), "LC_ALL": "C.UTF-8"}
+        environment = {
+            "PATH": path,
+            "PGDATA": str(self._home / "data"),
+            "LC_ALL": "C.UTF-8",
+        }
         uid = None if self._owner is None else self._owner.pw_uid
         gid = None if self._owner is None else self._owner.pw_gid
         # Into a file: a pipe would stay open as long as the server runs.

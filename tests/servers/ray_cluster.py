@@ -36,7 +36,9 @@ class RayCluster:
         self._cluster: Any = None
 
     def __enter__(self) -> Self:
-        self._cluster = _started(lambda: Cluster(initialize_head=True, head_node_args=_node()))
+        self._cluster = _started(
+            lambda: Cluster(initialize_head=True, head_node_args=_node())
+        )
         for _ in range(self._count - 1):
             self.add_a_node()
         return self
@@ -55,7 +57,9 @@ class RayCluster:
 
     def kill_a_node(self) -> None:
         """Kill all processes of the node that started first, but for the head."""
-        self._cluster.remove_node(next(iter(self._cluster.worker_nodes)), allow_graceful=False)
+        self._cluster.remove_node(
+            next(iter(self._cluster.worker_nodes)), allow_graceful=False
+        )
 
     def actor_pids(self) -> list[int]:
         """Return the processes of our actors on all nodes."""
@@ -64,7 +68,10 @@ class RayCluster:
             for node in self._cluster.list_all_nodes()
             for started in node.all_processes["raylet"]
         }
-        parents = {int(path.parent.name): _parent(path) for path in Path("/proc").glob("[0-9]*/stat")}
+        parents = {
+            int(path.parent.name): _parent(path)
+            for path in Path("/proc").glob("[0-9]*/stat")
+        }
         actors = [pid for pid in parents if "Actor" in _command(pid)]
         return [pid for pid in actors if raylets & set(_ancestors(pid, parents))]
 
@@ -104,4 +111,9 @@ def _node() -> dict[str, Any]:
             probe = probes.enter_context(socket.socket())
             probe.bind(("127.0.0.1", 0))
             ports[name] = probe.getsockname()[1]
-    return {"num_cpus": 0, "object_store_memory": 80 * 1024**2, "include_dashboard": False, **ports}
+    return {
+        "num_cpus": 0,
+        "object_store_memory": 80 * 1024**2,
+        "include_dashboard": False,
+        **ports,
+    }

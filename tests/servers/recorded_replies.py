@@ -26,7 +26,10 @@ class RecordedReplies:
 
     def __init__(self, recorded: Path = RECORDED) -> None:
         """Read the recorded judgments."""
-        self._recorded = {_question_of(judgment): judgment.text for judgment in read_judgments(recorded)}
+        self._recorded = {
+            _question_of(judgment): judgment.text
+            for judgment in read_judgments(recorded)
+        }
 
     def __call__(self, body: dict[str, Any]) -> str:
         """Return the recorded reply to a request."""
@@ -34,17 +37,27 @@ class RecordedReplies:
 
     def to(self, question: Question, otherwise: str | None = None) -> str:
         """Return the recorded reply to a question, ``KeyError`` where there is neither it nor another."""
-        return self._recorded[question] if otherwise is None else self._recorded.get(question, otherwise)
+        return (
+            self._recorded[question]
+            if otherwise is None
+            else self._recorded.get(question, otherwise)
+        )
 
 
 def question_in(body: dict[str, Any]) -> Question:
     """Return what a request asks."""
     prompt = prompt_text(body)
-    return Question(block_in(prompt, "claim"), block_in(prompt, "page address"), block_in(prompt, "answer"))
+    return Question(
+        block_in(prompt, "claim"),
+        block_in(prompt, "page address"),
+        block_in(prompt, "answer"),
+    )
 
 
 def _question_of(judgment: Judgment) -> Question:
     if judgment.purpose == "extract" and judgment.page is not None:
         return Question(None, judgment.page, None)
     folder = REPOSITORY / "answers" / "example" / judgment.task_id
-    return Question(judgment.claim, judgment.page, read_answer(folder / judgment.answer_name))
+    return Question(
+        judgment.claim, judgment.page, read_answer(folder / judgment.answer_name)
+    )

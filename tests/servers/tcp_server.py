@@ -58,7 +58,9 @@ async def udp_canary():
             counted.datagrams += 1
             counted.arrived.set()
 
-    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(Canary, ("127.0.0.1", 0))
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+        Canary, ("127.0.0.1", 0)
+    )
     counted.port = transport.get_extra_info("sockname")[1]
     try:
         yield counted

@@ -40,7 +40,9 @@ class ToothedSite(SiteServer):
 
     def at(self, name: str, scheme: str = "https", **query: object) -> str:
         """Return a tooth's address for a client that maps hosts."""
-        return f"{scheme}://{HOST}/teeth/{name}" + (f"?{urlencode(query)}" if query else "")
+        return f"{scheme}://{HOST}/teeth/{name}" + (
+            f"?{urlencode(query)}" if query else ""
+        )
 
     def reply(self, request: Request) -> Reply:
         """Answer with a tooth: a function below, a file, or a page of the folder ``toothed_pages``."""
@@ -55,7 +57,9 @@ class ToothedSite(SiteServer):
         if not page.exists():
             return Reply(status=404)
         text = page.read_text(encoding="utf-8")
-        return Reply(text.replace("{{fact}}", FACT).replace("{{behind}}", BEHIND).encode())
+        return Reply(
+            text.replace("{{fact}}", FACT).replace("{{behind}}", BEHIND).encode()
+        )
 
     def is_first_visit(self, request: Request) -> bool:
         """Tell whether exactly this address was not asked for before."""
@@ -64,7 +68,9 @@ class ToothedSite(SiteServer):
 
 
 def _html(body: str, title: str = "The weir") -> bytes:
-    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+    head = (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+    )
     return f"{head}<body><h1>{title}</h1>{body}</body></html>".encode()
 
 
@@ -76,7 +82,10 @@ def items(site: ToothedSite, request: Request) -> Reply:
     """Answer with the boats ``?from`` to ``?to`` as JSON; the sixtieth is what is behind the tooth."""
     site.pause(0.05)
     first, last = int(request.query["from"]), int(request.query["to"])
-    boats = [f"Boat {number} of the fleet" if number != 60 else BEHIND for number in range(first, last + 1)]
+    boats = [
+        f"Boat {number} of the fleet" if number != 60 else BEHIND
+        for number in range(first, last + 1)
+    ]
     return Reply(json.dumps(boats).encode(), "application/json")
 
 
@@ -157,12 +166,20 @@ def limited_then_fine(site: ToothedSite, request: Request) -> Reply:
     """Answer 429 with ``Retry-After: 1`` the first time; then the page."""
     if not site.is_first_visit(request):
         return Reply(WHOLE)
-    return Reply(_html("<p>Slow down.</p>", "Too Many Requests"), status=429, headers={"Retry-After": "1"})
+    return Reply(
+        _html("<p>Slow down.</p>", "Too Many Requests"),
+        status=429,
+        headers={"Retry-After": "1"},
+    )
 
 
 def error_then_fine(site: ToothedSite, request: Request) -> Reply:
     """Answer 500 the first time; then the page."""
-    return Reply(_html("<p>Try again.</p>"), status=500) if site.is_first_visit(request) else Reply(WHOLE)
+    return (
+        Reply(_html("<p>Try again.</p>"), status=500)
+        if site.is_first_visit(request)
+        else Reply(WHOLE)
+    )
 
 
 def redirect(_: ToothedSite, request: Request) -> Reply:
@@ -175,7 +192,9 @@ def redirect(_: ToothedSite, request: Request) -> Reply:
 def status(_: ToothedSite, request: Request) -> Reply:
     """Answer with ``?code`` and a page that names it."""
     code = int(request.query["code"])
-    return Reply(_html(f"<p>Error {code}. Sorry about that.</p>", "An error"), status=code)
+    return Reply(
+        _html(f"<p>Error {code}. Sorry about that.</p>", "An error"), status=code
+    )
 
 
 def challenge(_: ToothedSite, request: Request) -> Reply:
@@ -196,9 +215,15 @@ def picture(form: str) -> bytes:
     return buffer.getvalue()
 
 
-def _file(content: str | bytes, content_type: str = "text/html; charset=utf-8", **headers: str) -> Reply:
+def _file(
+    content: str | bytes, content_type: str = "text/html; charset=utf-8", **headers: str
+) -> Reply:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Reply(content if isinstance(content, bytes) else content.encode(), content_type, headers=named)
+    return Reply(
+        content if isinstance(content, bytes) else content.encode(),
+        content_type,
+        headers=named,
+    )
 
 
 TEETH = {
@@ -222,7 +247,9 @@ _ATTACHED = "attachment; filename="
 FILES = {
     "redirect-loop": Reply(status=302, headers={"Location": "/teeth/redirect-loop"}),
     "wrong-charset": Reply(
-        f"<!doctype html><title>Café</title><p>{FACT}</p><p>Café Möwe, “open”</p>".encode("cp1252"),
+        f"<!doctype html><title>Café</title><p>{FACT}</p><p>Café Möwe, “open”</p>".encode(
+            "cp1252"
+        ),
         "text/html",
     ),
     "packed": _file(gzip.compress(WHOLE), Content_Encoding="gzip"),
@@ -230,13 +257,19 @@ FILES = {
     "table.csv": _file(f'lock,"note"\nweir,"{FACT}"\nsluice,"{BEHIND}"\n', "text/csv"),
     "record.json": _file(json.dumps({"a": FACT, "b": BEHIND}), "application/json"),
     "note.txt": _file(f"{FACT}\n{BEHIND}\nÄ\n", "text/plain; charset=utf-8"),
-    "feed.xml": _file(f"<feed><title>{FACT}</title><a>{BEHIND}</a></feed>", "application/xml"),
+    "feed.xml": _file(
+        f"<feed><title>{FACT}</title><a>{BEHIND}</a></feed>", "application/xml"
+    ),
     "picture.png": _file(picture("PNG"), "image/png"),
     "attached.csv": _file(
-        f"lock,note\nweir,{FACT}\n", "application/octet-stream", Content_Disposition=f"{_ATTACHED}a.csv"
+        f"lock,note\nweir,{FACT}\n",
+        "application/octet-stream",
+        Content_Disposition=f"{_ATTACHED}a.csv",
     ),
     "attached.html": _file(WHOLE, Content_Disposition="attachment"),
     "archive.zip": _file(
-        b"PK\x05\x06" + bytes(18), "application/zip", Content_Disposition=f"{_ATTACHED}a.zip"
+        b"PK\x05\x06" + bytes(18),
+        "application/zip",
+        Content_Disposition=f"{_ATTACHED}a.zip",
     ),
 }

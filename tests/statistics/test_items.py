@@ -2,9 +2,21 @@
 
 import pytest
 
-from mind2web2.statistics.items import counts_of, labels_of, rest_correlation, task_figures, twins
+from mind2web2.statistics.items import (
+    counts_of,
+    labels_of,
+    rest_correlation,
+    task_figures,
+    twins,
+)
 
-VERDICTS = {"p": "passed", "f": "failed", "s": "skipped", "u": "undecided", "a": "absent"}
+VERDICTS = {
+    "p": "passed",
+    "f": "failed",
+    "s": "skipped",
+    "u": "undecided",
+    "a": "absent",
+}
 
 
 def of(letters):
@@ -31,13 +43,26 @@ def test_a_leaf_that_tells_nothing_is_named(letters, matters, labels):
 def test_counts_keep_verdicts_apart():
     """Skipped leaves were not reached, and those that a tree lacks are none of its."""
     counts = counts_of(of("ppfsua"))
-    assert (counts.passed, counts.failed, counts.skipped, counts.undecided, counts.absent) == (2, 1, 1, 1, 1)
+    assert (
+        counts.passed,
+        counts.failed,
+        counts.skipped,
+        counts.undecided,
+        counts.absent,
+    ) == (2, 1, 1, 1, 1)
     assert counts.reached == 3
 
 
 def test_twins_have_the_same_verdict_everywhere():
     """Leaves that never vary are alike by themselves."""
-    table = {"a": of("pfp"), "b": of("pfp"), "c": of("ppf"), "d": of("ppp"), "e": of("ppp"), "f": of("pfs")}
+    table = {
+        "a": of("pfp"),
+        "b": of("pfp"),
+        "c": of("ppf"),
+        "d": of("ppp"),
+        "e": of("ppp"),
+        "f": of("pfs"),
+    }
     assert twins(table) == [("a", "b")]
 
 
@@ -54,7 +79,9 @@ def test_twins_have_the_same_verdict_everywhere():
 def test_the_correlation_with_the_rest(item, rest, expected):
     """Of the results in which the leaf was decided; none where nothing varies or two results are left."""
     found = rest_correlation(item, rest)
-    assert found == (expected if expected is None else pytest.approx(expected, abs=1e-6))
+    assert found == (
+        expected if expected is None else pytest.approx(expected, abs=1e-6)
+    )
 
 
 def test_figures_of_tasks():
@@ -68,12 +95,18 @@ def test_figures_of_tasks():
             "alone": {"a": [0.5]},
         }
     )
-    assert [name for name, found in figures.items() if found.saturated] == ["easy", "hard"]
+    assert [name for name, found in figures.items() if found.saturated] == [
+        "easy",
+        "hard",
+    ]
     assert figures["telling"].discrimination == pytest.approx(0.8)
     # Sums of squares: 0.64 between, 0.04 within.
     assert figures["telling"].between_agents == pytest.approx(0.64 / 0.68)
     assert figures["easy"].between_agents is None
-    assert (figures["alone"].discrimination, figures["alone"].variance_share) == (None, None)
+    assert (figures["alone"].discrimination, figures["alone"].variance_share) == (
+        None,
+        None,
+    )
     shares = [found.variance_share or 0 for found in figures.values()]
     assert sum(shares) == pytest.approx(1)
     assert figures["telling"].variance_share == pytest.approx(0.64 / (0.64 + 0.04))

@@ -33,18 +33,28 @@ LIMITS = (-1.0, 1.0)
 def test_the_p_value_is_that_of_scipy_with_ties_counted_half(differences, p_value):
     """Scipy 1.17.1: permutation_test(permutation_type="samples", n_resamples=inf) of the mean."""
     ties = sum(
-        math.isclose(sum(map(math.prod, zip(differences, signs, strict=True))), sum(differences))
+        math.isclose(
+            sum(map(math.prod, zip(differences, signs, strict=True))), sum(differences)
+        )
         for signs in product((1, -1), repeat=len(differences))
     )
     p_value -= ties / 2 ** len(differences)
     found = paired_test(differences)
     assert (found.p_value, found.is_exact) == (pytest.approx(p_value), True)
-    assert paired_test([-value for value in differences]).p_value == pytest.approx(p_value)
+    assert paired_test([-value for value in differences]).p_value == pytest.approx(
+        p_value
+    )
 
 
 @pytest.mark.parametrize(
     ("losses", "gains", "p_value"),
-    [(1, 8, 0.021484375), (10, 25, 0.0113309844), (4, 4, 1.0), (0, 6, 0.015625), (0, 5, 0.03125)],
+    [
+        (1, 8, 0.021484375),
+        (10, 25, 0.0113309844),
+        (4, 4, 1.0),
+        (0, 6, 0.015625),
+        (0, 5, 0.03125),
+    ],
 )
 def test_successes_of_single_runs_get_mcnemars_mid_p_test(losses, gains, p_value):
     """Statsmodels 0.15.0: mcnemar([[50, losses], [gains, 47]], exact=True), less binom.pmf of scipy."""
@@ -63,7 +73,9 @@ def test_many_tasks_agree_with_the_t_test():
     assert not found.is_exact
     assert found.interval.low == pytest.approx(mean - 1.97852 * error, abs=0.004)
     assert found.interval.high == pytest.approx(mean + 1.97852 * error, abs=0.004)
-    assert found.p_value == pytest.approx(math.erfc(mean / error / math.sqrt(2)), abs=0.02)
+    assert found.p_value == pytest.approx(
+        math.erfc(mean / error / math.sqrt(2)), abs=0.02
+    )
 
 
 def test_the_interval_excludes_zero_where_the_test_rejects():
@@ -71,7 +83,9 @@ def test_the_interval_excludes_zero_where_the_test_rejects():
     interval = paired_test(DIFFERENCES).interval
     for end, outwards in ((interval.low, -1), (interval.high, 1)):
         inside, outside = (
-            paired_test([value - end - outwards * step for value in DIFFERENCES]).p_value
+            paired_test(
+                [value - end - outwards * step for value in DIFFERENCES]
+            ).p_value
             for step in (-1e-4, 1e-4)
         )
         # The p-value counts the observed pattern half.
@@ -82,27 +96,39 @@ def test_too_few_or_equal_differences_have_no_interval():
     """Five tasks have too few sign patterns; equal differences show no spread, but for an exact limit."""
     assert paired_test([]).p_value is None
     assert paired_test([0.1, 0.2, 0.3, 0.4, 0.5]).interval is None
-    assert paired_test([0.1, 0.2, 0.3, 0.4, 0.5]).p_value == paired_test([1.0] * 5).p_value == 2 / 2**5
+    assert (
+        paired_test([0.1, 0.2, 0.3, 0.4, 0.5]).p_value
+        == paired_test([1.0] * 5).p_value
+        == 2 / 2**5
+    )
     assert paired_test([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).interval is not None
     assert paired_test([0.5] * 8, LIMITS).interval is None
     assert paired_test([0.0] * 8, LIMITS).p_value == 1.0
-    assert paired_test([1.0] * 8, LIMITS).interval.low == pytest.approx(0.2612, abs=1e-4)
+    assert paired_test([1.0] * 8, LIMITS).interval.low == pytest.approx(
+        0.2612, abs=1e-4
+    )
 
 
 def test_holm_is_that_of_statsmodels():
     """Statsmodels 0.15.0: multipletests(method="holm")."""
-    assert holm([0.01, 0.04, 0.03, 0.005, 0.2]) == pytest.approx([0.04, 0.09, 0.09, 0.025, 0.2])
+    assert holm([0.01, 0.04, 0.03, 0.005, 0.2]) == pytest.approx(
+        [0.04, 0.09, 0.09, 0.025, 0.2]
+    )
     assert holm([]) == []
 
 
-@pytest.mark.parametrize(("effect", "tasks"), [(0.1, 786.81), (0.2, 198.15), (0.5, 33.367), (0.8, 14.303)])
+@pytest.mark.parametrize(
+    ("effect", "tasks"), [(0.1, 786.81), (0.2, 198.15), (0.5, 33.367), (0.8, 14.303)]
+)
 def test_power_is_that_of_statsmodels(effect, tasks):
     """Statsmodels 0.15.0: TTestPower().solve_power(effect, alpha=0.05, power=0.8), to one task."""
     assert tasks_needed(effect, 1.0) == pytest.approx(tasks, abs=1)
     assert tasks_needed(0.0, 1.0) is None
 
 
-@pytest.mark.parametrize(("tasks", "effect"), [(10, 0.996), (30, 0.52924), (130, 0.24756)])
+@pytest.mark.parametrize(
+    ("tasks", "effect"), [(10, 0.996), (30, 0.52924), (130, 0.24756)]
+)
 def test_the_detectable_difference_is_that_of_statsmodels(tasks, effect):
     """Statsmodels 0.15.0: TTestPower().solve_power(nobs=tasks, alpha=0.05, power=0.8)."""
     assert detectable_difference(tasks, 1.0) == pytest.approx(effect, rel=0.02)
@@ -138,7 +164,13 @@ Z = 1.959963984540054
 # (cohens_kappa), AC1 and its standard error by irrCAC 0.4.4 (CAC(...).gwet()).
 REFERENCES = [
     ((45, 15, 25, 15), 0.13043478260869554, 0.0986615376234396, 0.26605505, 0.10392143),
-    ((118, 5, 2, 0), -0.02339181286549608, 0.012286756672845256, 0.94077634, 0.02305696),
+    (
+        (118, 5, 2, 0),
+        -0.02339181286549608,
+        0.012286756672845256,
+        0.94077634,
+        0.02305696,
+    ),
     ((60, 7, 9, 24), 0.6325218190169958, 0.08324481001474748, 0.71671388, 0.06972591),
 ]
 
@@ -146,11 +178,19 @@ REFERENCES = [
 def pairs(counts):
     """Return pairs of labels with these counts."""
     kinds = [(True, True), (True, False), (False, True), (False, False)]
-    return [Pair(*kind) for kind, count in zip(kinds, counts, strict=True) for _ in range(count)]
+    return [
+        Pair(*kind)
+        for kind, count in zip(kinds, counts, strict=True)
+        for _ in range(count)
+    ]
 
 
-@pytest.mark.parametrize(("counts", "kappa", "kappa_error", "ac1", "ac1_error"), REFERENCES)
-def test_kappa_and_ac1_are_those_of_published_implementations(counts, kappa, kappa_error, ac1, ac1_error):
+@pytest.mark.parametrize(
+    ("counts", "kappa", "kappa_error", "ac1", "ac1_error"), REFERENCES
+)
+def test_kappa_and_ac1_are_those_of_published_implementations(
+    counts, kappa, kappa_error, ac1, ac1_error
+):
     """Values and standard errors, which the normal intervals follow from."""
     found, other = cohen_kappa(pairs(counts)), gwet_ac1(pairs(counts))
     assert found.value == pytest.approx(kappa)
@@ -163,7 +203,9 @@ def test_nothing_is_made_up_without_data():
     """A rater who gives one label throughout leaves kappa undetermined, not 0."""
     assert cohen_kappa([]) == gwet_ac1([]) == share([]) == UNKNOWN
     assert cohen_kappa([Pair(True, True)] * 9) == UNKNOWN
-    assert cohen_kappa(pairs((4, 0, 1, 0))) == cohen_kappa(pairs((0, 0, 1, 4))) == UNKNOWN
+    assert (
+        cohen_kappa(pairs((4, 0, 1, 0))) == cohen_kappa(pairs((0, 0, 1, 4))) == UNKNOWN
+    )
     assert gwet_ac1([Pair(True, True)] * 9).value == 1
 
 
@@ -180,13 +222,21 @@ def test_a_share_of_weighted_items_is_as_certain_as_their_effective_number():
     few = share(hits)
     assert share(hits, [7.0] * 4) == few
     padded = share([*hits, *[True] * 96], [1.0] * 4 + [1e-9] * 96)
-    assert (padded.value, padded.low, padded.high) == pytest.approx((few.value, few.low, few.high))
+    assert (padded.value, padded.low, padded.high) == pytest.approx(
+        (few.value, few.low, few.high)
+    )
 
 
 def test_weights_undo_the_oversampling_of_a_stratum():
     """A leaf that stands for three counts as three leaves; the interval is wider than theirs."""
-    sampled = [Pair(True, True, 3.0)] * 20 + [Pair(True, False)] * 10 + [Pair(False, False)] * 15
-    whole = [Pair(True, True)] * 60 + [Pair(True, False)] * 10 + [Pair(False, False)] * 15
+    sampled = (
+        [Pair(True, True, 3.0)] * 20
+        + [Pair(True, False)] * 10
+        + [Pair(False, False)] * 15
+    )
+    whole = (
+        [Pair(True, True)] * 60 + [Pair(True, False)] * 10 + [Pair(False, False)] * 15
+    )
     for figure in (cohen_kappa, gwet_ac1):
         found, expected = figure(sampled), figure(whole)
         assert found.value == pytest.approx(expected.value)

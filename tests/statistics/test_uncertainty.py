@@ -26,7 +26,9 @@ def interval(values, limits=SHARE, **settings):
 
 def of_rows(rows, limits=SHARE, **settings):
     """Return the interval of the mean of rows of a sum and a count."""
-    [found] = bootstrap_intervals(rows, [(lambda sums: sums[0] / sums[1], limits)], **settings)
+    [found] = bootstrap_intervals(
+        rows, [(lambda sums: sums[0] / sums[1], limits)], **settings
+    )
     return found
 
 
@@ -73,7 +75,9 @@ def test_an_interval_is_no_wider_than_it_has_to_be():
     values = [mixed(draws) for _ in range(400)]
     found = interval(values)
     half = 1.966 * stdev(values) / len(values) ** 0.5
-    assert (found.low, found.high) == pytest.approx((fmean(values) - half, fmean(values) + half), abs=0.003)
+    assert (found.low, found.high) == pytest.approx(
+        (fmean(values) - half, fmean(values) + half), abs=0.003
+    )
 
 
 def test_it_leans_towards_the_longer_tail():
@@ -100,7 +104,11 @@ def test_an_interval_of_lopsided_values_reaches_further_to_their_long_side():
 
 @pytest.mark.parametrize(
     ("values", "expected"),
-    [([0.0] * 130, (0.0, 0.0280)), ([1.0] * 130, (0.9720, 1.0)), ([0.0] * 6, (0.0, 0.4593))],
+    [
+        ([0.0] * 130, (0.0, 0.0280)),
+        ([1.0] * 130, (0.9720, 1.0)),
+        ([0.0] * 6, (0.0, 0.4593)),
+    ],
 )
 def test_all_or_none_is_no_certainty(values, expected):
     """The exact limits of Clopper and Pearson, where resampling would claim to know for sure."""
@@ -144,7 +152,8 @@ def test_these_numbers_stay():
 
 
 @pytest.mark.parametrize(
-    ("degrees", "expected"), [(5, 2.5706), (6, 2.4469), (9, 2.2622), (29, 2.0452), (129, 1.9785)]
+    ("degrees", "expected"),
+    [(5, 2.5706), (6, 2.4469), (9, 2.2622), (29, 2.0452), (129, 1.9785)],
 )
 def test_students_quantiles(degrees, expected):
     """As printed tables have them."""
@@ -154,13 +163,28 @@ def test_students_quantiles(degrees, expected):
 
 def test_ratios_are_resampled_whole():
     """A statistic of several sums: tasks with many values weigh more, and come with all of them."""
-    rows = [(3.0, 3), (0.0, 1), (0.0, 2), (3.0, 3), (1.0, 1), (0.0, 2), (2.0, 4), (1.0, 2)]
+    rows = [
+        (3.0, 3),
+        (0.0, 1),
+        (0.0, 2),
+        (3.0, 3),
+        (1.0, 1),
+        (0.0, 2),
+        (2.0, 4),
+        (1.0, 2),
+    ]
     found = of_rows(rows)
     assert sums_of(rows) == [10.0, 18]
     assert 0 < found.low < 10 / 18 < found.high < 1
 
 
-@given(st.lists(st.integers(0, 6).map(lambda sixths: sixths / 6), min_size=MIN_TASKS, max_size=20))
+@given(
+    st.lists(
+        st.integers(0, 6).map(lambda sixths: sixths / 6),
+        min_size=MIN_TASKS,
+        max_size=20,
+    )
+)
 def test_an_interval_surrounds_its_metric(values):
     """And it stays within the limits."""
     found = interval(values, resamples=200)
@@ -203,5 +227,9 @@ def test_components_are_those_of_snedecor_and_cochran():
 def test_components_that_the_data_lacks_are_unknown(scores, components):
     """Single runs and single judgments show no variance of their own; gaps are no obstacle."""
     found = nested_variance(scores)
-    assert (found.between_tasks, found.between_runs, found.between_judgments) == pytest.approx(components)
+    assert (
+        found.between_tasks,
+        found.between_runs,
+        found.between_judgments,
+    ) == pytest.approx(components)
     assert nested_variance(scores[:1]) is None

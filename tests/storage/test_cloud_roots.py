@@ -6,7 +6,15 @@ import sys
 import threading
 
 import pytest
-from projects import Project, call, claim_in, entered, read_json, run_process, start_command
+from projects import (
+    Project,
+    call,
+    claim_in,
+    entered,
+    read_json,
+    run_process,
+    start_command,
+)
 from servers.judge_server import JudgeServer, prompt_text
 from servers.object_store import BUCKET, object_store
 
@@ -38,7 +46,10 @@ def server():
     """Return a judge that supports every claim but one."""
 
     def reply(body):
-        return {"reasoning": "read", "result": claim_in(prompt_text(body)) != "The lake is wide."}
+        return {
+            "reasoning": "read",
+            "result": claim_in(prompt_text(body)) != "The lake is wide.",
+        }
 
     with JudgeServer(reply) as server:
         yield server
@@ -63,7 +74,11 @@ def project(tmp_path, monkeypatch, store):
 def roots(prefix, scheme="s3"):
     """Return the options of a project in the bucket."""
     url = f"{scheme}://{BUCKET}/{prefix}"
-    return [word for option, name in ROOTS.items() for word in (f"--{option}", f"{url}/{name}")]
+    return [
+        word
+        for option, name in ROOTS.items()
+        for word in (f"--{option}", f"{url}/{name}")
+    ]
 
 
 def upload(store, project, prefix):
@@ -74,18 +89,34 @@ def upload(store, project, prefix):
 
 def evaluate(server, *more):
     """Evaluate without captures."""
-    return call(main, "evaluate", "bot", "--judge_base_url", server.base_url, "--no_capture", *more)
+    return call(
+        main,
+        "evaluate",
+        "bot",
+        "--judge_base_url",
+        server.base_url,
+        "--no_capture",
+        *more,
+    )
 
 
 def scores(store, prefix):
     """Return the scores of all results in the bucket."""
     objects = store.objects(f"{prefix}/eval_results/")
-    return [json.loads(text)["final_score"] for name, text in objects.items() if name.endswith(".md.json")]
+    return [
+        json.loads(text)["final_score"]
+        for name, text in objects.items()
+        if name.endswith(".md.json")
+    ]
 
 
 def content(path):
     """Return a result without the way it was made."""
-    return {name: value for name, value in read_json(path).items() if name not in ("run", "judge_usage")}
+    return {
+        name: value
+        for name, value in read_json(path).items()
+        if name not in ("run", "judge_usage")
+    }
 
 
 @pytest.mark.parametrize("scheme", ["s3", "gs"])
@@ -96,29 +127,52 @@ def test_a_run_in_a_bucket_equals_one_on_disk(project, store, server, tmp_path, 
     plain = evaluate(server)
     cloud = evaluate(server, *roots(prefix, scheme))
 
-    assert (cloud.returncode, cloud.stderr) == (plain.returncode, plain.stderr) == (0, "")
-    assert cloud.stdout.splitlines()[-1] == f"Results: {scheme}://{BUCKET}/{prefix}/eval_results/bot"
+    assert (
+        (cloud.returncode, cloud.stderr) == (plain.returncode, plain.stderr) == (0, "")
+    )
+    assert (
+        cloud.stdout.splitlines()[-1]
+        == f"Results: {scheme}://{BUCKET}/{prefix}/eval_results/bot"
+    )
     copy = Project(tmp_path / "copy")
     store.download(prefix, copy.root)
     for stem in ("answer_1", "answer_2"):
         [own], [copied] = project.result_paths(stem), copy.result_paths(stem)
         assert content(copied) == content(own)
     assert copy.task_summary() == project.task_summary()
-    assert {path.name for path in copy.results.rglob("*")} >= {"summary.json", "logs", "answer_1.md"}
+    assert {path.name for path in copy.results.rglob("*")} >= {
+        "summary.json",
+        "logs",
+        "answer_1.md",
+    }
     asked = len(server.requests)
-    words = [word for option, name in ROOTS.items() for word in (f"--{option}", copy.root / name)]
+    words = [
+        word
+        for option, name in ROOTS.items()
+        for word in (f"--{option}", copy.root / name)
+    ]
     again = evaluate(server, *words)
     assert again.returncode == 0
     assert len(server.requests) == asked
     assert len(copy.result_paths()) == 1
 
 
-def test_another_machine_verifies_the_results(project, store, server, tmp_path, monkeypatch):
+def test_another_machine_verifies_the_results(
+    project, store, server, tmp_path, monkeypatch
+):
     """It reads the summaries of the bucket, and needs the judgments of the first machine."""
     upload(store, project, "verified")
     own_roots = roots("verified")
     assert evaluate(server, *own_roots).returncode == 0
-    call(main, "judgments", "export", "bot", "j.jsonl", "--eval_results_root", own_roots[5])
+    call(
+        main,
+        "judgments",
+        "export",
+        "bot",
+        "j.jsonl",
+        "--eval_results_root",
+        own_roots[5],
+    )
     monkeypatch.setattr(working_copy, "_used", {})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another_machine"))
     run = call(main, "verify-results", "bot", "--judgments", "j.jsonl", *own_roots)
@@ -126,7 +180,9 @@ def test_another_machine_verifies_the_results(project, store, server, tmp_path, 
     assert "Answers: 2; correct and up to date: 2" in run.stdout
 
 
-def test_pages_that_only_a_script_reads_are_verified(project, store, server, tmp_path, monkeypatch, caplog):
+def test_pages_that_only_a_script_reads_are_verified(
+    project, store, server, tmp_path, monkeypatch, caplog
+):
     """No claim names them; another machine fetches them from the bucket."""
     project.add_script_body(
         """
@@ -139,7 +195,15 @@ def test_pages_that_only_a_script_reads_are_verified(project, store, server, tmp
     upload(store, project, "read_only")
     own_roots = roots("read_only")
     assert evaluate(server, *own_roots).returncode == 0
-    call(main, "judgments", "export", "bot", "j.jsonl", "--eval_results_root", own_roots[5])
+    call(
+        main,
+        "judgments",
+        "export",
+        "bot",
+        "j.jsonl",
+        "--eval_results_root",
+        own_roots[5],
+    )
     monkeypatch.setattr(working_copy, "_used", {})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another_machine"))
     run = call(main, "verify-results", "bot", "--judgments", "j.jsonl", *own_roots)
@@ -171,7 +235,9 @@ def test_every_tenth_request_fails(project, store, server):
     """Scores are right; each kind of failure comes up several times."""
     upload(store, project, "faults")
     kinds = ("refused", "dropped", "lost")
-    with store.failing(lambda number, *_: kinds[number // 10 % 3] if number % 10 == 3 else None):
+    with store.failing(
+        lambda number, *_: kinds[number // 10 % 3] if number % 10 == 3 else None
+    ):
         run = evaluate(server, *roots("faults"))
     assert (run.returncode, run.stderr) == (0, "")
     assert scores(store, "faults") == pytest.approx([2 / 3, 2 / 3], abs=0.35)
@@ -183,7 +249,9 @@ def test_an_outage_costs_results_and_no_judgments(project, store, server, monkey
     monkeypatch.setattr(bucket, "_MOST_RETRIES", 0)
     upload(store, project, "outage")
     with store.failing(
-        lambda _, method, path: "refused" if method == "PUT" and "/results/" in path else None
+        lambda _, method, path: (
+            "refused" if method == "PUT" and "/results/" in path else None
+        )
     ):
         run = evaluate(server, *roots("outage"))
     assert run.returncode == 1
@@ -242,8 +310,15 @@ def test_two_machines_leave_one_result_an_answer(project, store, tmp_path):
             others.append("runs")
             there = {name: os.environ[name] for name in store.variables}
             there["XDG_CACHE_HOME"] = str(tmp_path / "another_machine")
-            others.append(run_process(*words, "--judge_base_url", server.base_url, cwd=tmp_path, **there))
-        return {"reasoning": "read", "result": claim_in(prompt_text(body)) != "The lake is wide."}
+            others.append(
+                run_process(
+                    *words, "--judge_base_url", server.base_url, cwd=tmp_path, **there
+                )
+            )
+        return {
+            "reasoning": "read",
+            "result": claim_in(prompt_text(body)) != "The lake is wide.",
+        }
 
     with JudgeServer(reply) as server:
         run = evaluate(server, *roots("shared"))
@@ -272,7 +347,10 @@ def test_a_root_that_cannot_be_used_ends_the_run_at_once(server, url, words):
 def test_a_prefix_without_objects_is_named(store, server):
     """By its URL, not by the working copy."""
     url = f"{store.url}/mistyped"
-    assert f"no answers in {url}/bot: check URL" in evaluate(server, "--answer_folder", url).stderr
+    assert (
+        f"no answers in {url}/bot: check URL"
+        in evaluate(server, "--answer_folder", url).stderr
+    )
     shown = call(main, "show", "bot", "--eval_results_root", url)
     assert f"no results of agent bot under {url}: run" in shown.stderr
 
@@ -289,14 +367,23 @@ def test_a_prefix_without_objects_is_named(store, server):
         ("gs://b/x", {"AWS_ALLOW_HTTP": ""}, "set AWS_ALLOW_HTTP=true"),
         (
             "az://b/x",
-            {"AWS_ALLOW_HTTP": "", "AZURE_STORAGE_ENDPOINT": "http://localhost/account"},
+            {
+                "AWS_ALLOW_HTTP": "",
+                "AZURE_STORAGE_ENDPOINT": "http://localhost/account",
+            },
             "set AWS_ALLOW_HTTP=true",
         ),
-        ("az://container/x", {}, "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"),
+        (
+            "az://container/x",
+            {},
+            "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+        ),
     ],
 )
 @pytest.mark.usefixtures("project")
-def test_the_environment_of_a_store_is_checked(server, monkeypatch, url, variables, words):
+def test_the_environment_of_a_store_is_checked(
+    server, monkeypatch, url, variables, words
+):
     """One line names the variable."""
     for name, value in variables.items():
         monkeypatch.setenv(name, value)

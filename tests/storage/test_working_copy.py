@@ -40,7 +40,9 @@ def machine(store, tmp_path, monkeypatch, request):
     monkeypatch.setattr("mind2web2.storage.mirror._mirrors", {})
 
     def opened(name, limit_bytes=2**30):
-        root = Bucket(f"{getattr(request, 'param', 's3')}://{BUCKET}/{request.node.name}")
+        root = Bucket(
+            f"{getattr(request, 'param', 's3')}://{BUCKET}/{request.node.name}"
+        )
         copy = WorkingCopy(root, tmp_path / name, limit_bytes)
         use_mirror(copy.folder, copy)
         copy.pull(copy.folder)
@@ -58,7 +60,9 @@ def pages(copy):
 
 def files_here(copy):
     """Return the sizes of the page files in a working copy."""
-    return {path.name: path.stat().st_size for path in copy.folder.glob("bot/lake/*.txt")}
+    return {
+        path.name: path.stat().st_size for path in copy.folder.glob("bot/lake/*.txt")
+    }
 
 
 @IN_BOTH
@@ -86,7 +90,9 @@ def test_the_first_capture_of_a_page_stays(machine):
     assert pages(one).has(DEEP) == "web"
 
 
-def test_a_page_that_a_killed_machine_began_to_publish_is_replaced(machine, store, monkeypatch, request):
+def test_a_page_that_a_killed_machine_began_to_publish_is_replaced(
+    machine, store, monkeypatch, request
+):
     """Nothing lists its file, so that the next machine's capture is published in its place."""
     monkeypatch.setattr(working_copy, "_LISTING_WAIT_S", 0.0)
     one, two = machine("one"), machine("two")
@@ -113,7 +119,9 @@ def test_a_new_capture_replaces_all_files_of_a_page(machine, store, request):
     assert pages(two).get_web(DEEP)[1] is not None
     pages(one).put_web(DEEP, "new", None)
     assert pages(two).get_web(DEEP) == ("new", None)
-    assert not [name for name in store.objects(request.node.name) if name.endswith(".jpg")]
+    assert not [
+        name for name in store.objects(request.node.name) if name.endswith(".jpg")
+    ]
 
 
 def test_a_page_that_is_replaced_while_it_is_read_is_an_error(machine):
@@ -148,11 +156,16 @@ def test_a_result_takes_a_name_that_no_machine_has_taken(machine):
     one, two = machine("one"), machine("two")
     for copy in (one, two):
         write_result(
-            copy.folder / "bot/lake/answer_1/results", "answer_1.md", ResultFile.of({"by": copy.folder.name})
+            copy.folder / "bot/lake/answer_1/results",
+            "answer_1.md",
+            ResultFile.of({"by": copy.folder.name}),
         )
     one.pull(one.folder)
     two.pull(two.folder)
-    contents = [sorted(path.read_text() for path in copy.folder.rglob("*.md.json")) for copy in (one, two)]
+    contents = [
+        sorted(path.read_text() for path in copy.folder.rglob("*.md.json"))
+        for copy in (one, two)
+    ]
     assert contents[0] == contents[1]
     assert len(contents[0]) == 2
 
@@ -200,11 +213,19 @@ def test_removed_objects_are_removed_here(machine):
 def test_judgments_and_locks_stay_here(machine, store, request):
     """Neither is published, nor are unfinished writes."""
     one = machine("one")
-    for name in ("judgments.sqlite3", "judgments.sqlite3-wal", ".judging.lock", ".writing-1", "batches/a"):
+    for name in (
+        "judgments.sqlite3",
+        "judgments.sqlite3-wal",
+        ".judging.lock",
+        ".writing-1",
+        "batches/a",
+    ):
         write_whole(one.folder / "bot" / name, "x")
     write_whole(one.folder / "bot/usage.json", "{}")
     one.push(one.folder)
-    assert list(store.objects(request.node.name)) == [f"{request.node.name}/bot/usage.json"]
+    assert list(store.objects(request.node.name)) == [
+        f"{request.node.name}/bot/usage.json"
+    ]
 
 
 @IN_BOTH
@@ -214,7 +235,9 @@ def test_requests_that_fail_are_sent_again(machine, store, fault):
     one = machine("one")
     with store.failing(lambda number, *_: fault if number % 2 else None):
         pages(one).put_web(DEEP, "deep", None)
-        write_result(one.folder / "bot/lake/answer_1/results", "answer_1.md", ResultFile())
+        write_result(
+            one.folder / "bot/lake/answer_1/results", "answer_1.md", ResultFile()
+        )
     two = machine("two")
     assert pages(two).get_web(DEEP) == ("deep", None)
     assert len(list(two.folder.rglob("*.md.json"))) == 1
@@ -225,9 +248,15 @@ def test_a_write_that_is_answered_too_late_is_found_done(machine, store, monkeyp
     monkeypatch.setattr(bucket, "_REQUEST_TIMEOUT", timedelta(seconds=1))
     one = machine("one")
     late = iter(["late"])
-    with store.failing(lambda _, __, path: next(late, None) if path.endswith(".json") else None):
-        write_result(one.folder / "bot/lake/answer_1/results", "answer_1.md", ResultFile())
-    assert [method for method, path in store.requests if path.endswith("answer_1.md.json")][-3:] == [
+    with store.failing(
+        lambda _, __, path: next(late, None) if path.endswith(".json") else None
+    ):
+        write_result(
+            one.folder / "bot/lake/answer_1/results", "answer_1.md", ResultFile()
+        )
+    assert [
+        method for method, path in store.requests if path.endswith("answer_1.md.json")
+    ][-3:] == [
         "PUT",
         "PUT",
         "GET",
@@ -244,7 +273,9 @@ def test_an_outage_is_no_missing_page(machine, store, monkeypatch):
     cache = pages(machine("two"))
     with (
         store.failing(lambda *_: "refused"),
-        pytest.raises(StorageError, match=rf"{BUCKET}/.*\.txt: the object store failed: .*503"),
+        pytest.raises(
+            StorageError, match=rf"{BUCKET}/.*\.txt: the object store failed: .*503"
+        ),
     ):
         cache.get_web(DEEP)
     assert cache.get_web(DEEP) == ("deep", None)
@@ -275,7 +306,9 @@ def test_a_list_that_arrives_late_hides_no_page(machine, monkeypatch):
     assert cache.get_web(DEEP) == ("deep", None)
 
 
-def test_a_summary_that_is_replaced_while_it_is_pulled_is_derived_from_all_results(machine, monkeypatch):
+def test_a_summary_that_is_replaced_while_it_is_pulled_is_derived_from_all_results(
+    machine, monkeypatch
+):
     """The list of files is older than the summary, which counts one more."""
     one, two = machine("one"), machine("two")
 
@@ -310,7 +343,12 @@ def test_results_of_all_agents_have_the_tasks_of_other_machines(machine):
             copy.folder / f"bot/{task_id}/answer_1/results",
             "answer_1.md",
             ResultFile.of(
-                {"agent_name": "bot", "answer_name": "answer_1.md", "task_id": task_id, "final_score": 0.5}
+                {
+                    "agent_name": "bot",
+                    "answer_name": "answer_1.md",
+                    "task_id": task_id,
+                    "final_score": 0.5,
+                }
             ),
         )
         write_task_summary(copy.folder, "bot", task_id, {})
@@ -347,7 +385,9 @@ def test_azure_lists_the_edition_that_it_sends(monkeypatch):
         root = Bucket("az://pages")
         content, edition = root.get("a.txt")
         assert (content, root.listing("")) == (b"a", {"a.txt": edition.etag})
-        with pytest.raises(StorageError, match=r"^az://missing/x: the bucket does not exist"):
+        with pytest.raises(
+            StorageError, match=r"^az://missing/x: the bucket does not exist"
+        ):
             Bucket("az://missing/x").listing("")
 
 
@@ -360,7 +400,9 @@ def test_azure_lists_the_edition_that_it_sends(monkeypatch):
         ("az://lab/x", "AZURE_STORAGE_ACCOUNT_NAME"),
     ],
 )
-def test_buckets_of_one_name_have_working_copies_of_their_own(monkeypatch, url, variable):
+def test_buckets_of_one_name_have_working_copies_of_their_own(
+    monkeypatch, url, variable
+):
     """The name is another bucket on another server, and in another account of Azure."""
     folders = set()
     for value in ("https://one.example", "https://two.example"):

@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 
 from mind2web2.urls.parts import ascii_host, lookup_key, site_of, split_url, storage_key
 
-URLS = json.loads((Path(__file__).parents[1] / "fixtures/vectors/urls.json").read_text(encoding="utf-8"))
+URLS = json.loads(
+    (Path(__file__).parents[1] / "fixtures/vectors/urls.json").read_text(
+        encoding="utf-8"
+    )
+)
 
 # Pieces that parsers trip over, alone and combined.
 PIECES = [
@@ -24,7 +28,9 @@ TAILS = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
 ANY_TEXT = st.text(st.characters())  # lone surrogates included
 
 
-@pytest.mark.parametrize("query", URLS["queries"], ids=lambda query: f"{query['kind']} {query['query']}")
+@pytest.mark.parametrize(
+    "query", URLS["queries"], ids=lambda query: f"{query['kind']} {query['query']}"
+)
 def test_vectors(query):
     """Every query leads to the stored address it should, or to none."""
     stored = {lookup_key(storage_key(url)): url for url in URLS["stored"]}
@@ -35,7 +41,10 @@ def test_vectors(query):
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("https://de.wikipedia.org/wiki/M%C3%BCnchen#Geschichte", "https://de.wikipedia.org/wiki/München"),
+        (
+            "https://de.wikipedia.org/wiki/M%C3%BCnchen#Geschichte",
+            "https://de.wikipedia.org/wiki/München",
+        ),
         ("HTTPS://WWW.Example.COM/A/", "HTTPS://WWW.Example.COM/A"),
         ("https://a.com/", "https://a.com"),
         ("https://a.com/x//", "https://a.com/x"),
@@ -70,7 +79,11 @@ def test_storage_key(url, expected):
             "m%C3%BCnchen.example/x",
         ],
         ["https://[2001:DB8::1]:443/x", "http://[2001:db8:0:0::1]/x"],
-        ["https://a.com/?b=2&a=1&b=1", "https://a.com?b=1&b=2&a=1", "a.com/?&a=1&&b=1&b=2&"],
+        [
+            "https://a.com/?b=2&a=1&b=1",
+            "https://a.com?b=1&b=2&a=1",
+            "a.com/?&a=1&&b=1&b=2&",
+        ],
         [
             "https://a.com/x?",
             "https://a.com/x",
@@ -81,7 +94,11 @@ def test_storage_key(url, expected):
         ["https://a.com/%7euser/%c3%a9", "https://a.com/~user/é"],
         ["https://a.com/a b", "https://a.com/a%20b"],
         ["https://a.com?q=a b+c", "https://a.com?q=a+b%20c"],
-        ["https://a.com/x\\_\\(y\\)\\*", "https://a.com/x_(y)*", "https://a.com/x%5F%28y%29%2A"],
+        [
+            "https://a.com/x\\_\\(y\\)\\*",
+            "https://a.com/x_(y)*",
+            "https://a.com/x%5F%28y%29%2A",
+        ],
         ["https://a.com/#!x y", "https://a.com#!x%20y"],
         ["https://u@a.com/x", "http://u@www.a.com/x/"],
         ["http://a.com:443/x", "http://www.a.com:443/x/"],
@@ -140,7 +157,9 @@ def test_what_is_no_url_matches_nothing(text):
     assert lookup_key(text) is None
 
 
-@pytest.mark.parametrize("unit", ["a", "/", "%", "%41", "%C3", "\\_", "&", "é", "#/", "?", " ", "a=1&", "%2"])
+@pytest.mark.parametrize(
+    "unit", ["a", "/", "%", "%41", "%C3", "\\_", "&", "é", "#/", "?", " ", "a=1&", "%2"]
+)
 def test_very_long_urls_have_keys(unit):
     """A megabyte of anything after the host can be stored and looked up."""
     url = "https://a.com/x" + unit * (1_000_000 // len(unit)) + "y"
@@ -194,7 +213,9 @@ def test_equal_spellings_have_equal_keys(tail):
         " a.com",
     ):
         assert lookup_key(f"{start}{path}{question_mark}{query}{after_query}") == key
-    assert lookup_key(f"https://a.com{path}/{question_mark}{query}{after_query}\n") == key
+    assert (
+        lookup_key(f"https://a.com{path}/{question_mark}{query}{after_query}\n") == key
+    )
     assert lookup_key(f"https://a.com{path}?utm_x=1&{query}{after_query}") == key
     reordered = "&".join(reversed(query.split("&")))
     assert lookup_key(f"https://a.com{path}?{reordered}&{after_query}") == key
@@ -209,7 +230,11 @@ def test_an_encoded_character_equals_the_bare_one(text):
     # Letters around keep white space from the ends, and a bare backslash is a markdown escape.
     bare = "".join(character for character in text if character not in "/?#&=+%\\")
     encoded = "".join(f"%{byte:02x}" for byte in bare.encode())
-    assert lookup_key(f"https://a.com/x{bare}y") == lookup_key(f"https://a.com/x{encoded}y") is not None
+    assert (
+        lookup_key(f"https://a.com/x{bare}y")
+        == lookup_key(f"https://a.com/x{encoded}y")
+        is not None
+    )
 
 
 @pytest.mark.parametrize(
@@ -287,7 +312,8 @@ def test_what_names_no_site_is_none(url):
 
 
 @pytest.mark.parametrize(
-    ("host", "expected"), [("www.a.com", "a.com"), ("wwww.a.com", "wwww.a.com"), ("www.", "www.")]
+    ("host", "expected"),
+    [("www.a.com", "a.com"), ("wwww.a.com", "wwww.a.com"), ("www.", "www.")],
 )
 def test_a_leading_www_is_dropped(host, expected):
     """Only the whole label, and never the whole host."""

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from mind2web2.urls.markdown import bare_addresses, is_bare_address, url_spans
 
 PIECES = st.sampled_from(
-    [*"()[]{}.,'\"\\*_~<>|! \n", "https://a.org", "www.", "/x", "&amp;", "&gt;", "[1]", "を"]
+    [
+        *"()[]{}.,'\"\\*_~<>|! \n",
+        "https://a.org",
+        "www.",
+        "/x",
+        "&amp;",
+        "&gt;",
+        "[1]",
+        "を",
+    ]
 )
 
 
@@ -18,10 +27,22 @@ PIECES = st.sampled_from(
     [
         ("(https://a.org/x_(y)).", "https://a.org/x_(y)", "https://a.org/x_(y)"),
         ("see https:\\/\\/a.org\\/x, and", "https:\\/\\/a.org\\/x", "https://a.org/x"),
-        ("u='https://a.org/O'Neil','b'", "https://a.org/O'Neil", "https://a.org/O'Neil"),
-        ("https://a.org/?x=1&amp;y=2&gt;", "https://a.org/?x=1&amp;y=2", "https://a.org/?x=1&y=2"),
+        (
+            "u='https://a.org/O'Neil','b'",
+            "https://a.org/O'Neil",
+            "https://a.org/O'Neil",
+        ),
+        (
+            "https://a.org/?x=1&amp;y=2&gt;",
+            "https://a.org/?x=1&amp;y=2",
+            "https://a.org/?x=1&y=2",
+        ),
         ("https://a.org/x[12][^n]. Next", "https://a.org/x", "https://a.org/x"),
-        ("https://a.org/?x[0]=1&y[1]=2", "https://a.org/?x[0]=1&y[1]=2", "https://a.org/?x[0]=1&y[1]=2"),
+        (
+            "https://a.org/?x[0]=1&y[1]=2",
+            "https://a.org/?x[0]=1&y[1]=2",
+            "https://a.org/?x[0]=1&y[1]=2",
+        ),
         ("<https://a.org/x y>", "https://a.org/x y", "https://a.org/x y"),
         ("\\<https://a.org/x\\>", "https://a.org/x", "https://a.org/x"),
         ("https://a.org/xを見る", "https://a.org/x", "https://a.org/x"),
@@ -43,7 +64,8 @@ def test_addresses_follow_one_another(text):
 
 
 @pytest.mark.parametrize(
-    "unit", ["[1]", "[^a]", "\\<", "(", "'", "&gt", "\\", "https:\\/\\/", "<https://a\\>"]
+    "unit",
+    ["[1]", "[^a]", "\\<", "(", "'", "&gt", "\\", "https:\\/\\/", "<https://a\\>"],
 )
 def test_a_long_text_is_searched(unit):
     """Hostile text costs time in proportion to its length, and the URL behind it is found."""

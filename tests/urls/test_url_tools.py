@@ -14,14 +14,19 @@ from mind2web2.urls.parts import (
 )
 
 ANY_TEXT = st.text(st.characters())  # lone surrogates included
-URL_TAILS = st.text(st.sampled_from("aA9/?&=#%2F41C3+;:@[]()é東_.~!\\ '\"<>|^`{}utm_"), max_size=30)
+URL_TAILS = st.text(
+    st.sampled_from("aA9/?&=#%2F41C3+;:@[]()é東_.~!\\ '\"<>|^`{}utm_"), max_size=30
+)
 
 
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
         ("https://a.com/x?utm_source=chatgpt.com", "https://a.com/x"),
-        ("https://a.com/x?b=2&utm_source=y&a=1&utm_medium=z#part", "https://a.com/x?b=2&a=1#part"),
+        (
+            "https://a.com/x?b=2&utm_source=y&a=1&utm_medium=z#part",
+            "https://a.com/x?b=2&a=1#part",
+        ),
         ("https://a.com/x?utm_source=y#part", "https://a.com/x#part"),
         ("https://a.com/?utm_id", "https://a.com/"),
         ("https://a.com/x?utm\\_source=y", "https://a.com/x"),
@@ -41,7 +46,10 @@ def test_remove_utm_parameters(url, expected):
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        (" HTTPS://WWW.Example.COM:443/A/?utm_source=x#part ", "https://www.example.com/A"),
+        (
+            " HTTPS://WWW.Example.COM:443/A/?utm_source=x#part ",
+            "https://www.example.com/A",
+        ),
         ("example.com", "http://example.com"),
         ("http://a.com/%C3%A9%28x%29/%2F", "http://a.com/é(x)/%2F"),
         ("https://a.com/new%20york?q=a+b&c=d", "https://a.com/new%20york?q=a+b&c=d"),
@@ -65,7 +73,10 @@ def test_normalize_url_simple(url, expected):
         ("//example.com/x", "http://example.com/x"),
         ("localhost:8000/x", "http://localhost:8000/x"),
         ("<https://a.com/x>", "https://a.com/x"),
-        ("HTTPS://Example.com/A?utm_source=x&b=%2f#Part", "https://example.com/A?utm_source=x&b=%2f#Part"),
+        (
+            "HTTPS://Example.com/A?utm_source=x&b=%2f#Part",
+            "https://example.com/A?utm_source=x&b=%2f#Part",
+        ),
         (
             "https://münchen.example/straße?q=é#ü",
             "https://xn--mnchen-3ya.example/stra%C3%9Fe?q=%C3%A9#%C3%BC",
@@ -95,14 +106,21 @@ def test_no_text_makes_them_raise(text):
     remove_utm_parameters(text)
     normalize_url_simple(text)
     normalize_url_for_browser(text)
-    assert all(lookup_key(url) is not None for url in regex_find_urls(f"{text} https://{text} www.{text}"))
+    assert all(
+        lookup_key(url) is not None
+        for url in regex_find_urls(f"{text} https://{text} www.{text}")
+    )
 
 
 @given(URL_TAILS)
 def test_a_changed_url_means_the_same_page(tail):
     """None of the three leads to another page, and a second time changes nothing more."""
     url = f"https://a.com/{tail}"
-    for change in (remove_utm_parameters, normalize_url_simple, normalize_url_for_browser):
+    for change in (
+        remove_utm_parameters,
+        normalize_url_simple,
+        normalize_url_for_browser,
+    ):
         assert lookup_key(change(url)) == lookup_key(url)
         assert change(change(url)) == change(url)
     assert normalize_url_for_browser(url).isascii()
@@ -147,7 +165,8 @@ def test_a_target_in_angle_brackets_may_contain_spaces():
 
 
 @pytest.mark.parametrize(
-    "unit", ["https://a)", "<https://", "www.", "https://a.com,", "https://a.com/(", "h", "\\"]
+    "unit",
+    ["https://a)", "<https://", "www.", "https://a.com,", "https://a.com/(", "h", "\\"],
 )
 def test_a_megabyte_of_near_urls_is_searched(unit):
     """Hostile text costs time in proportion to its length, and the URL behind it is found."""

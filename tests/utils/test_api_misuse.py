@@ -139,30 +139,43 @@ async def test_what_the_toolkit_lacks_is_no_verdict(tmp_path, isolation, sequent
     """Even inside of the script's own ``try``: the reason names it and the line."""
     project = scripts(tmp_path, MISUSES)
     outcomes = await evaluate(
-        project, ClaimJudge(), isolation=isolation, order=ExecutionOptions(sequential=sequential)
+        project,
+        ClaimJudge(),
+        isolation=isolation,
+        order=ExecutionOptions(sequential=sequential),
     )
     for outcome, (line, reason) in zip(outcomes, MISUSES.items(), strict=True):
         assert outcome.result is None, line
-        assert outcome.reason.startswith(f"script {outcome.task_id}.py ") and reason in outcome.reason, line
+        assert (
+            outcome.reason.startswith(f"script {outcome.task_id}.py ")
+            and reason in outcome.reason
+        ), line
 
 
-@pytest.mark.parametrize("isolation", [None, Isolation()], ids=["in the run", "isolated"])
+@pytest.mark.parametrize(
+    "isolation", [None, Isolation()], ids=["in the run", "isolated"]
+)
 async def test_a_scripts_own_mistakes_stay_its_own(tmp_path, isolation):
     """So do probes, and exceptions that are part of the interface."""
     project = scripts(tmp_path, OWN_MATTERS)
     outcomes = await evaluate(project, ClaimJudge(), isolation=isolation)
     assert {
-        line: outcome.reason for line, outcome in zip(OWN_MATTERS, outcomes, strict=True)
+        line: outcome.reason
+        for line, outcome in zip(OWN_MATTERS, outcomes, strict=True)
     } == dict.fromkeys(OWN_MATTERS)
     assert {outcome.score for outcome in outcomes} == {1.0}
 
 
-@pytest.mark.parametrize("isolation", [None, Isolation()], ids=["in the run", "isolated"])
+@pytest.mark.parametrize(
+    "isolation", [None, Isolation()], ids=["in the run", "isolated"]
+)
 async def test_a_missing_import_is_named_with_its_line(tmp_path, isolation):
     """Also where nothing catches it, and without any path of the machine."""
     project = Project(tmp_path)
     project.add_answer()
-    project.add_raw_script("import asyncio\nfrom mind2web2.evaluator import Evaluater\n")
+    project.add_raw_script(
+        "import asyncio\nfrom mind2web2.evaluator import Evaluater\n"
+    )
     (outcome,) = await evaluate(project, ClaimJudge(), isolation=isolation)
     assert outcome.reason == (
         "script lake.py uses mind2web2.evaluator.Evaluater in line 2, which the toolkit does not have: did "
@@ -170,18 +183,32 @@ async def test_a_missing_import_is_named_with_its_line(tmp_path, isolation):
     )
 
 
-@pytest.mark.parametrize("isolation", [None, Isolation()], ids=["in the run", "isolated"])
+@pytest.mark.parametrize(
+    "isolation", [None, Isolation()], ids=["in the run", "isolated"]
+)
 async def test_arguments_without_effect_are_recorded(tmp_path, isolation):
     """Unknown keywords of ``add_*`` and ``initialize``: the result has their names."""
-    project = scripts(tmp_path, ["evaluator.add_parallel('a', 'a', critcal=True, weight=2)"])
+    project = scripts(
+        tmp_path, ["evaluator.add_parallel('a', 'a', critcal=True, weight=2)"]
+    )
     (outcome,) = await evaluate(project, ClaimJudge(), isolation=isolation)
     assert outcome.result.document["ignored_arguments"] == ["critcal", "weight"]
 
 
-SOURCE = "x = " + "[" * 40 + "1" + "]" * 40 + "\n" + "def f(a):\n    return [a + 1 for b in a if b]\n" * 300
+SOURCE = (
+    "x = "
+    + "[" * 40
+    + "1"
+    + "]" * 40
+    + "\n"
+    + "def f(a):\n    return [a + 1 for b in a if b]\n" * 300
+)
 
 
 def test_sources_may_be_parsed_in_several_threads():
     """Python 3.11 raises SystemError where two threads do so at once."""
     with ThreadPoolExecutor(8) as threads:
-        assert {len(tree.body) for tree in threads.map(lambda _: syntax_tree(SOURCE), range(40))} == {301}
+        assert {
+            len(tree.body)
+            for tree in threads.map(lambda _: syntax_tree(SOURCE), range(40))
+        } == {301}

@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 from projects import clean_environment
 
-from mind2web2.utils.files import is_leftover, remove_leftovers, write_new, write_together, write_whole
+from mind2web2.utils.files import (
+    is_leftover,
+    remove_leftovers,
+    write_new,
+    write_together,
+    write_whole,
+)
 from mind2web2.utils.mounts import network_file_system
 from mind2web2.utils.process_lock import ProcessLock
 
@@ -21,7 +27,8 @@ def names_in(folder):
 
 
 @pytest.mark.parametrize(
-    ("data", "expected"), [("Zürich\r\n", "Zürich\r\n".encode()), (b"\x00\xff", b"\x00\xff"), ("", b"")]
+    ("data", "expected"),
+    [("Zürich\r\n", "Zürich\r\n".encode()), (b"\x00\xff", b"\x00\xff"), ("", b"")],
 )
 def test_writes_text_as_utf8_and_bytes_as_they_are(tmp_path, data, expected):
     """The folder is made, the content is exact, and no other file appears."""
@@ -84,7 +91,9 @@ def test_several_files_change_together_or_not_at_all(tmp_path):
 def test_none_removes_a_file_and_forgives_an_absent_one(tmp_path):
     """Replacing and removing go in one call."""
     write_whole(tmp_path / "old", "x")
-    write_together({tmp_path / "new": "y", tmp_path / "old": None, tmp_path / "never": None})
+    write_together(
+        {tmp_path / "new": "y", tmp_path / "old": None, tmp_path / "never": None}
+    )
     assert names_in(tmp_path) == ["new"]
 
 
@@ -103,14 +112,19 @@ for number in itertools.count():
 def test_a_killed_writer_leaves_whole_files_and_no_mixture(tmp_path):
     """After SIGKILL a file has one content entirely; the second of two goes with the first or is missing."""
     for writes in (1, 2, 5, 9, 27):
-        with subprocess.Popen([sys.executable, "-c", ENDLESS, tmp_path], stdout=subprocess.PIPE) as writer:
+        with subprocess.Popen(
+            [sys.executable, "-c", ENDLESS, tmp_path], stdout=subprocess.PIPE
+        ) as writer:
             for _ in range(writes):
                 assert writer.stdout.readline()
             writer.kill()
         content = (tmp_path / "big").read_text()
         assert (len(content), len(set(content))) == (200_000, 1)
         picture = tmp_path / "picture"
-        assert not picture.exists() or picture.read_text() == (tmp_path / "text").read_text()
+        assert (
+            not picture.exists()
+            or picture.read_text() == (tmp_path / "text").read_text()
+        )
         left = set(names_in(tmp_path)) - {"big", "text", "picture"}
         assert all(map(is_leftover, left))
 

@@ -41,7 +41,10 @@ def png_header(width_px, height_px):
         (b"IHDR", struct.pack(">IIBBBBB", width_px, height_px, 8, 2, 0, 0, 0)),
         (b"IDAT", zlib.compress(b"\0" * 99)),
     ]
-    framed = [struct.pack(">I", len(c)) + n + c + struct.pack(">I", zlib.crc32(n + c)) for n, c in chunks]
+    framed = [
+        struct.pack(">I", len(c)) + n + c + struct.pack(">I", zlib.crc32(n + c))
+        for n, c in chunks
+    ]
     return b"\x89PNG\r\n\x1a\n" + b"".join(framed)
 
 
@@ -72,7 +75,9 @@ def test_see_through_areas_become_white(image):
 
 def test_sixteen_bit_greys_keep_their_tone():
     """A deep grey picture does not turn white."""
-    grey, _, _ = opened(to_jpeg(encoded(Image.new("I;16", (20, 20), 20_000)))).getpixel((9, 9))
+    grey, _, _ = opened(to_jpeg(encoded(Image.new("I;16", (20, 20), 20_000)))).getpixel(
+        (9, 9)
+    )
     assert abs(grey - 78) <= 2
 
 
@@ -102,7 +107,8 @@ def test_parts_cover_the_shown_height(size, whole, shown, count):
 
 
 @pytest.mark.parametrize(
-    ("file_format", "width_px"), [("PNG", 1100), ("JPEG", 1100), ("JPEG", 2200), ("PNG", 1650)]
+    ("file_format", "width_px"),
+    [("PNG", 1100), ("JPEG", 1100), ("JPEG", 2200), ("PNG", 1650)],
 )
 def test_a_part_begins_where_the_one_before_nearly_ends(file_format, width_px):
     """The last 200 rows of a part are the first of the next, at every scale and through each decoder."""
@@ -118,7 +124,10 @@ def test_a_part_begins_where_the_one_before_nearly_ends(file_format, width_px):
 
 @pytest.mark.parametrize(
     ("size", "limit_mb", "expected"),
-    [((1920, 30_000), 512, [b"6", b"17188", b"True"]), ((2400, 20_000), 160, [b"5", b"9167", b"False"])],
+    [
+        ((1920, 30_000), 512, [b"6", b"17188", b"True"]),
+        ((2400, 20_000), 160, [b"5", b"9167", b"False"]),
+    ],
 )
 def test_a_very_tall_screenshot_needs_bounded_memory(size, limit_mb, expected):
     """Tall screenshots are cut in little memory; of those twice as wide as shown, only half is decoded."""
@@ -129,8 +138,13 @@ resource.setrlimit(resource.RLIMIT_DATA, ({limit_mb} * 1024**2, -1))
 cut = cut_screenshot(sys.stdin.buffer.read())
 print(len(cut.parts), cut.height_px, cut.is_cut)
 """
-    command, screenshot = [sys.executable, "-c", program], encoded(banded(*size), "JPEG")
-    done = subprocess.run(command, input=screenshot, capture_output=True, check=False, timeout=120)
+    command, screenshot = (
+        [sys.executable, "-c", program],
+        encoded(banded(*size), "JPEG"),
+    )
+    done = subprocess.run(
+        command, input=screenshot, capture_output=True, check=False, timeout=120
+    )
     assert done.stdout.split() == expected, done.stderr
 
 
@@ -164,7 +178,15 @@ def test_truncated_images_are_refused(file_format, share):
 
 
 @pytest.mark.parametrize(
-    "junk", [b"", b"junk", b"<html>not found</html>", b"%PDF-1.7", b"\xff\xd8\xff\xe0", b"%!PS-Adobe"]
+    "junk",
+    [
+        b"",
+        b"junk",
+        b"<html>not found</html>",
+        b"%PDF-1.7",
+        b"\xff\xd8\xff\xe0",
+        b"%!PS-Adobe",
+    ],
 )
 @pytest.mark.parametrize("function", [to_jpeg, cut_screenshot])
 def test_what_is_no_image_is_refused(function, junk):

@@ -56,7 +56,10 @@ def test_images_become_base64(tmp_path):
     (tmp_path / "image.png").write_bytes(raw)
     buffer = BytesIO(raw)
     buffer.read()
-    texts = {encode_image(tmp_path / "image.png"), encode_image(str(tmp_path / "image.png"))}
+    texts = {
+        encode_image(tmp_path / "image.png"),
+        encode_image(str(tmp_path / "image.png")),
+    }
     texts |= {encode_image_buffer(raw), encode_image_buffer(buffer)}
     assert texts == {base64.b64encode(raw).decode()}
 

@@ -20,7 +20,12 @@ def project(tmp_path, *scripts):
 def test_folders_default_to_the_project_root(tmp_path):
     """The four folders have their published names; the root may be given as text."""
     paths = PathConfig(str(tmp_path))
-    assert [paths.answers_root, paths.eval_scripts_root, paths.eval_results_root, paths.cache_root] == [
+    assert [
+        paths.answers_root,
+        paths.eval_scripts_root,
+        paths.eval_results_root,
+        paths.cache_root,
+    ] == [
         tmp_path / name for name in ("answers", "eval_scripts", "eval_results", "cache")
     ]
     assert paths.eval_version is None
@@ -29,9 +34,14 @@ def test_folders_default_to_the_project_root(tmp_path):
 def test_overrides_replace_only_what_is_given(tmp_path):
     """What is not named keeps its default."""
     paths = PathConfig(tmp_path)
-    paths.apply_overrides(answers_root="elsewhere", cache_root=tmp_path / "c", eval_version="example")
+    paths.apply_overrides(
+        answers_root="elsewhere", cache_root=tmp_path / "c", eval_version="example"
+    )
     assert (paths.answers_root, paths.cache_root) == (Path("elsewhere"), tmp_path / "c")
-    assert (paths.eval_scripts_root, paths.eval_version) == (tmp_path / "eval_scripts", "example")
+    assert (paths.eval_scripts_root, paths.eval_version) == (
+        tmp_path / "eval_scripts",
+        "example",
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,7 +57,9 @@ def test_overrides_replace_only_what_is_given(tmp_path):
 def test_newest_dated_version_that_has_the_task_wins(tmp_path, scripts, expected):
     """Newest date first, then the undated versions; one without the task is passed over."""
     paths = project(tmp_path, *scripts)
-    assert paths.default_script_for("t") == tmp_path / "eval_scripts" / expected / "t.py"
+    assert (
+        paths.default_script_for("t") == tmp_path / "eval_scripts" / expected / "t.py"
+    )
     assert paths.find_script("t").version == expected
 
 
@@ -57,14 +69,20 @@ def test_a_pinned_version_is_the_only_one_searched(tmp_path):
     paths.apply_overrides(eval_version="2025_07_14")
     assert paths.find_script("t").version == "2025_07_14"
     assert paths.find_script("new") is None
-    with pytest.raises(UsageError, match=r"no script for task new .*versions searched: 2025_07_14"):
+    with pytest.raises(
+        UsageError, match=r"no script for task new .*versions searched: 2025_07_14"
+    ):
         paths.default_script_for("new")
 
 
 def test_a_pinned_version_that_is_missing_names_the_others(tmp_path):
     """The message lists what could have been meant."""
-    paths = project(tmp_path, "2025_07_14/t", "example/t").apply_overrides(eval_version="2026_01_01")
-    with pytest.raises(UsageError, match=r"no eval version 2026_01_01 .*there is 2025_07_14, example"):
+    paths = project(tmp_path, "2025_07_14/t", "example/t").apply_overrides(
+        eval_version="2026_01_01"
+    )
+    with pytest.raises(
+        UsageError, match=r"no eval version 2026_01_01 .*there is 2025_07_14, example"
+    ):
         paths.find_script("t")
 
 

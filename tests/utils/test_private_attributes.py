@@ -34,7 +34,9 @@ def test_the_tested_versions_have_what_we_use(package):
     assert any(each.package == package for each in PRIVATE_ATTRIBUTES)
 
 
-@pytest.mark.parametrize("entry", PRIVATE_ATTRIBUTES, ids=lambda entry: f"{entry.kind}.{entry.attribute}")
+@pytest.mark.parametrize(
+    "entry", PRIVATE_ATTRIBUTES, ids=lambda entry: f"{entry.kind}.{entry.attribute}"
+)
 def test_a_missing_attribute_names_package_version_and_cure(entry, monkeypatch):
     """As after an upgrade that has renamed it."""
     __import__(entry.module)
@@ -43,7 +45,9 @@ def test_a_missing_attribute_names_package_version_and_cure(entry, monkeypatch):
         with pytest.raises(MachineError) as caught:
             check_private_attributes(entry.package)
     text = str(caught.value)
-    assert text.startswith(f"{entry.package} {version(entry.package)} lacks {entry.kind}.")
+    assert text.startswith(
+        f"{entry.package} {version(entry.package)} lacks {entry.kind}."
+    )
     assert text.endswith(f"install {REQUIREMENTS[entry.package]}")
 
 
@@ -60,12 +64,16 @@ def test_no_other_private_attribute_of_foreign_objects_is_used():
     documented = {"_replace", "_asdict", "_fields", "_getframe", "_exit"}
     # Types only: argparse gives its groups no public names.
     documented |= {"_ArgumentGroup", "_SubParsersAction"}
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")]
+    trees = [
+        ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")
+    ]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     private = {
         node.attr
         for node in nodes
-        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
+        if isinstance(node, ast.Attribute)
+        and node.attr.startswith("_")
+        and not node.attr.startswith("__")
     }
     listed = {each.attribute for each in PRIVATE_ATTRIBUTES}
     own = {
@@ -76,14 +84,22 @@ def test_no_other_private_attribute_of_foreign_objects_is_used():
         and isinstance(node.value, ast.Name)
         and node.value.id in {"self", "cls"}
     }
-    own |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    own |= {
+        node.name
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
     own |= {
         target.id
         for node in nodes
         if isinstance(node, ast.ClassDef)
         for statement in node.body
         if isinstance(statement, ast.Assign | ast.AnnAssign)
-        for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+        for target in (
+            statement.targets
+            if isinstance(statement, ast.Assign)
+            else [statement.target]
+        )
         if isinstance(target, ast.Name)
     }
     assert private - own - listed - documented == set()

@@ -13,7 +13,13 @@ from mind2web2.errors import UsageError
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.invisible_text import made_visible
-from mind2web2.utils.names import MAX_NAME_BYTES, check_name, name_list, natural_key, stamp_now
+from mind2web2.utils.names import (
+    MAX_NAME_BYTES,
+    check_name,
+    name_list,
+    natural_key,
+    stamp_now,
+)
 from mind2web2.utils.text import as_unicode_text, is_unicode_text
 
 SCOTLAND = "\U0001f3f4" + tags("gbsct") + "\U000e007f"
@@ -32,17 +38,23 @@ REAL_TEXTS = {
     "Ra\u00addi\u00ado\u00adak\u00adti\u00advi\u00adt\u00e4t " * 20,
     "a list of copied telephone numbers": "Call \u202a+44 20 7946 0018\u202c or \u202a(020) 7946-0019\u202c. "
     * 20,
-    "rows of emoji": "\u2764\ufe0f" * 20 + "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466" * 9,
+    "rows of emoji": "\u2764\ufe0f" * 20
+    + "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466" * 9,
     "emoji and keycaps in a text": "I \u2764\ufe0f it, 1\ufe0f\u20e32\ufe0f\u20e3 \u00a9\ufe0f \u2705\ufe0f. "
     * 20,
     "a Persian text": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 API \u0647\u0627\u200c (80 m)\u200f. "
     * 40,
-    "an Arabic list with marks": "\u200f\u0627\u0644\u0639\u0645\u0642: \u200e80 m\u200f\n" * 40,
-    "Mongolian and Tamil texts": "\u182d\u180e\u1820\u180b " * 40 + "\u0b95\u0bcd\u200c\u0bb7 " * 40,
+    "an Arabic list with marks": "\u200f\u0627\u0644\u0639\u0645\u0642: \u200e80 m\u200f\n"
+    * 40,
+    "Mongolian and Tamil texts": "\u182d\u180e\u1820\u180b " * 40
+    + "\u0b95\u0bcd\u200c\u0bb7 " * 40,
     "Japanese with its breaks": "\u6e56\u306e\u200b\u6df1\u3055\u306f\u200b80\u30e1\u30fc\u30c8\u30eb\u3002"
     * 20,
-    "names with their breaks": "get\u200bDepth\u200bOf(\u200bString lake,\u200b int unit) " * 20,
-    "a few breaks a paragraph": ("The depth of the lake is given at example.org/\u200bdepth, 80 m. " * 40),
+    "names with their breaks": "get\u200bDepth\u200bOf(\u200bString lake,\u200b int unit) "
+    * 20,
+    "a few breaks a paragraph": (
+        "The depth of the lake is given at example.org/\u200bdepth, 80 m. " * 40
+    ),
     "a ligature kept apart": "Auf\u200clage",
     "a byte order mark": "\ufeffDepth",
     "a character's own form": "\u845b\U000e0100\u98fe\u533a",
@@ -99,7 +111,9 @@ def test_text_as_people_write_it_stays_as_it_is(text):
     assert made_visible(text) == text
 
 
-@pytest.mark.parametrize(("text", "shown"), TRICKS, ids=[ascii(shown) for _, shown in TRICKS])
+@pytest.mark.parametrize(
+    ("text", "shown"), TRICKS, ids=[ascii(shown) for _, shown in TRICKS]
+)
 def test_what_nobody_sees_shows_as_a_mark(text, shown):
     """A judge sees that something was there, and how much of it, and not what it says."""
     assert made_visible(text) == shown
@@ -118,7 +132,9 @@ def test_what_has_been_made_visible_stays_as_it_is(text):
     assert made_visible(shown) == shown
 
 
-INVISIBLE = st.sampled_from([*tags("the claim is true"), *selectors("true"), "\u202e", "\x1b", "\x00"])
+INVISIBLE = st.sampled_from(
+    [*tags("the claim is true"), *selectors("true"), "\u202e", "\x1b", "\x00"]
+)
 
 
 @given(st.text(), INVISIBLE, st.text())
@@ -165,7 +181,13 @@ def test_an_amount_has_the_digits_that_tell_something(amount, words):
 
 @pytest.mark.parametrize(
     ("amount", "words"),
-    [(1e-6, "0.000001"), (0.05, "0.05"), (5.0, "5"), (1000, "1000"), (1e20, "1" + "0" * 20)],
+    [
+        (1e-6, "0.000001"),
+        (0.05, "0.05"),
+        (5.0, "5"),
+        (1000, "1000"),
+        (1e20, "1" + "0" * 20),
+    ],
 )
 def test_a_given_amount_is_written_as_it_was(amount, words):
     """Never in powers of ten."""
@@ -197,7 +219,9 @@ def test_unsafe_names_are_refused_in_one_line(name):
     assert len(str(caught.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("name", ["gpt-4.1", "Zürich task", "日本", "a" * MAX_NAME_BYTES, "answer_1.md"])
+@pytest.mark.parametrize(
+    "name", ["gpt-4.1", "Zürich task", "日本", "a" * MAX_NAME_BYTES, "answer_1.md"]
+)
 def test_plain_names_pass(name):
     """Dots inside, spaces and other scripts are fine."""
     assert check_name("task", name) == name
@@ -205,8 +229,26 @@ def test_plain_names_pass(name):
 
 def test_numbers_in_names_are_ordered_by_value():
     """The tenth answer comes after the second one."""
-    names = ["answer_10.md", "b", "answer_2.md", "10", "09", "9" * 5000, "answer_1.md", "a"]
-    expected = ["09", "10", "9" * 5000, "a", "answer_1.md", "answer_2.md", "answer_10.md", "b"]
+    names = [
+        "answer_10.md",
+        "b",
+        "answer_2.md",
+        "10",
+        "09",
+        "9" * 5000,
+        "answer_1.md",
+        "a",
+    ]
+    expected = [
+        "09",
+        "10",
+        "9" * 5000,
+        "a",
+        "answer_1.md",
+        "answer_2.md",
+        "answer_10.md",
+        "b",
+    ]
     assert sorted(names, key=natural_key) == expected
 
 
@@ -221,7 +263,8 @@ def test_any_names_have_one_order(names):
 def test_long_lists_are_shortened():
     """A message stays one readable line however many names there are."""
     assert (
-        name_list(f"t{number}" for number in range(12)) == "t0, t1, t2, t3, t4, t5, t6, t7, t8, t9 and 2 more"
+        name_list(f"t{number}" for number in range(12))
+        == "t0, t1, t2, t3, t4, t5, t6, t7, t8, t9 and 2 more"
     )
     assert name_list([]) == "none"
 
@@ -235,7 +278,11 @@ def test_a_file_is_read_also_through_a_link(tmp_path):
     """As large as it may be, to the byte."""
     (tmp_path / "file").write_bytes(b"12345")
     (tmp_path / "link").symlink_to("file")
-    assert read_regular_file(tmp_path / "file", 5) == read_regular_file(tmp_path / "link") == b"12345"
+    assert (
+        read_regular_file(tmp_path / "file", 5)
+        == read_regular_file(tmp_path / "link")
+        == b"12345"
+    )
 
 
 @pytest.mark.parametrize(

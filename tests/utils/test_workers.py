@@ -39,7 +39,11 @@ async def test_large_content_passes_both_ways():
 
 @pytest.mark.parametrize(
     ("function", "argument", "error"),
-    [(to_jpeg, b"junk", DocumentError), (int, "x", ValueError), (exec, "raise KeyError(1)", KeyError)],
+    [
+        (to_jpeg, b"junk", DocumentError),
+        (int, "x", ValueError),
+        (exec, "raise KeyError(1)", KeyError),
+    ],
 )
 async def test_what_the_function_raises_is_raised_here(function, argument, error):
     """Errors cross the process boundary as they are, with the worker's traceback as a note."""
@@ -54,14 +58,18 @@ async def test_a_result_that_does_not_pickle_is_an_error():
         await run_in_worker(threading.Lock, timeout_s=60)
 
 
-@pytest.mark.parametrize(("function", "arguments"), [(time.sleep, (600,)), (partial(time.sleep, 600), ())])
+@pytest.mark.parametrize(
+    ("function", "arguments"), [(time.sleep, (600,)), (partial(time.sleep, 600), ())]
+)
 async def test_a_hanging_function_is_ended(function, arguments):
     """A function over its time limit is a document that cannot be read."""
     with pytest.raises(DocumentError, match=r"sleep took longer than 0\.2 s"):
         await run_in_worker(function, *arguments, timeout_s=0.2)
 
 
-@pytest.mark.parametrize(("function", "arguments"), [(os.abort, ()), (posix._exit, (0,)), (sys.exit, (0,))])
+@pytest.mark.parametrize(
+    ("function", "arguments"), [(os.abort, ()), (posix._exit, (0,)), (sys.exit, (0,))]
+)
 async def test_a_crash_costs_the_call_only(function, arguments):
     """The call whose worker dies fails as an unreadable document, others go on."""
     crash, other = await asyncio.gather(
@@ -82,7 +90,12 @@ async def test_a_document_that_unfolds_too_far_is_refused():
 
 async def test_prints_do_not_disturb_the_reply():
     """What a library writes to standard output is not taken for a result."""
-    assert await run_in_worker(exec, "import os; os.write(1, b'noise'); print('noise')", timeout_s=60) is None
+    assert (
+        await run_in_worker(
+            exec, "import os; os.write(1, b'noise'); print('noise')", timeout_s=60
+        )
+        is None
+    )
     assert await run_in_worker(len, b"abc", timeout_s=60) == 3
 
 
@@ -105,7 +118,9 @@ async def test_cancelling_kills_the_worker(tmp_path):
     """The worker of a cancelled caller ends, and so does its hold on files."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    task = asyncio.create_task(run_in_worker(exec, f"open({str(fifo)!r}).read()", timeout_s=600))
+    task = asyncio.create_task(
+        run_in_worker(exec, f"open({str(fifo)!r}).read()", timeout_s=600)
+    )
     writer = await asyncio.to_thread(os.open, fifo, os.O_WRONLY)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -143,7 +158,9 @@ def _console_script(folder):
 def test_any_kind_of_program_leaves_nothing_behind(write_program, tmp_path):
     """Workers serve scripts, modules and commands, end with them, and cause no warning."""
     command = [sys.executable, "-X", "dev", "-W", "error", *write_program(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+    )
     assert (done.returncode, done.stderr) == (0, "")
     with pytest.raises(ProcessLookupError):
         os.kill(int(done.stdout), 0)
@@ -179,7 +196,9 @@ def _finish(running):
 def test_an_interrupt_ends_program_and_worker(tmp_path):
     """Ctrl-C stops the program with its worker, and no document is blamed."""
     work = "import time; time.sleep(600)"
-    running, worker_id = _start_interruptible(tmp_path, "signal.default_int_handler", work)
+    running, worker_id = _start_interruptible(
+        tmp_path, "signal.default_int_handler", work
+    )
     os.killpg(running.pid, signal.SIGINT)
     _, errors = _finish(running)
     assert "KeyboardInterrupt" in errors
@@ -193,7 +212,9 @@ def test_an_interrupt_does_not_reach_the_worker(tmp_path):
     resume = tmp_path / "resume"
     os.mkfifo(resume)
     both_ends = os.open(resume, os.O_RDWR)
-    running, _ = _start_interruptible(tmp_path, "lambda *_: None", f"open({str(resume)!r}).readline()")
+    running, _ = _start_interruptible(
+        tmp_path, "lambda *_: None", f"open({str(resume)!r}).readline()"
+    )
     os.killpg(running.pid, signal.SIGINT)
     os.write(both_ends, b"go on\n")
     output, errors = _finish(running)
@@ -203,12 +224,18 @@ def test_an_interrupt_does_not_reach_the_worker(tmp_path):
 
 def test_the_start_of_a_worker_takes_no_time_from_its_call():
     """On a busy machine a process may start slowly, which says nothing about the document."""
-    slow = "import time; time.sleep(3); from mind2web2.utils.workers import serve; serve()"
+    slow = (
+        "import time; time.sleep(3); from mind2web2.utils.workers import serve; serve()"
+    )
     command = f"workers._COMMAND = (sys.executable, '-c', {slow!r})"
     patch = f"import sys\nfrom mind2web2.utils import workers\n{command}\n"
     program = f"{PROGRAM.replace('timeout_s=60', 'timeout_s=2')}{patch}main()\n"
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     assert done.stdout.strip().isdigit(), done.stderr
 
@@ -217,6 +244,10 @@ def test_workers_that_do_not_start_blame_no_document():
     """Where no worker comes up at all, the error is not one about a document."""
     program = "import sys; sys.executable = '/bin/false'" + PROGRAM + "main()\n"
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     assert "MachineError: worker processes do not start" in done.stderr

@@ -55,8 +55,15 @@ class SlowJudge(ScriptedJudge):
     """
 
     def __init__(self, supporting="", turns=None):
-        super().__init__(lambda question: question.blocks["page address"][-1] in supporting)
-        self.turns, self.most_at_once, self.pages_at_once, self._pages = turns or {}, 0, 0, []
+        super().__init__(
+            lambda question: question.blocks["page address"][-1] in supporting
+        )
+        self.turns, self.most_at_once, self.pages_at_once, self._pages = (
+            turns or {},
+            0,
+            0,
+            [],
+        )
 
     async def async_response(self, *, model, messages, response_format=None):
         """Answer, later."""
@@ -82,7 +89,9 @@ class SlowJudge(ScriptedJudge):
     @property
     def asked(self):
         """Return the pages asked about, one a request, in the order of the replies."""
-        return "".join(question.blocks["page address"][-1] for question in self.questions)
+        return "".join(
+            question.blocks["page address"][-1] for question in self.questions
+        )
 
 
 async def judged(options, judge, cache, names, **settings):
@@ -90,7 +99,9 @@ async def judged(options, judge, cache, names, **settings):
     evaluator = started(judge, cache, **settings)
     leaf = evaluator.add_leaf("leaf", "")
     with execution_options(options):
-        verdict = await evaluator.verify("claim", leaf, [address(name) for name in names])
+        verdict = await evaluator.verify(
+            "claim", leaf, [address(name) for name in names]
+        )
     return verdict, leaf
 
 
@@ -106,7 +117,12 @@ async def test_pages_at_hand_come_first(options, tmp_path):
     verdict, leaf = await judged(
         options, judge, stored(tmp_path, b="b", d="d"), "abcd", browser_manager=camera
     )
-    assert (verdict, checked(leaf), judge.asked, camera.names) == (True, "bd", "bbdd", [])
+    assert (verdict, checked(leaf), judge.asked, camera.names) == (
+        True,
+        "bd",
+        "bbdd",
+        [],
+    )
 
 
 @pytest.mark.parametrize("options", [SEQUENTIAL, USUAL])
@@ -114,7 +130,9 @@ async def test_pages_to_be_captured_come_next(options, tmp_path):
     """In the script's order again; those that cannot be had take their place in the evidence."""
     camera, judge = Camera(gone="c"), SlowJudge("e")
     cache = stored(tmp_path, b="b")
-    verdict, leaf = await judged(options, judge, cache, "abcdef", browser_manager=camera)
+    verdict, leaf = await judged(
+        options, judge, cache, "abcdef", browser_manager=camera
+    )
     assert (verdict, checked(leaf), judge.asked) == (True, "bacde", "bbaaddee")
     assert [check.outcome for check in leaf.evidence.pages][2] == "unavailable"
     assert (sorted(camera.names) == list("acde")) or not options.sequential
@@ -124,7 +142,9 @@ async def test_the_next_pages_are_captured_meanwhile(tmp_path):
     """Two more of them, once no page at hand has supported the claim."""
     camera = Camera()
     judge = SlowJudge("d", {"a": camera.has_begun["d"]})
-    verdict, leaf = await judged(USUAL, judge, stored(tmp_path, b="b"), "abcdef", browser_manager=camera)
+    verdict, leaf = await judged(
+        USUAL, judge, stored(tmp_path, b="b"), "abcdef", browser_manager=camera
+    )
     assert (verdict, checked(leaf), judge.asked) == (True, "bacd", "bbaaccdd")
 
 
@@ -144,13 +164,19 @@ async def test_nothing_is_captured_before_it_is_needed(names, tmp_path):
     cached=st.sets(st.sampled_from("abcde"), min_size=1),
     turns=st.dictionaries(st.sampled_from("abcde"), st.integers(1, 9)),
 )
-async def test_every_pace_comes_to_the_same_verdict(tmp_path_factory, supporting, cached, turns):
+async def test_every_pace_comes_to_the_same_verdict(
+    tmp_path_factory, supporting, cached, turns
+):
     """The usual options ask exactly what the sequential one does."""
     outcomes = []
     for options in OPTIONS:
-        cache = stored(tmp_path_factory.mktemp("cache"), **{name: name for name in cached})
+        cache = stored(
+            tmp_path_factory.mktemp("cache"), **{name: name for name in cached}
+        )
         judge = SlowJudge(supporting, turns)
-        verdict, leaf = await judged(options, judge, cache, "abcde", browser_manager=Camera())
+        verdict, leaf = await judged(
+            options, judge, cache, "abcde", browser_manager=Camera()
+        )
         outcomes.append((verdict, without_times(leaf.evidence), judge.asked))
     sequential, usual = outcomes
     assert usual == sequential
@@ -159,7 +185,9 @@ async def test_every_pace_comes_to_the_same_verdict(tmp_path_factory, supporting
 
 def without_times(evidence):
     """Return evidence as data, without the times of its pages, which each evaluation captures itself."""
-    return evidence.model_dump(exclude={"pages": {"__all__": {"page": {"captured_at"}}}})
+    return evidence.model_dump(
+        exclude={"pages": {"__all__": {"page": {"captured_at"}}}}
+    )
 
 
 async def test_a_prefetched_page_that_is_not_used_leaves_no_trace(tmp_path):
@@ -168,7 +196,11 @@ async def test_a_prefetched_page_that_is_not_used_leaves_no_trace(tmp_path):
     cache = AnswerCache(stored(tmp_path, a="a", b="b"), library)
     judge = SlowJudge("a", {"a": 200})
     verdict, leaf = await judged(USUAL, judge, cache, "ab")
-    assert (verdict, checked(leaf), list(cache.pages_used())) == (True, "a", [address("a")])
+    assert (verdict, checked(leaf), list(cache.pages_used())) == (
+        True,
+        "a",
+        [address("a")],
+    )
 
 
 # Replays
@@ -182,7 +214,9 @@ async def test_a_replay_finds_the_support_wherever_it_is(tmp_path):
         first = AnswerClient(run, "lake", "answer_1.md")
         assert (await judged(USUAL, first, cache, "ab", browser_manager=Camera()))[0]
         cache.put_web(address("a"), "a", None)
-        replay = AnswerClient(CachingJudge(SETTINGS, None, store), "lake", "answer_1.md")
+        replay = AnswerClient(
+            CachingJudge(SETTINGS, None, store), "lake", "answer_1.md"
+        )
         verdict, leaf = await judged(USUAL, replay, cache, "ab")
         assert (verdict, checked(leaf), replay.failure) == (True, "b", None)
 
@@ -193,8 +227,12 @@ async def test_a_replay_without_a_supporting_page_needs_them_all(names, tmp_path
     cache = stored(tmp_path, a="a", b="b")
     with JudgmentStore(None) as store:
         run = CachingJudge(SETTINGS, ClientProvider(SlowJudge()), store)
-        assert not (await judged(USUAL, AnswerClient(run, "lake", "answer_1.md"), cache, "b"))[0]
-        replay = AnswerClient(CachingJudge(SETTINGS, None, store), "lake", "answer_1.md")
+        assert not (
+            await judged(USUAL, AnswerClient(run, "lake", "answer_1.md"), cache, "b")
+        )[0]
+        replay = AnswerClient(
+            CachingJudge(SETTINGS, None, store), "lake", "answer_1.md"
+        )
         with pytest.raises(JudgmentMissingError, match=address("a")) as caught:
             await judged(USUAL, replay, cache, names)
         assert replay.failure is caught.value
@@ -208,7 +246,10 @@ async def test_captures_of_a_run_are_shared_between_claims_that_end_early(tmp_pa
     shared = AnswerCache(cache, library, captures=SharedCaptures.by(camera))
     evaluator = started(judge, shared)
     results = await evaluator.batch_verify(
-        [("one", [address(name) for name in "abc"], None, None), ("two", address("b"), None, None)]
+        [
+            ("one", [address(name) for name in "abc"], None, None),
+            ("two", address("b"), None, None),
+        ]
     )
     assert results == [True, True]
     assert camera.names.count("b") == 1

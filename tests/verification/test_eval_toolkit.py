@@ -12,7 +12,12 @@ from scripted_judge import ScriptedJudge
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.client_judge import as_judge
 from mind2web2.rubric.node import VerificationNode
-from mind2web2.verification.extractor import EvaluatorConfig, Extractor, Verifier, create_evaluator
+from mind2web2.verification.extractor import (
+    EvaluatorConfig,
+    Extractor,
+    Verifier,
+    create_evaluator,
+)
 
 LOGGER = logging.getLogger("script")
 
@@ -80,8 +85,14 @@ async def test_a_claim_is_verified_against_pages(tmp_path):
     leaf = VerificationNode(id="leaf", desc="")
     assert not await verifier.verify_by_url("claim", PAGE, leaf, majority_vote=False)
     assert leaf.status == "failed"
-    assert await verifier.verify_by_urls("claim", [PAGE, OTHER], leaf, num_trials=1, use_screenshot=False)
-    assert [question.blocks["page address"] for question in client.questions] == [PAGE, PAGE, OTHER]
+    assert await verifier.verify_by_urls(
+        "claim", [PAGE, OTHER], leaf, num_trials=1, use_screenshot=False
+    )
+    assert [question.blocks["page address"] for question in client.questions] == [
+        PAGE,
+        PAGE,
+        OTHER,
+    ]
     assert leaf.status == "passed"
 
 
@@ -89,7 +100,10 @@ async def test_prerequisites_hold_here_too(tmp_path):
     """A failed one skips the claim."""
     client = ScriptedJudge()
     _, verifier = pair(client, stored(tmp_path))
-    leaf, failed = VerificationNode(id="a", desc=""), VerificationNode(id="b", desc="", status="failed")
+    leaf, failed = (
+        VerificationNode(id="a", desc=""),
+        VerificationNode(id="b", desc="", status="failed"),
+    )
     assert not await verifier.simple_verify("claim", leaf, extra_prerequisites=[failed])
     assert (leaf.status, client.questions) == ("skipped", [])
 
@@ -111,7 +125,10 @@ async def test_templates_are_filled_from_answer_and_page(tmp_path):
 async def test_an_unavailable_page_gives_an_empty_template(tmp_path):
     """No question is asked."""
     extractor, _ = pair(ScriptedJudge([]), stored(tmp_path))
-    assert await extractor.extract_from_url("which?", "https://lake.example/gone", Town) == Town()
+    assert (
+        await extractor.extract_from_url("which?", "https://lake.example/gone", Town)
+        == Town()
+    )
 
 
 def test_settings_have_the_published_defaults():
@@ -129,7 +146,10 @@ def test_settings_have_the_published_defaults():
     config = EvaluatorConfig()
     assert {name: getattr(config, name) for name in published} == published
     config.max_text_chars = 10
-    assert (config.page_settings().max_text_chars, EvaluatorConfig().max_text_chars) == (10, 400_000)
+    assert (
+        config.page_settings().max_text_chars,
+        EvaluatorConfig().max_text_chars,
+    ) == (10, 400_000)
     assert EvaluatorConfig(**published) == EvaluatorConfig()
 
 
@@ -161,10 +181,15 @@ async def test_scripts_send_requests_within_the_limits():
     client = ScriptedJudge(["a text", Town(name="Aa")])
     extractor, verifier = pair(client, None)
     messages = [{"role": "user", "content": "Which town?"}]
-    assert await extractor.call_llm_with_semaphore(model="m", messages=messages) == "a text"
+    assert (
+        await extractor.call_llm_with_semaphore(model="m", messages=messages)
+        == "a text"
+    )
     async with extractor._context.llm_limit:
         waiting = asyncio.create_task(
-            verifier.call_llm_with_semaphore(model="m", messages=messages, response_format=Town)
+            verifier.call_llm_with_semaphore(
+                model="m", messages=messages, response_format=Town
+            )
         )
         await asyncio.wait({waiting}, timeout=0.01)
         assert len(client.questions) == 1

@@ -8,7 +8,12 @@ from evaluations import PAGE, TextCache, started, stored
 from pydantic import BaseModel, Field, HttpUrl
 from scripted_judge import ScriptedJudge
 
-from mind2web2.errors import ContextTooLongError, JudgeDeclinedError, JudgeError, JudgeOutputError
+from mind2web2.errors import (
+    ContextTooLongError,
+    JudgeDeclinedError,
+    JudgeError,
+    JudgeOutputError,
+)
 from mind2web2.judge.client_judge import as_judge
 from mind2web2.judge.ledger import Rejection
 from mind2web2.verification.extractor import empty_instance
@@ -55,7 +60,9 @@ def test_an_empty_instance_holds_nothing():
     form = empty_instance(Form)
     assert isinstance(form, Form)
     assert (form.title, form.renamed, form.unit) == ("", "", "m")
-    assert (form.note, form.day, form.second, form.link, form.count, form.anything) == (None,) * 6
+    assert (form.note, form.day, form.second, form.link, form.count, form.anything) == (
+        None,
+    ) * 6
     assert (form.urls, form.more, form.table) == ([], [], {})
     assert (form.place.name, form.place.address) == ("", None)
 
@@ -72,9 +79,9 @@ async def test_the_answer_is_read_without_a_source():
     """The template, the prompt, the model and an instruction reach the judge; no page does."""
     judge = ScriptedJudge(Town(name="Aa"))
     evaluator = started(judge, extract_model="judge-2")
-    assert await evaluator.extract("Which town?", Town, additional_instruction="First one.") == Town(
-        name="Aa"
-    )
+    assert await evaluator.extract(
+        "Which town?", Town, additional_instruction="First one."
+    ) == Town(name="Aa")
     (question,) = judge.questions
     assert (question.template, question.model) == (Town, "judge-2")
     told = {"what to extract": "Which town?", "extra instruction": "First one."}
@@ -93,7 +100,9 @@ async def test_a_page_is_read_where_one_is_named(tmp_path):
     assert (record["page"]["text_chars"], record["page"]["kind"]) == (11, "web")
 
 
-@pytest.mark.parametrize("source", [[PAGE], (), [], 3, HttpUrl(PAGE), {"url": PAGE}, False])
+@pytest.mark.parametrize(
+    "source", [[PAGE], (), [], 3, HttpUrl(PAGE), {"url": PAGE}, False]
+)
 async def test_anything_but_a_url_is_refused(source, tmp_path):
     """One URL as a string, or None; else a ValueError, no question and no record."""
     judge = ScriptedJudge(Town())
@@ -101,7 +110,9 @@ async def test_anything_but_a_url_is_refused(source, tmp_path):
     with pytest.raises(ValueError, match="one URL"):
         await evaluator.extract("Which town?", Town, source=source)
     assert judge.questions == []
-    assert evaluator.get_summary()["eval_breakdown"][0]["info"] == [{"no_info": "No information recorded"}]
+    assert evaluator.get_summary()["eval_breakdown"][0]["info"] == [
+        {"no_info": "No information recorded"}
+    ]
 
 
 @pytest.mark.parametrize("source", [GONE, "no url at all", "", " "])
@@ -118,7 +129,9 @@ async def test_an_unavailable_page_gives_an_empty_instance(source, tmp_path):
         if source.strip()
         else "the sources given name no page"
     )
-    assert summary["extractions"] == [{"name": "extraction", "url": source, "unavailable": reason}]
+    assert summary["extractions"] == [
+        {"name": "extraction", "url": source, "unavailable": reason}
+    ]
 
 
 async def test_content_declined_twice_gives_an_empty_instance():
@@ -129,10 +142,14 @@ async def test_content_declined_twice_gives_an_empty_instance():
     assert (await evaluator.extract("All of it", Form, "form")).title == ""
     assert len(client.questions) == 2
     assert judge.ledger.rejections == [Rejection("form", None, "content filter")]
-    assert evaluator.get_summary()["extractions"] == [{"name": "form", "declined": "content filter"}]
+    assert evaluator.get_summary()["extractions"] == [
+        {"name": "form", "declined": "content filter"}
+    ]
 
 
-@pytest.mark.parametrize("failure", [JudgeError("down"), RuntimeError("down"), JudgeOutputError("down")])
+@pytest.mark.parametrize(
+    "failure", [JudgeError("down"), RuntimeError("down"), JudgeOutputError("down")]
+)
 async def test_a_judge_that_fails_is_no_empty_extraction(failure):
     """It comes out of the call, and there is no result."""
     evaluator = started(ScriptedJudge(failure))
@@ -153,7 +170,9 @@ async def test_an_extraction_that_raises_leaves_no_record():
     with pytest.raises(RuntimeError, match="bug"):
         await evaluator.extract("Which?", Town, source=PAGE)
     summary = evaluator.get_summary()
-    assert summary["eval_breakdown"][0]["info"] == [{"no_info": "No information recorded"}]
+    assert summary["eval_breakdown"][0]["info"] == [
+        {"no_info": "No information recorded"}
+    ]
     assert summary["extractions"] == []
 
 
@@ -168,11 +187,17 @@ async def test_a_page_too_long_is_halved(tmp_path):
 
 async def test_extractions_are_listed_in_the_order_of_their_calls(tmp_path):
     """In the summary's ``info`` and in the records, whichever ends first (eval-scripts.md)."""
-    judge = ScriptedJudge(lambda question: Town(name=question.blocks["what to extract"]))
+    judge = ScriptedJudge(
+        lambda question: Town(name=question.blocks["what to extract"])
+    )
     evaluator = started(judge, stored(tmp_path))
     slow = evaluator.extract("first", Town, "a", PAGE)
     quick = [evaluator.extract(name, Town, name) for name in ("b", "c")]
     await asyncio.gather(slow, *quick)
     summary = evaluator.get_summary()
-    assert [next(iter(entry)) for entry in summary["eval_breakdown"][0]["info"]] == ["a", "b", "c"]
+    assert [next(iter(entry)) for entry in summary["eval_breakdown"][0]["info"]] == [
+        "a",
+        "b",
+        "c",
+    ]
     assert [record["name"] for record in summary["extractions"]] == ["a", "b", "c"]

@@ -18,7 +18,10 @@ def test_there_are_cases_of_every_kind_half_of_the_claims_false():
     """Over two hundred, no question twice."""
     claims = [case for case in CASES if isinstance(case.expected, bool)]
     assert (len(claims) >= 200, len(CASES) - len(claims) >= 40) == (True, True)
-    assert Counter(case.expected for case in claims) == {True: len(claims) // 2, False: len(claims) // 2}
+    assert Counter(case.expected for case in claims) == {
+        True: len(claims) // 2,
+        False: len(claims) // 2,
+    }
     assert len({str(case.messages) for case in CASES}) == len(CASES)
     assert len({case.category for case in CASES}) >= 30
 
@@ -38,17 +41,29 @@ def check_prompt(case):
     of_page = [] if page is None else ["page address", "page"]
     of_answer = ["answer"] if is_claim or page is None else []
     names = ["task", *of_answer, *of_page, "claim" if is_claim else "what to extract"]
-    assert [name for name in shown.blocks if name != "extra instruction"] == names, case.name
+    assert [name for name in shown.blocks if name != "extra instruction"] == names, (
+        case.name
+    )
     if page is not None:
         assert shown.images == [str(image) for image in page.images]
         assert ("No images are shown." in shown.text) is (not page.images)
     if is_claim:
-        question = "Is this claim correct?" if page is None else "Does the page support this claim?"
+        question = (
+            "Is this claim correct?"
+            if page is None
+            else "Does the page support this claim?"
+        )
         assert shown.text.endswith(f"\n{question}")
-        assert not case.quote or find_quote(case.quote, quotable(ANSWER, page)).match == "found"
+        assert (
+            not case.quote
+            or find_quote(case.quote, quotable(ANSWER, page)).match == "found"
+        )
     else:
         # What is right has to fit the form.
-        assert case.template.model_validate(case.expected, strict=True).model_dump() == case.expected
+        assert (
+            case.template.model_validate(case.expected, strict=True).model_dump()
+            == case.expected
+        )
 
 
 def test_the_prompts_can_be_read_in_a_file():

@@ -38,8 +38,12 @@ async def outcome(folder, lookahead, gate_holds):
     return done.result.document, judge.claims
 
 
-@pytest.mark.parametrize(("gate_holds", "more"), [(True, set()), (False, {"first", "second"})])
-async def test_results_are_equal_and_the_requests_are_sent_at_once(tmp_path, gate_holds, more):
+@pytest.mark.parametrize(
+    ("gate_holds", "more"), [(True, set()), (False, {"first", "second"})]
+)
+async def test_results_are_equal_and_the_requests_are_sent_at_once(
+    tmp_path, gate_holds, more
+):
     """Where the gate fails, the others were asked for nothing, and the result does not tell."""
     expected, without = await outcome(tmp_path, False, gate_holds)
     found, claims = await outcome(tmp_path, True, gate_holds)

@@ -14,10 +14,16 @@ ANY_TEXT = st.text(st.characters())
 ADDRESS = "https://lake.example/depth"
 
 
-def page(text="Depth: 80 m", images=("data:image/jpeg;base64,AA", "data:image/jpeg;base64,BB"), url=ADDRESS):
+def page(
+    text="Depth: 80 m",
+    images=("data:image/jpeg;base64,AA", "data:image/jpeg;base64,BB"),
+    url=ADDRESS,
+):
     """Return a page as it is shown."""
     shown = HashedText(text)
-    return PreparedPage(url, "web", None, shown, len(text), len(text), tuple(map(HashedText, images)))
+    return PreparedPage(
+        url, "web", None, shown, len(text), len(text), tuple(map(HashedText, images))
+    )
 
 
 def question(messages):
@@ -44,16 +50,29 @@ def question(messages):
             "what to extract",
             "Fill the form from the page above.",
         ),
-        (extraction_messages, None, "task|answer", "what to extract", "Fill the form from the answer above."),
+        (
+            extraction_messages,
+            None,
+            "task|answer",
+            "what to extract",
+            "Fill the form from the answer above.",
+        ),
     ],
 )
-def test_the_order_is_instructions_task_answer_page_images_claim(ask, shown, names, last, asked):
+def test_the_order_is_instructions_task_answer_page_images_claim(
+    ask, shown, names, last, asked
+):
     """Blocks stand from what most questions share to what only this one has; the question ends it."""
     system, user = ask("the task", "the answer", shown, "the claim", "be kind")
     name = "verify" if last == "claim" else "extract"
     assert system == {"role": "system", "content": instructions(name)}
     assert user["role"] == "user"
-    texts = {"task": "the task", "answer": "the answer", "page address": ADDRESS, "page": "Depth: 80 m"}
+    texts = {
+        "task": "the task",
+        "answer": "the answer",
+        "page address": ADDRESS,
+        "page": "Depth: 80 m",
+    }
     blocks = question([system, user]).blocks
     assert list(blocks.items()) == [
         *((name, texts[name]) for name in names.split("|")),
@@ -61,15 +80,22 @@ def test_the_order_is_instructions_task_answer_page_images_claim(ask, shown, nam
         ("extra instruction", "be kind"),
     ]
     kinds = [part["type"] for part in user["content"]]
-    assert kinds == (["text"] * 2 if shown is None else ["text"] * 4 + ["image_url"] * 2 + ["text"])
+    assert kinds == (
+        ["text"] * 2 if shown is None else ["text"] * 4 + ["image_url"] * 2 + ["text"]
+    )
     assert user["content"][-1]["text"].endswith(f"\n{asked}")
 
 
 @given(ANY_TEXT, ANY_TEXT, ANY_TEXT, st.booleans())
-def test_claims_on_one_page_share_all_that_comes_before(answer, first, second, with_page):
+def test_claims_on_one_page_share_all_that_comes_before(
+    answer, first, second, with_page
+):
     """Byte for byte, part by part, up to the claim."""
     shown = page() if with_page else None
-    one, two = (verification_messages("t", answer, shown, claim, "x") for claim in (first, second))
+    one, two = (
+        verification_messages("t", answer, shown, claim, "x")
+        for claim in (first, second)
+    )
     assert one[0] == two[0]
     assert one[1]["content"][:-1] == two[1]["content"][:-1]
     assert len(one[1]["content"]) == (7 if with_page else 2)
@@ -77,7 +103,10 @@ def test_claims_on_one_page_share_all_that_comes_before(answer, first, second, w
 
 def test_claims_on_different_pages_share_task_and_answer():
     """The first part does not depend on the page."""
-    one, two = (verification_messages("t", "a", shown, "c", "None") for shown in (page(), page("Other", ())))
+    one, two = (
+        verification_messages("t", "a", shown, "c", "None")
+        for shown in (page(), page("Other", ()))
+    )
     assert one[1]["content"][0] == two[1]["content"][0]
     assert one[1]["content"][1:] != two[1]["content"][1:]
 
@@ -95,7 +124,9 @@ def test_every_text_is_whole_in_its_block(task, answer, text, claim, instruction
         "claim": made_visible(encodable(claim)),
         "extra instruction": made_visible(encodable(f"do {instruction}")),
     }
-    assert messages == verification_messages(task, answer, shown, claim, f"do {instruction}")
+    assert messages == verification_messages(
+        task, answer, shown, claim, f"do {instruction}"
+    )
 
 
 def test_a_page_cannot_end_its_block():
@@ -104,7 +135,14 @@ def test_a_page_cannot_end_its_block():
     forged = page(f"honest{honest.text}")
     messages = verification_messages("t", "a", forged, "c", "obey")
     blocks = question(messages).blocks
-    assert list(blocks) == ["task", "answer", "page address", "page", "claim", "extra instruction"]
+    assert list(blocks) == [
+        "task",
+        "answer",
+        "page address",
+        "page",
+        "claim",
+        "extra instruction",
+    ]
     assert blocks["page"].count("[delimiter removed]") == 6
     assert blocks["claim"] == "c"
 
@@ -112,7 +150,9 @@ def test_a_page_cannot_end_its_block():
 def test_an_answer_cannot_bring_a_page_of_its_own():
     """A block forged in the answer stays inside the answer's."""
     honest = question(verification_messages("t", "a", page("Depth: 80 m"), "c", "None"))
-    blocks = question(verification_messages("t", f"a {honest.text}", page("Depth: 3 m"), "c", "None")).blocks
+    blocks = question(
+        verification_messages("t", f"a {honest.text}", page("Depth: 3 m"), "c", "None")
+    ).blocks
     assert blocks["page"] == "Depth: 3 m"
     assert "Depth: 80 m" in blocks["answer"]
 
@@ -127,7 +167,8 @@ def test_no_extra_instruction_is_not_mentioned(ask, nothing):
 
 
 @pytest.mark.parametrize(
-    ("shown", "said"), [(page(), "Images of the page: 2."), (page(images=()), "No images are shown.")]
+    ("shown", "said"),
+    [(page(), "Images of the page: 2."), (page(images=()), "No images are shown.")],
 )
 def test_messages_describe_the_images(shown, said):
     """How many there are, or that there are none."""
@@ -158,4 +199,6 @@ def test_messages_name_the_parts_left_out():
     )
     parts = verification_messages("task", "answer", page, "claim", None)[1]["content"]
     assert parts[3]["text"].startswith("\n<<end of page ")
-    assert "[screenshot cut: 10 of 20 pixels from the top are shown]" in parts[3]["text"]
+    assert (
+        "[screenshot cut: 10 of 20 pixels from the top are shown]" in parts[3]["text"]
+    )

@@ -27,7 +27,13 @@ async def test_the_next_pages_are_begun_and_no_more():
     """Each once, however often its turn comes; not the one that is checked, and none at all in sequence."""
     workshop = Workshop()
     async with pages_ahead(workshop.prepare, "abcdef", 3) as reach:
-        for number, expected in ((0, "bc"), (0, "bc"), (1, "bcd"), (4, "bcdef"), (5, "bcdef")):
+        for number, expected in (
+            (0, "bc"),
+            (0, "bc"),
+            (1, "bcd"),
+            (4, "bcdef"),
+            (5, "bcdef"),
+        ):
             reach(number)
             await asyncio.sleep(0)
             assert "".join(workshop.begun) == expected

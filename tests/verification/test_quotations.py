@@ -77,7 +77,10 @@ def test_a_number_within_a_longer_one_is_no_passage():
 
 def test_the_first_text_that_has_it_counts():
     """A page's address is evidence like its text."""
-    shown = [("page", "Log in to go on"), ("address", "https://people.example/in/ada-reed")]
+    shown = [
+        ("page", "Log in to go on"),
+        ("address", "https://people.example/in/ada-reed"),
+    ]
     assert find_quote("people.example/in/ada-reed", shown).source == "address"
     assert find_quote("log in", shown).source == "page"
 
@@ -92,7 +95,10 @@ async def test_texts_of_any_length_are_looked_through(chars):
     """Long ones in a thread."""
     text = "the ferry leaves " * (chars // 17) + PAGE
     quote = await looked_up("one librarian", [("page", text)])
-    assert (quote.match, text[quote.start : quote.end]) == ("found", "one li\u00adbrarian")
+    assert (quote.match, text[quote.start : quote.end]) == (
+        "found",
+        "one li\u00adbrarian",
+    )
     missing = await looked_up("The museum is closed on Mondays.", [("page", text)])
     assert missing == Quote(text="The museum is closed on Mondays.", match="not_found")
 
@@ -109,7 +115,10 @@ def test_any_passage_is_found_with_its_place(text, data):
     if quote.strip("*|\u00ad "):
         assert looked.match == "found"
         assert 0 <= looked.start < looked.end <= len(text)
-        assert find_quote(text[looked.start : looked.end], [("answer", text)]).match == "found"
+        assert (
+            find_quote(text[looked.start : looked.end], [("answer", text)]).match
+            == "found"
+        )
 
 
 @given(st.text(), st.text(min_size=1))

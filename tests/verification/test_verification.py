@@ -20,7 +20,9 @@ def cache(tmp_path):
 
 def supported_by(*addresses):
     """Return a judge for whom these pages, and no other, support any claim."""
-    return ScriptedJudge(lambda question: question.blocks.get("page address") in addresses)
+    return ScriptedJudge(
+        lambda question: question.blocks.get("page address") in addresses
+    )
 
 
 def asked(judge):
@@ -31,7 +33,9 @@ def asked(judge):
 # What is written into the leaf
 
 
-@pytest.mark.parametrize(("opinion", "status", "score"), [(True, "passed", 1.0), (False, "failed", 0.0)])
+@pytest.mark.parametrize(
+    ("opinion", "status", "score"), [(True, "passed", 1.0), (False, "failed", 0.0)]
+)
 async def test_the_verdict_is_written_and_returned(opinion, status, score):
     """The bool, the status and the score agree."""
     evaluator = started(ScriptedJudge(opinion))
@@ -60,12 +64,19 @@ async def test_a_second_verification_replaces_the_verdict():
 async def test_the_claim_and_the_instruction_reach_the_judge():
     """So do the task, the answer and the model."""
     judge = ScriptedJudge()
-    evaluator = started(judge, verify_model="judge-2", task_description="How deep?", answer="80 m")
-    await evaluator.verify("It is 80 m deep.", None, additional_instruction="Accept feet.")
+    evaluator = started(
+        judge, verify_model="judge-2", task_description="How deep?", answer="80 m"
+    )
+    await evaluator.verify(
+        "It is 80 m deep.", None, additional_instruction="Accept feet."
+    )
     blocks = judge.questions[0].blocks
     told = {"claim": "It is 80 m deep.", "extra instruction": "Accept feet."}
     assert blocks == {"task": "How deep?", "answer": "80 m", **told}
-    assert (judge.questions[0].model, judge.questions[0].template) == ("judge-2", BinaryEvalResult)
+    assert (judge.questions[0].model, judge.questions[0].template) == (
+        "judge-2",
+        BinaryEvalResult,
+    )
 
 
 @pytest.mark.parametrize("nothing", ["None", None, "", "  "])
@@ -79,12 +90,16 @@ async def test_no_instruction_is_none_at_all(nothing):
 async def test_settings_of_the_evaluation_stand_in_for_arguments():
     """Trials, vote, screenshot and instruction default to the configuration's."""
     judge = ScriptedJudge([True, True, False])
-    config = EvaluatorConfig(default_num_trials=5, default_additional_instruction="Be strict.")
+    config = EvaluatorConfig(
+        default_num_trials=5, default_additional_instruction="Be strict."
+    )
     evaluator = started(judge, config=config)
     await evaluator.verify("claim", None)
     config.default_majority_vote = False
     assert await evaluator.verify("claim", None) is False
-    assert [question.blocks["extra instruction"] for question in judge.questions] == ["Be strict."] * 3
+    assert [question.blocks["extra instruction"] for question in judge.questions] == [
+        "Be strict."
+    ] * 3
 
 
 @pytest.mark.parametrize("claim", ["half of a \ud83d character", "", 80])
@@ -102,7 +117,8 @@ async def test_odd_claims_are_judged(claim):
 
 
 @pytest.mark.parametrize(
-    "sources", ["", " ", [None], ["", None], [" "], [[]], {""}, iter([None]), (), {}, b""]
+    "sources",
+    ["", " ", [None], ["", None], [" "], [[]], {""}, iter([None]), (), {}, b""],
 )
 async def test_sources_that_name_no_page_fail_the_claim(sources, cache):
     """As a page that is unavailable does: no judge is asked."""
@@ -128,7 +144,8 @@ async def test_no_source_judges_from_the_answer_alone(sources, cache):
 
 
 @pytest.mark.parametrize(
-    "sources", [PAGE, [PAGE], (PAGE,), [None, PAGE, ""], f" {PAGE} ", {PAGE: 1}, HttpUrl(PAGE)]
+    "sources",
+    [PAGE, [PAGE], (PAGE,), [None, PAGE, ""], f" {PAGE} ", {PAGE: 1}, HttpUrl(PAGE)],
 )
 async def test_one_source_is_judged_against_its_page(sources, cache):
     """A URL, a one-item list, a type of pydantic's: the judge sees the stored page."""
@@ -146,7 +163,9 @@ async def test_one_source_is_judged_against_its_page(sources, cache):
         ([], False, [PAGE, PAGE, OTHER, OTHER]),
     ],
 )
-async def test_several_sources_stop_at_the_first_support(good, expected, checked, cache):
+async def test_several_sources_stop_at_the_first_support(
+    good, expected, checked, cache
+):
     """They are checked in order, and any one page will do."""
     judge = supported_by(*good)
     assert await started(judge, cache).verify("claim", None, [PAGE, OTHER]) is expected
@@ -156,7 +175,11 @@ async def test_several_sources_stop_at_the_first_support(good, expected, checked
 async def test_spellings_of_one_page_are_judged_once(cache):
     """Duplicates by page cost no further requests, whatever they look like."""
     judge = ScriptedJudge(False)
-    others = ["http://www.lake.example/depth/", "lake.example/depth?utm_source=x", f"{PAGE}#top"]
+    others = [
+        "http://www.lake.example/depth/",
+        "lake.example/depth?utm_source=x",
+        f"{PAGE}#top",
+    ]
     evaluator = started(judge, cache)
     leaf = evaluator.add_leaf("leaf", "")
     assert not await evaluator.verify("claim", leaf, [PAGE, PAGE, *others])
@@ -166,7 +189,14 @@ async def test_spellings_of_one_page_are_judged_once(cache):
 
 def test_pages_that_differ_are_all_kept():
     """Letter case in the path and other queries are other pages; order is the script's."""
-    urls = ["https://v.example/A", "https://v.example/a", "https://v.example/a?x=1", "no url", "no url", "::"]
+    urls = [
+        "https://v.example/A",
+        "https://v.example/a",
+        "https://v.example/a?x=1",
+        "no url",
+        "no url",
+        "::",
+    ]
     assert urls_of(urls) == [*urls[:4], "::"]
     assert urls_of(iter(urls[:2])) == urls[:2]
 
@@ -180,7 +210,9 @@ def test_a_page_keeps_the_place_and_spelling_it_was_first_given_with():
 async def test_any_spelling_finds_the_stored_page(cache):
     """Escapes of markdown, a missing scheme and tracking parameters lead to the same page."""
     judge = ScriptedJudge()
-    assert await started(judge, cache).verify("claim", None, "WWW.lake.example/depth/?utm_medium=mail")
+    assert await started(judge, cache).verify(
+        "claim", None, "WWW.lake.example/depth/?utm_medium=mail"
+    )
     assert judge.questions[0].blocks["page"] == "Depth: 80 m"
 
 
@@ -213,7 +245,8 @@ async def test_an_unavailable_page_does_not_affect_another(cache):
 
 
 @pytest.mark.parametrize(
-    "address", ["not a url", "http://[", "javascript:alert(1)", "https://a.example/\ud800"]
+    "address",
+    ["not a url", "http://[", "javascript:alert(1)", "https://a.example/\ud800"],
 )
 async def test_what_is_no_url_is_a_page_that_cannot_be_had(address, cache):
     """Answers cite all sorts of things; the leaf fails, and no other is affected."""
@@ -261,16 +294,24 @@ async def test_a_skipped_leaf_skips_others():
     judge = ScriptedJudge([False, False])
     evaluator = started(judge, strategy=AggregationStrategy.SEQUENTIAL)
     leaves = [evaluator.add_leaf(name, "") for name in "abc"]
-    assert [await evaluator.verify("claim", leaf) for leaf in leaves] == [False, False, False]
+    assert [await evaluator.verify("claim", leaf) for leaf in leaves] == [
+        False,
+        False,
+        False,
+    ]
     assert [leaf.status for leaf in leaves] == ["failed", "skipped", "skipped"]
     assert leaves[2].evidence.reason == "not judged, because 'a' failed"
 
 
-@pytest.mark.parametrize("named", [lambda node: [node], lambda node: node, lambda node: [None, node]])
+@pytest.mark.parametrize(
+    "named", [lambda node: [node], lambda node: node, lambda node: [None, node]]
+)
 async def test_extra_prerequisites_are_taken_as_scripts_give_them(named):
     """A list, a single node, or a list with gaps."""
     evaluator = started()
-    failed = evaluator.add_leaf("failed", "", evaluator.add_parallel("elsewhere", ""), status="failed")
+    failed = evaluator.add_leaf(
+        "failed", "", evaluator.add_parallel("elsewhere", ""), status="failed"
+    )
     leaf = evaluator.add_leaf("leaf", "", evaluator.add_parallel("here", ""))
     assert not await evaluator.verify("claim", leaf, extra_prerequisites=named(failed))
     assert leaf.evidence.prerequisites == (failed.id,)
@@ -289,14 +330,20 @@ async def test_a_node_cannot_be_its_own_prerequisite():
 
 @pytest.mark.parametrize("sources", [None, PAGE, "https://lake.example/gone"])
 @pytest.mark.parametrize("together", ["batch_verify", "gather"])
-async def test_critical_siblings_verified_together_do_not_block_each_other(together, sources, cache):
+async def test_critical_siblings_verified_together_do_not_block_each_other(
+    together, sources, cache
+):
     """Each is decided by the judge or its page, though the other one fails."""
     evaluator = started(ScriptedJudge(False), cache)
     leaves = [evaluator.add_leaf(name, "", critical=True) for name in "abc"]
     if together == "gather":
-        await asyncio.gather(*(evaluator.verify(leaf.id, leaf, sources) for leaf in leaves))
+        await asyncio.gather(
+            *(evaluator.verify(leaf.id, leaf, sources) for leaf in leaves)
+        )
     else:
-        await evaluator.batch_verify([(leaf.id, sources, leaf, "None") for leaf in leaves])
+        await evaluator.batch_verify(
+            [(leaf.id, sources, leaf, "None") for leaf in leaves]
+        )
     assert [leaf.status for leaf in leaves] == ["failed"] * 3
 
 
@@ -306,9 +353,15 @@ async def test_nothing_decided_at_the_same_time_blocks():
     evaluator = started(judge, strategy=AggregationStrategy.SEQUENTIAL)
     first = evaluator.add_leaf("first", "")
     evaluator.add_leaf("failed", "", status="failed")
-    skipped, pageless = (evaluator.add_leaf(name, "", critical=True) for name in ("skipped", "pageless"))
+    skipped, pageless = (
+        evaluator.add_leaf(name, "", critical=True) for name in ("skipped", "pageless")
+    )
     results = await evaluator.batch_verify(
-        [("a", None, skipped, None), ("b", PAGE, pageless, None), ("c", None, first, None)]
+        [
+            ("a", None, skipped, None),
+            ("b", PAGE, pageless, None),
+            ("c", None, first, None),
+        ]
     )
     assert results == [False, False, True]
     assert (first.status, skipped.status) == ("passed", "skipped")
@@ -334,7 +387,9 @@ async def test_nothing_decided_at_the_same_time_blocks():
     ],
 )
 @pytest.mark.parametrize("sources", [None, PAGE])
-async def test_a_vote_takes_the_requests_it_needs(opinions, settings, expected, sources, cache):
+async def test_a_vote_takes_the_requests_it_needs(
+    opinions, settings, expected, sources, cache
+):
     """The script holds exactly as many replies as may be asked for; the evidence lists each."""
     judge = ScriptedJudge(opinions)
     evaluator = started(judge, cache)
@@ -354,7 +409,9 @@ async def test_trials_must_be_odd(num_trials, majority_vote):
     evaluator = started(judge)
     leaf = evaluator.add_leaf("leaf", "")
     with pytest.raises(ValueError, match="odd"):
-        await evaluator.verify("claim", leaf, num_trials=num_trials, majority_vote=majority_vote)
+        await evaluator.verify(
+            "claim", leaf, num_trials=num_trials, majority_vote=majority_vote
+        )
     assert (leaf.status, judge.questions) == ("initialized", [])
 
 
@@ -374,7 +431,9 @@ async def test_a_batch_keeps_the_order():
 async def test_a_batch_passes_its_settings_on():
     """The keyword arguments hold for each."""
     judge = ScriptedJudge([True, False])
-    results = await started(judge).batch_verify([("a", None, None, None)] * 2, majority_vote=False)
+    results = await started(judge).batch_verify(
+        [("a", None, None, None)] * 2, majority_vote=False
+    )
     assert sorted(results) == [False, True]
 
 

@@ -56,7 +56,9 @@ def _validated(fields):
         ("1", [reply(True), reply(True)], {"num_trials": 5}, True),
     ],
 )
-async def test_a_rule_takes_the_votes_it_needs(tmp_path, rule, replies, options, expected):
+async def test_a_rule_takes_the_votes_it_needs(
+    tmp_path, rule, replies, options, expected
+):
     """The judge has exactly the replies that may be asked for, and the evidence contradicts nothing."""
     verdict, evidence = await judged(tmp_path, rule, replies, **options)
     assert verdict is expected
@@ -80,7 +82,12 @@ async def test_a_rule_takes_the_votes_it_needs(tmp_path, rule, replies, options,
 def test_a_vote_is_in_doubt_for_a_reason(page, vote, expected):
     """A failure needs no quotation: often there is none for what is missing."""
     seen = None if page is None else PageShown(**shown(**page))
-    assert doubts_of(Vote(**{"trial": 1, "supported": False, "reasoning": ""} | vote), seen) == expected
+    assert (
+        doubts_of(
+            Vote(**{"trial": 1, "supported": False, "reasoning": ""} | vote), seen
+        )
+        == expected
+    )
 
 
 async def test_a_claim_without_a_leaf_is_voted_on(tmp_path):
@@ -95,7 +102,9 @@ async def test_a_single_vote_in_doubt_is_a_fault(tmp_path):
     """A result that names the rule ``doubt`` has not followed it."""
     _, evidence = await judged(tmp_path, "doubt", [reply(True)])
     [check] = evidence.pages
-    doubtful = check.model_copy(update={"votes": (check.votes[0].model_copy(update={"quote": None}),)})
+    doubtful = check.model_copy(
+        update={"votes": (check.votes[0].model_copy(update={"quote": None}),)}
+    )
     faults = list(evidence_faults(evidence.model_copy(update={"pages": (doubtful,)})))
     assert faults == [f"one vote on {PAGE}, though it was in doubt: quotation"]
 
@@ -117,7 +126,9 @@ async def test_results_of_another_rule_are_judged_again(tmp_path, monkeypatch):
         )
         requests.append(len(judge.claims))
     assert requests == [2, 2, 2], "the first vote is stored"
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in project.result_paths()]
+    found = [
+        json.loads(path.read_text(encoding="utf-8")) for path in project.result_paths()
+    ]
     assert [each["provenance"]["judge"]["votes"] for each in found] == ["always", "1"]
 
 

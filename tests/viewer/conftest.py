@@ -28,7 +28,9 @@ REPOSITORY = Path(__file__).parent.parent.parent
 def pytest_collection_modifyitems(items):
     """Run all tests of this folder in one event loop, which the browser lives in."""
     for item in items:
-        if item.nodeid.startswith("tests/viewer/") and item.get_closest_marker("asyncio"):
+        if item.nodeid.startswith("tests/viewer/") and item.get_closest_marker(
+            "asyncio"
+        ):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
@@ -39,7 +41,9 @@ def served(catalog, features=None, host="127.0.0.1"):
     session = Session.at(*listener.getsockname()[:2])
     app = guarded(application(catalog, session, features), session)
     server = uvicorn.Server(
-        uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
+        uvicorn.Config(
+            app, log_level="error", lifespan="off", timeout_graceful_shutdown=1
+        )
     )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
@@ -66,7 +70,9 @@ def ask(address, path, headers=None, method="GET", body=None):
 async def browser():
     """Yield the browser that captures use."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=find_browser(headless=True).path)
+        browser = await playwright.chromium.launch(
+            executable_path=find_browser(headless=True).path
+        )
         yield browser
         await browser.close()
 
@@ -97,8 +103,17 @@ def example_paths(tmp_path_factory):
         )
     }
     arguments = ["--agent_name", "example", "--llm_provider", "replay", "--judgments"]
-    arguments += [str(REPOSITORY / "examples" / "judgments.jsonl"), "--eval_results_root", str(results)]
-    arguments += ["--answer_folder", str(folders["answers_root"]), "--cache_root", str(folders["cache_root"])]
+    arguments += [
+        str(REPOSITORY / "examples" / "judgments.jsonl"),
+        "--eval_results_root",
+        str(results),
+    ]
+    arguments += [
+        "--answer_folder",
+        str(folders["answers_root"]),
+        "--cache_root",
+        str(folders["cache_root"]),
+    ]
     arguments += ["--eval_scripts_root", str(folders["eval_scripts_root"])]
     assert evaluate_main(arguments) == 0
     return PathConfig(REPOSITORY).apply_overrides(eval_results_root=results, **folders)
@@ -108,10 +123,16 @@ def example_paths(tmp_path_factory):
 def example_server(example_paths, tmp_path_factory):
     """Yield the address of the example's viewer."""
     catalog = Catalog(example_paths)
-    pages = PageRoutes(PageReview(catalog, Reviewer("ann", CaptureSettings())), ["example"]).routes()
-    settings = AuditSettings(tmp_path_factory.mktemp("audits"), "example", "ann", size=20, seed=0)
+    pages = PageRoutes(
+        PageReview(catalog, Reviewer("ann", CaptureSettings())), ["example"]
+    ).routes()
+    settings = AuditSettings(
+        tmp_path_factory.mktemp("audits"), "example", "ann", size=20, seed=0
+    )
     audit = AuditSession(catalog, settings).routes()
-    with served(catalog, {"pages": pages, "run": run_routes(catalog), "audit": audit}) as address:
+    with served(
+        catalog, {"pages": pages, "run": run_routes(catalog), "audit": audit}
+    ) as address:
         yield address
 
 

@@ -10,13 +10,33 @@ from mind2web2.utils.path_config import PathConfig
 URL = "https://lake.example/facts"
 
 
-def leaf(name, claim, *, passed=True, url=URL, reasoning="The page says so.", desc="A fact is right", **more):
+def leaf(
+    name,
+    claim,
+    *,
+    passed=True,
+    url=URL,
+    reasoning="The page says so.",
+    desc="A fact is right",
+    **more,
+):
     """Return a leaf that two votes on one page decided."""
     votes = [
-        {"trial": trial, "supported": passed, "reasoning": reasoning, "judgment": f"{name}-{trial}"}
+        {
+            "trial": trial,
+            "supported": passed,
+            "reasoning": reasoning,
+            "judgment": f"{name}-{trial}",
+        }
         for trial in (1, 2)
     ]
-    shown = {"kind": "web", "sha256": None, "text_chars": 20, "text_chars_stored": 20, "images": 0}
+    shown = {
+        "kind": "web",
+        "sha256": None,
+        "text_chars": 20,
+        "text_chars_stored": 20,
+        "images": 0,
+    }
     outcome = "supported" if passed else "not_supported"
     return {
         "id": name,
@@ -30,7 +50,9 @@ def leaf(name, claim, *, passed=True, url=URL, reasoning="The page says so.", de
             "decided_by": "judge",
             "claim": claim,
             "num_trials": 3,
-            "pages": [{"url": url, "outcome": outcome, "page": shown, "votes": votes, **more}],
+            "pages": [
+                {"url": url, "outcome": outcome, "page": shown, "votes": votes, **more}
+            ],
         },
     }
 
@@ -38,14 +60,22 @@ def leaf(name, claim, *, passed=True, url=URL, reasoning="The page says so.", de
 def result(agent, answer, leaves, desc="What is known of the lake?"):
     """Return a result whose root is the mean of its leaves."""
     score = sum(each["score"] for each in leaves) / len(leaves)
-    root = {"id": "root", "desc": desc, "critical": False, "score": score, "strategy": "parallel"}
+    root = {
+        "id": "root",
+        "desc": desc,
+        "critical": False,
+        "score": score,
+        "strategy": "parallel",
+    }
     root["status"] = "passed" if score == 1 else "partial" if score else "failed"
     return {
         "agent_name": agent,
         "answer_name": f"{answer}.md",
         "judge_model": "judge-1",
         "final_score": score,
-        "eval_breakdown": [{"info": [], "verification_tree": {**root, "children": leaves}}],
+        "eval_breakdown": [
+            {"info": [], "verification_tree": {**root, "children": leaves}}
+        ],
         "extractions": [],
         "run": {"created": "2026-11-01T10:00:00+00:00", "tree_format": 2},
     }
@@ -63,11 +93,15 @@ class Results:
         folder = self.paths.eval_results_root / agent / task / name.removesuffix(".md")
         (folder / "results").mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
-        (folder / "results" / f"{stamp}_{name}.json").write_text(json.dumps(content), encoding="utf-8")
+        (folder / "results" / f"{stamp}_{name}.json").write_text(
+            json.dumps(content), encoding="utf-8"
+        )
 
     def add_page(self, agent, task, url, text, screenshot=None):
         """Store a page."""
-        CacheFileSys(self.paths.cache_root / agent / task).put_web(url, text, screenshot)
+        CacheFileSys(self.paths.cache_root / agent / task).put_web(
+            url, text, screenshot
+        )
 
     def summarise(self, *agents):
         """Write the agents' summaries."""

@@ -10,7 +10,10 @@ async def test_views_have_no_serious_violation(page, example_server):
     await page.goto(example_server)
     await page.evaluate(AXE)
     found = {}
-    for view, there in {**VIEWS, f"{ANSWER}?leaf=tour_start_supported": ".node.current"}.items():
+    for view, there in {
+        **VIEWS,
+        f"{ANSWER}?leaf=tour_start_supported": ".node.current",
+    }.items():
         await open_view(page, example_server, view)
         await expect(page.locator(there)).to_be_visible()
         await page.emulate_media(color_scheme="light")

@@ -24,7 +24,10 @@ def results(tmp_path):
     made = Results(tmp_path)
     for task in range(8):
         for answer in ("answer_1", "answer_2"):
-            leaves = [leaf(f"leaf-{n}", f"Fact {n} of task {task}.", passed=n > 1) for n in range(6)]
+            leaves = [
+                leaf(f"leaf-{n}", f"Fact {n} of task {task}.", passed=n > 1)
+                for n in range(6)
+            ]
             made.add(result(AGENT, answer, leaves), f"task-{task}")
     made.summarise(AGENT)
     return made
@@ -37,7 +40,9 @@ def catalog_of(results):
 
 def session_of(results, **more):
     """Return the session of ann, with all leaves in the sample."""
-    settings = AuditSettings(results.paths.project_root / "audits", AGENT, "ann", size=500, seed=1, **more)
+    settings = AuditSettings(
+        results.paths.project_root / "audits", AGENT, "ann", size=500, seed=1, **more
+    )
     return AuditSession(catalog_of(results), settings)
 
 
@@ -46,7 +51,11 @@ def test_leaves_behind_a_gate_that_fails_wrongly_come_to_the_sample(results):
     gate = leaf("gate", "The lake exists.", passed=False) | {"critical": True}
     behind = leaf("behind", "It is deep.", passed=False) | {"status": "skipped"}
     reason = "not judged, because 'gate' failed"
-    behind["evidence"] = {"decided_by": "prerequisite", "claim": "It is deep.", "reason": reason}
+    behind["evidence"] = {
+        "decided_by": "prerequisite",
+        "claim": "It is deep.",
+        "reason": reason,
+    }
     content = result(AGENT, "answer_1", [gate, behind]) | {"final_score": 0.0}
     results.add(content, "task-0", stamp="20261103_100000")
     session = session_of(results)
@@ -57,7 +66,11 @@ def test_leaves_behind_a_gate_that_fails_wrongly_come_to_the_sample(results):
     revealed = session.label(NewLabel(number=at, label="y"))
     assert (revealed["supported"], revealed["leaves"]) == (False, before + 1)
     item = session.item(before)
-    assert (item["claim"], item["is_skipped"], item["pages"]) == ("It is deep.", True, [])
+    assert (item["claim"], item["is_skipped"], item["pages"]) == (
+        "It is deep.",
+        True,
+        [],
+    )
     assert session.label(NewLabel(number=before, label="n"))["is_skipped"]
     # The next session has it as well, with its label.
     assert session_of(results).state()["labels"][-1] == "n"
@@ -66,8 +79,12 @@ def test_leaves_behind_a_gate_that_fails_wrongly_come_to_the_sample(results):
 def test_second_pass_shows_disagreements_with_the_judges_reasons(results):
     """Its labels are kept apart from the blind ones."""
     session = session_of(results)
-    wrong = next(number for number in range(96) if "Fact 0" in session.item(number)["claim"])
-    right = next(number for number in range(96) if "Fact 3" in session.item(number)["claim"])
+    wrong = next(
+        number for number in range(96) if "Fact 0" in session.item(number)["claim"]
+    )
+    right = next(
+        number for number in range(96) if "Fact 3" in session.item(number)["claim"]
+    )
     for number in (wrong, right):
         session.label(NewLabel(number=number, label="y", note="line 4"))
     second = session_of(results, is_second=True)
@@ -92,7 +109,9 @@ async def test_auditor_labels_blind_and_then_sees_the_verdict(page, results, cap
     folder = results.paths.project_root
     catalog = catalog_of(results)
     settings = AuditSettings(folder / "audits", AGENT, "ann", size=6, seed=1)
-    with served(catalog, {"audit": AuditSession(catalog, settings).routes()}) as address:
+    with served(
+        catalog, {"audit": AuditSession(catalog, settings).routes()}
+    ) as address:
         await page.goto(address)
         await page.get_by_role("link", name="Audit").click()
         await expect(page.locator("blockquote.claim")).to_contain_text("Fact")
@@ -129,15 +148,32 @@ async def test_auditor_labels_blind_and_then_sees_the_verdict(page, results, cap
 
 def test_audit_without_labels_says_how_to_make_some(results, capsys):
     """In one line."""
-    assert main(["audit", AGENT, "--eval_results_root", str(results.paths.eval_results_root)]) == 2
+    assert (
+        main(
+            [
+                "audit",
+                AGENT,
+                "--eval_results_root",
+                str(results.paths.eval_results_root),
+            ]
+        )
+        == 2
+    )
     assert "mind2web2 view bot --audit YOUR_NAME" in capsys.readouterr().err
 
 
 def test_overview_shows_the_corrected_score_beside_the_raw_one(results):
     """Once there are labels, without a new result."""
     folder = results.paths.project_root
-    roots = CorrectionRoots(results.paths.eval_results_root, folder / "audits", folder / "rejudged")
-    assert Catalog(results.paths, [AGENT], corrections=roots).overview()["agents"][0]["corrected"] is None
+    roots = CorrectionRoots(
+        results.paths.eval_results_root, folder / "audits", folder / "rejudged"
+    )
+    assert (
+        Catalog(results.paths, [AGENT], corrections=roots).overview()["agents"][0][
+            "corrected"
+        ]
+        is None
+    )
     session = session_of(results)
     for number in range(96):
         session.label(NewLabel(number=number, label="y"))

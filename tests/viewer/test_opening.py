@@ -13,13 +13,26 @@ def agent(name, share, *, runs=3, interval=None):
         "num_tasks": 10 if runs else 0,
         "num_runs": runs,
     }
-    return {"name": name, "metrics": metrics, "intervals": {"avg_score": interval} if interval else {}}
+    return {
+        "name": name,
+        "metrics": metrics,
+        "intervals": {"avg_score": interval} if interval else {},
+    }
 
 
 def compared(first, second, limits=(None, None), p_value=None):
     """Return the comparison of two agents with these shares; limits are of the second minus the first."""
-    pair = {"first": first, "second": second, "low": limits[0], "high": limits[1], "p_value": p_value}
-    return lambda *_: {"num_tasks": 10, "metrics": {"avg_score": {"differences": [pair]}}}
+    pair = {
+        "first": first,
+        "second": second,
+        "low": limits[0],
+        "high": limits[1],
+        "p_value": p_value,
+    }
+    return lambda *_: {
+        "num_tasks": 10,
+        "metrics": {"avg_score": {"differences": [pair]}},
+    }
 
 
 A, B = agent("a", 0.93), agent("b", 0.62)

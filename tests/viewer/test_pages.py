@@ -15,14 +15,26 @@ from servers.local_http import Answer, LocalHttp
 from viewer.conftest import ask, served
 from viewer.made_results import URL, Results, leaf, result
 
-from mind2web2.capture.models import CapturedPage, CaptureRecord, CaptureSettings, NetworkSettings, Trouble
+from mind2web2.capture.models import (
+    CapturedPage,
+    CaptureRecord,
+    CaptureSettings,
+    NetworkSettings,
+    Trouble,
+)
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.crawl import AgentCache, TaskCitations
 from mind2web2.runs.claim_facts import page_checks
 from mind2web2.runs.freshness import PresentReader
 from mind2web2.runs.results import latest_result
 from mind2web2.viewer.catalog import Catalog
-from mind2web2.viewer.page_review import KEPT_NAME, REVIEWS_NAME, PageReview, PageRoutes, Reviewer
+from mind2web2.viewer.page_review import (
+    KEPT_NAME,
+    REVIEWS_NAME,
+    PageReview,
+    PageRoutes,
+    Reviewer,
+)
 from mind2web2.viewer.stored_pages import PageKey
 
 AGENT, TASK = "bot", "lake"
@@ -33,7 +45,12 @@ ORIGIN = {"origin": "chrome-extension://abcdefgh", "content-type": "application/
 
 def record(url, **fields):
     """Return the record of a capture."""
-    return CaptureRecord(requested_url=url, final_url=url, captured_at="2026-11-01T10:00:00+00:00", **fields)
+    return CaptureRecord(
+        requested_url=url,
+        final_url=url,
+        captured_at="2026-11-01T10:00:00+00:00",
+        **fields,
+    )
 
 
 @pytest.fixture
@@ -43,7 +60,9 @@ def results(tmp_path):
     made.add(result(AGENT, "answer_1", [leaf("deep", "The lake is deep.")]), TASK)
     made.summarise(AGENT)
     cache = cache_of(made)
-    wall = record(SUSPECT, kind="web", troubles=(Trouble(kind="login_wall", detail="a form"),))
+    wall = record(
+        SUSPECT, kind="web", troubles=(Trouble(kind="login_wall", detail="a form"),)
+    )
     cache.put_capture(CapturedPage(wall, text="Please log in."))
     cache.put_capture(CapturedPage(record(FAILED, kind=None, failure="HTTP 404")))
     cache.put_capture(CapturedPage(record(URL, kind="web"), text="The lake is deep."))
@@ -67,7 +86,9 @@ def address(results):
 
 def post(address, path, body, headers):
     """Send a request and return status, JSON and answer."""
-    status, text, answer = ask(address, path, headers, "POST" if body is not None else "GET", body)
+    status, text, answer = ask(
+        address, path, headers, "POST" if body is not None else "GET", body
+    )
     return status, json.loads(text or "null"), answer
 
 
@@ -85,14 +106,21 @@ async def test_pages_are_gone_through_with_keys(page, results, address):
     await page.keyboard.press("r")
     await expect(page.locator(".message")).to_contain_text("done")
     kept = cache_of(results).capture_record(SUSPECT)
-    assert (kept.troubles, kept.reviewed.decision, kept.reviewed.by) == ((), "right", "ann")
+    assert (kept.troubles, kept.reviewed.decision, kept.reviewed.by) == (
+        (),
+        "right",
+        "ann",
+    )
     assert cache_of(results).digest(SUSPECT) != digest
     # At once: a key acts on the page that the key before led to.
     await page.keyboard.press("j")
     await page.keyboard.press("w")
     await expect(rows.nth(2)).to_have_class(r"page failed current")
     assert cache_of(results).has(URL) is None
-    assert "ann marked the stored page as wrong" in cache_of(results).capture_record(URL).failure
+    assert (
+        "ann marked the stored page as wrong"
+        in cache_of(results).capture_record(URL).failure
+    )
     await page.keyboard.press("x")
     await expect(rows.nth(2)).to_contain_text("not captured yet")
     # The last one, then the one before it, and the one on the other page; back to how it was.
@@ -106,9 +134,17 @@ async def test_pages_are_gone_through_with_keys(page, results, address):
     assert cache_of(results).digest(SUSPECT) == digest
     await page.keyboard.press("z")
     await expect(page.locator(".message.error")).to_contain_text("no decision")
-    made = (results.paths.cache_root / AGENT / TASK / REVIEWS_NAME).read_text(encoding="utf-8").splitlines()
-    decisions = [(json.loads(line)["decision"], json.loads(line)["by"]) for line in made]
-    assert decisions == [(name, "ann") for name in ("right", "wrong", "remove", "undo", "undo", "undo")]
+    made = (
+        (results.paths.cache_root / AGENT / TASK / REVIEWS_NAME)
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
+    decisions = [
+        (json.loads(line)["decision"], json.loads(line)["by"]) for line in made
+    ]
+    assert decisions == [
+        (name, "ann") for name in ("right", "wrong", "remove", "undo", "undo", "undo")
+    ]
     assert [*(results.paths.cache_root / AGENT / TASK / KEPT_NAME).iterdir()] == []
     # A decision that the button undid is not undone by the key once more.
     await page.keyboard.press("j")
@@ -129,7 +165,9 @@ async def test_long_lists_are_shown_around_the_chosen_page(page, results, addres
         TaskCitations(TASK, {"answer_1.md": [*urls, URL, SUSPECT, FAILED]})
     )
     await page.goto(address)
-    await page.goto(f"{address.partition('?')[0]}#/pages/{AGENT}?task={TASK}&url={quote(urls[450], safe='')}")
+    await page.goto(
+        f"{address.partition('?')[0]}#/pages/{AGENT}?task={TASK}&url={quote(urls[450], safe='')}"
+    )
     current = page.locator(".page.current")
     await expect(current).to_contain_text("/0450")
     await expect(page.locator(".pages .page")).to_have_count(300)
@@ -148,17 +186,23 @@ async def test_files_are_uploaded_in_a_pages_place(page, results, address):
     )
     await expect(message).to_contain_text("done")
     assert cache_of(results).get_web(FAILED)[0] == "The lake dried up."
-    await upload.set_input_files({"name": "page.pdf", "mimeType": "application/pdf", "buffer": pdf(["Deep"])})
+    await upload.set_input_files(
+        {"name": "page.pdf", "mimeType": "application/pdf", "buffer": pdf(["Deep"])}
+    )
     await expect(page.get_by_role("tab", name="Pages")).to_be_visible()
     assert cache_of(results).has(FAILED) == "pdf"
     assert cache_of(results).capture_record(FAILED).reviewed.decision == "uploaded"
-    await upload.set_input_files({"name": "page.zip", "mimeType": "application/zip", "buffer": b"PK"})
+    await upload.set_input_files(
+        {"name": "page.zip", "mimeType": "application/zip", "buffer": b"PK"}
+    )
     await expect(message).to_contain_text("choose a PDF")
 
 
 def test_every_change_of_a_page_can_be_undone(results):
     """To the same files, whatever came first: a page, a failure, an older tool's page, or nothing."""
-    review = PageReview(Catalog(results.paths, [AGENT]), Reviewer("ann", CaptureSettings()))
+    review = PageReview(
+        Catalog(results.paths, [AGENT]), Reviewer("ann", CaptureSettings())
+    )
     old, new = "https://lake.example/old", "https://lake.example/never-seen"
     cache_of(results).put_web(old, "Stored without a record.", small_image("JPEG"))
     for url in (URL, FAILED, old, new):
@@ -176,7 +220,9 @@ def test_every_change_of_a_page_can_be_undone(results):
 
 def test_undo_loses_no_page_that_was_captured_since(results):
     """Another command stored it after the decision: it comes back as well."""
-    review = PageReview(Catalog(results.paths, [AGENT]), Reviewer("ann", CaptureSettings()))
+    review = PageReview(
+        Catalog(results.paths, [AGENT]), Reviewer("ann", CaptureSettings())
+    )
     key = PageKey(AGENT, TASK, URL)
     review.decide(key, "wrong")
     cache_of(results).put_web(URL, "The lake, captured again.", small_image("JPEG"))
@@ -196,7 +242,9 @@ def page_files(results):
 
 def test_interrupted_upload_leaves_the_page(results, monkeypatch):
     """The new page is on the disk before the old one goes."""
-    review = PageReview(Catalog(results.paths, [AGENT]), Reviewer("ann", CaptureSettings()))
+    review = PageReview(
+        Catalog(results.paths, [AGENT]), Reviewer("ann", CaptureSettings())
+    )
 
     def killed(*_):
         raise KeyboardInterrupt
@@ -207,18 +255,24 @@ def test_interrupted_upload_leaves_the_page(results, monkeypatch):
     assert cache_of(results).get_web(URL)[0] == "The lake is deep."
 
 
-def test_only_changes_of_what_a_judge_is_shown_make_results_stale(example_paths, tmp_path):
+def test_only_changes_of_what_a_judge_is_shown_make_results_stale(
+    example_paths, tmp_path
+):
     """That a sound page looks right changes nothing; that it is wrong, or another one, does."""
     paths = copy(example_paths)
     paths.cache_root = shutil.copytree(example_paths.cache_root, tmp_path / "cache")
     task = "museum_saturday"
-    result = latest_result(paths.eval_results_root / "example" / task / "answer_1" / "results").content
+    result = latest_result(
+        paths.eval_results_root / "example" / task / "answer_1" / "results"
+    ).content
     check = next(check for leaf in result.leaves() for check in page_checks(leaf))
     review = PageReview(Catalog(paths), Reviewer("ann", CaptureSettings()))
     key = PageKey("example", task, check.url)
 
     def is_stale():
-        present = PresentReader(paths, "example").present(task, "answer_1.md", result.provenance)
+        present = PresentReader(paths, "example").present(
+            task, "answer_1.md", result.provenance
+        )
         changes = present.changes_since(result.provenance, is_edited=False)
         return any(key.url in change for change in changes)
 
@@ -254,7 +308,9 @@ async def test_saved_page_is_rendered_and_stored(page, results, address):
     await page.get_by_role("link", name="Pages").click()
     file = {"name": "page.mhtml", "mimeType": "multipart/related", "buffer": MHTML}
     await page.locator("input[type=file]").set_input_files(file)
-    await expect(page.locator(".page-text")).to_contain_text("88 metres", timeout=60_000)
+    await expect(page.locator(".page-text")).to_contain_text(
+        "88 metres", timeout=60_000
+    )
     assert cache_of(results).capture_record(FAILED).reviewed.decision == "uploaded"
     path = f"/api/upload-mhtml/{TASK}?url={quote(SUSPECT, safe='')}"
     headers = {**ORIGIN, "content-type": "multipart/related"}
@@ -266,36 +322,54 @@ async def test_saved_page_is_rendered_and_stored(page, results, address):
 
 async def test_page_is_captured_again(page, results, address):
     """By a real browser; a capture that fails says why and leaves the stored page."""
-    with LocalHttp(lambda _: Answer(LAKE, headers={"content-type": "text/html"})) as site:
+    with LocalHttp(
+        lambda _: Answer(LAKE, headers={"content-type": "text/html"})
+    ) as site:
         url = f"{site.url}/lake"
-        cache_of(results).put_capture(CapturedPage(record(url, kind=None, failure="timeout")))
+        cache_of(results).put_capture(
+            CapturedPage(record(url, kind=None, failure="timeout"))
+        )
         await page.goto(address)
-        await page.goto(f"{address.partition('?')[0]}#/pages/{AGENT}?task={TASK}&url={quote(url, safe='')}")
+        await page.goto(
+            f"{address.partition('?')[0]}#/pages/{AGENT}?task={TASK}&url={quote(url, safe='')}"
+        )
         await page.get_by_role("button", name="Capture again").click()
-        await expect(page.locator(".page-text")).to_contain_text("88 metres", timeout=60_000)
+        await expect(page.locator(".page-text")).to_contain_text(
+            "88 metres", timeout=60_000
+        )
     assert cache_of(results).has(url) == "web"
     await page.get_by_role("button", name="Capture again").click()
-    await expect(page.locator(".message")).to_contain_text("not captured", timeout=60_000)
+    await expect(page.locator(".message")).to_contain_text(
+        "not captured", timeout=60_000
+    )
     assert cache_of(results).has(url) == "web"
 
 
 def session(address):
     """Return the headers of the browser that shows the viewer."""
     port, token = urlsplit(address).port, address.partition("token=")[2]
-    return {"cookie": f"mind2web2_session_{port}={token}", "content-type": "application/json"}
+    return {
+        "cookie": f"mind2web2_session_{port}={token}",
+        "content-type": "application/json",
+    }
 
 
 def choose(address, url=FAILED):
     """Press the button for the extension beside a page."""
     target = {"task_id": TASK, "url": url, "agent": AGENT}
-    assert post(address, "/api/capture/target", json.dumps(target), session(address))[0] == 200
+    assert (
+        post(address, "/api/capture/target", json.dumps(target), session(address))[0]
+        == 200
+    )
     return {"task_id": TASK, "url": url}
 
 
 def test_extension_repairs_a_page(results, address):
     """Without the session's cookie, from its own origin, by the routes that it knows, once for each press."""
     target = choose(address)
-    status, shown, answer = post(address, "/api/capture/target", None, {"origin": ORIGIN["origin"]})
+    status, shown, answer = post(
+        address, "/api/capture/target", None, {"origin": ORIGIN["origin"]}
+    )
     assert (status, shown["url"], shown["task_id"]) == (200, FAILED, TASK)
     assert answer.getheader("access-control-allow-origin") == ORIGIN["origin"]
     picture = base64.b64encode(small_image("PNG")).decode()
@@ -309,7 +383,9 @@ def test_extension_repairs_a_page(results, address):
     assert post(address, "/api/capture", json.dumps(sent), ORIGIN)[0] == 409
     choose(address)
     path = f"/api/upload-pdf/{TASK}?url={quote(FAILED, safe='')}"
-    form = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n'
+    form = (
+        b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n'
+    )
     form += pdf(["Deep"]) + b"\r\n--x--\r\n"
     headers = {**ORIGIN, "content-type": "multipart/form-data; boundary=x"}
     assert post(address, path, form, headers)[1]["success"]
@@ -320,7 +396,10 @@ def test_extension_repairs_a_page(results, address):
 def test_a_page_that_nobody_chose_stays(results, address, chosen):
     """Any program of this machine can send what the extension sends, and choose nothing."""
     target = {"task_id": TASK, "url": URL}
-    assert ask(address, "/api/capture/target", ORIGIN, "POST", json.dumps(target))[0] == 403
+    assert (
+        ask(address, "/api/capture/target", ORIGIN, "POST", json.dumps(target))[0]
+        == 403
+    )
     if chosen is not None:
         choose(address, chosen)
     sent = {**target, "text": "The lake is a lie."}
@@ -340,13 +419,18 @@ def test_a_choice_expires(results):
     with served(catalog, {"pages": routes}) as address:
         sent = {**choose(address), "text": "The lake is back."}
         seconds[0] = 601.0
-        assert post(address, "/api/capture/target", None, {"origin": ORIGIN["origin"]})[1] is None
+        assert (
+            post(address, "/api/capture/target", None, {"origin": ORIGIN["origin"]})[1]
+            is None
+        )
         assert post(address, "/api/capture", json.dumps(sent), ORIGIN)[0] == 409
         choose(address)
         assert post(address, "/api/capture", json.dumps(sent), ORIGIN)[0] == 200
 
 
-@pytest.mark.parametrize("origin", ["http://attacker.example", "https://lake.example", "null"])
+@pytest.mark.parametrize(
+    "origin", ["http://attacker.example", "https://lake.example", "null"]
+)
 def test_other_sites_repair_nothing(results, address, origin):
     """Though those routes ask for no cookie."""
     sent = json.dumps({"task_id": TASK, "url": URL, "text": "The lake is a lie."})

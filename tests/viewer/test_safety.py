@@ -27,7 +27,16 @@ def results(tmp_path_factory):
     for number, attack in enumerate(ATTACKS):
         url = f"https://lake.example/{number}?q={attack[:200]}"
         made.add_page(AGENT, TASK, url, attack)
-        leaves.append(leaf(f"leaf-{number}", attack, reasoning=attack, desc=attack, url=url, reason=attack))
+        leaves.append(
+            leaf(
+                f"leaf-{number}",
+                attack,
+                reasoning=attack,
+                desc=attack,
+                url=url,
+                reason=attack,
+            )
+        )
     text = "\n\n".join(ATTACKS)
     content = result(AGENT, "answer_1", leaves, desc=ATTACKS[0])
     # JSON of other tools may hold them.
@@ -57,21 +66,28 @@ async def test_every_attack_stays_text(page, homes, home):
     address = homes[home]
     await page.goto(address)
     base = address.partition("?")[0]
-    for view in ("#/overview?search=script", f"#/answer/{AGENT}/{TASK}/answer_1", "#/compare"):
+    for view in (
+        "#/overview?search=script",
+        f"#/answer/{AGENT}/{TASK}/answer_1",
+        "#/compare",
+    ):
         await page.goto(base + view)
         await expect(page.locator("main h1").first).to_be_visible()
         await _assert_inert(page)
     # Both homes have the same views of a leaf; the file embeds all of its texts at once.
     for number in range(0, len(ATTACKS), 1 if home == "server" else 8):
         await page.goto(f"{base}#/evidence/{AGENT}/{TASK}/answer_1/leaf-{number}")
-        await expect(page.locator(".where", has_text=f"leaf {number + 1} of")).to_be_visible()
+        await expect(
+            page.locator(".where", has_text=f"leaf {number + 1} of")
+        ).to_be_visible()
         await expect(page.locator(".page-text, .beside .notice").first).to_be_visible()
         await _assert_inert(page)
     host = urlsplit(address).netloc
     assert [
         url
         for url in asked
-        if not url.startswith(("data:", "blob:", "file:")) and urlsplit(url).netloc != host
+        if not url.startswith(("data:", "blob:", "file:"))
+        and urlsplit(url).netloc != host
     ] == []
 
 
@@ -80,7 +96,9 @@ async def test_escape_in_a_text_stays_as_written(page, homes, home):
     """It is no control of text direction, and its backslash no part of the JSON around it."""
     await page.goto(homes[home])
     number = ATTACKS.index(WRITTEN_ESCAPE)
-    await page.goto(f"{homes[home].partition('?')[0]}#/evidence/{AGENT}/{TASK}/answer_1/leaf-{number}")
+    await page.goto(
+        f"{homes[home].partition('?')[0]}#/evidence/{AGENT}/{TASK}/answer_1/leaf-{number}"
+    )
     await expect(page.locator("blockquote.claim")).to_have_text(WRITTEN_ESCAPE)
 
 
@@ -116,7 +134,9 @@ def test_file_says_that_it_may_connect_to_nothing(homes):
     from urllib.request import url2pathname
 
     text = Path(url2pathname(urlsplit(homes["file"]).path)).read_text(encoding="utf-8")
-    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1]
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[
+        1
+    ]
     assert policy.startswith("default-src 'none'; script-src 'nonce-")
     assert "unsafe" not in policy
     assert "connect-src" not in policy
@@ -133,11 +153,25 @@ def test_only_the_session_is_served(homes):
     cookie = {"cookie": f"mind2web2_session_{port}={token}"}
     assert ask(address, "/api/overview", cookie)[0] == 200
     assert ask(address, "/api/overview")[0] == 403
-    assert ask(address, "/api/overview", {"cookie": f"mind2web2_session_{port}=x"})[0] == 403
-    assert ask(address, "/api/overview", cookie | {"host": f"attacker.example:{port}"})[0] == 421
-    assert ask(address, "/api/overview", cookie | {"origin": "http://attacker.example"})[0] == 403
+    assert (
+        ask(address, "/api/overview", {"cookie": f"mind2web2_session_{port}=x"})[0]
+        == 403
+    )
+    assert (
+        ask(address, "/api/overview", cookie | {"host": f"attacker.example:{port}"})[0]
+        == 421
+    )
+    assert (
+        ask(address, "/api/overview", cookie | {"origin": "http://attacker.example"})[0]
+        == 403
+    )
     assert ask(address, "/api/overview", cookie | {"origin": "null"})[0] == 403
-    assert ask(address, "/api/overview", cookie | {"origin": f"http://localhost:{port}"})[0] == 200
+    assert (
+        ask(address, "/api/overview", cookie | {"origin": f"http://localhost:{port}"})[
+            0
+        ]
+        == 200
+    )
 
 
 def test_key_leaves_the_address_bar(homes):
@@ -154,7 +188,9 @@ def test_key_leaves_the_address_bar(homes):
 def test_key_of_this_session_counts_beside_an_old_cookie(homes):
     """As after the viewer was started again at the same port."""
     address = homes["server"]
-    old = {"cookie": f"mind2web2_session_{urlsplit(address).port}=of-an-earlier-session"}
+    old = {
+        "cookie": f"mind2web2_session_{urlsplit(address).port}=of-an-earlier-session"
+    }
     assert ask(address, f"/?{address.partition('?')[2]}", old)[0] == 303
     assert ask(address, "/?token=wrong", old)[0] == 403
 
@@ -164,7 +200,9 @@ def test_viewer_for_other_machines_has_this_machines_names_and_no_extension(resu
     extension = {"origin": "chrome-extension://abcdefgh"}
     with served(Catalog(results.paths), host="0.0.0.0") as address:
         port = urlsplit(address).port
-        assert {f"{socket.gethostname()}:{port}", f"127.0.0.1:{port}"} <= Session.at("0.0.0.0", port).hosts
+        assert {f"{socket.gethostname()}:{port}", f"127.0.0.1:{port}"} <= Session.at(
+            "0.0.0.0", port
+        ).hosts
         for method, path in (("GET", "/api/capture/target"), ("POST", "/api/capture")):
             assert ask(address, path, extension, method)[0] == 403
             assert ask(address, path, {}, method)[0] == 403
@@ -185,9 +223,15 @@ def test_viewer_for_other_machines_has_this_machines_names_and_no_extension(resu
 def test_names_that_lead_elsewhere_find_nothing(homes, place):
     """With one line, and no trace of the program's inside."""
     address = homes["server"]
-    cookie = {"cookie": f"mind2web2_session_{urlsplit(address).port}={address.partition('token=')[2]}"}
+    cookie = {
+        "cookie": f"mind2web2_session_{urlsplit(address).port}={address.partition('token=')[2]}"
+    }
     for kind in ("answer", "page", "image", "messages"):
-        status, text, _ = ask(address, f"/api/{kind}?{place}&url=https://x.example/&name=screenshot", cookie)
+        status, text, _ = ask(
+            address,
+            f"/api/{kind}?{place}&url=https://x.example/&name=screenshot",
+            cookie,
+        )
         assert status in (200, 404, 409)
         assert "Traceback" not in text
         assert kind == "page" or status != 200

@@ -14,7 +14,12 @@ from typing import Literal, Protocol
 from weakref import WeakValueDictionary
 
 from mind2web2.capture.models import NetworkSettings
-from mind2web2.capture.network.upstream import Upstream, is_private_name, parsed_upstream, upstream_for
+from mind2web2.capture.network.upstream import (
+    Upstream,
+    is_private_name,
+    parsed_upstream,
+    upstream_for,
+)
 
 IPAddress = IPv4Address | IPv6Address
 
@@ -77,12 +82,18 @@ _EMBEDDINGS = (
     (IPv6Network("::/96"), 0),  # IPv4-compatible
     (IPv6Network("::ffff:0:0/96"), 0),  # IPv4-mapped
     (IPv6Network("::ffff:0:0:0/96"), 0),  # IPv4-translated
-    (IPv6Network("64:ff9b::/96"), 0),  # NAT64: the form of all IPv4 addresses in some networks
+    (
+        IPv6Network("64:ff9b::/96"),
+        0,
+    ),  # NAT64: the form of all IPv4 addresses in some networks
     (IPv6Network("2002::/16"), 80),  # 6to4
 )
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 
-_IPV4_PART = re.compile(r"0[xX](?P<hex>[0-9a-fA-F]*)|0(?P<octal>[0-7]+)|(?P<decimal>0|[1-9][0-9]*)", re.ASCII)
+_IPV4_PART = re.compile(
+    r"0[xX](?P<hex>[0-9a-fA-F]*)|0(?P<octal>[0-7]+)|(?P<decimal>0|[1-9][0-9]*)",
+    re.ASCII,
+)
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*", re.ASCII)
 
 
@@ -97,7 +108,9 @@ def refusal_reason(address: IPAddress | str) -> str | None:
     if address in _METADATA_SERVICES:
         return f"{address} is a cloud's metadata service"
     if isinstance(address, IPv4Address):
-        kind = next((kind for network, kind in _SPECIAL_IPV4 if address in network), None)
+        kind = next(
+            (kind for network, kind in _SPECIAL_IPV4 if address in network), None
+        )
     else:
         kind = _special_ipv6(address)
     return f"{address} is {kind}" if kind else None
@@ -139,7 +152,9 @@ def _ipv4_of_parts(host: str, parts: list[str]) -> IPv4Address:
     numbers = [_number_of(part) for part in parts]
     *leading, last = numbers
     is_address = (
-        len(parts) <= 4 and None not in numbers and all(number <= 255 for number in leading if number)
+        len(parts) <= 4
+        and None not in numbers
+        and all(number <= 255 for number in leading if number)
     )
     bits_left = 8 * (4 - len(leading))
     if not is_address or last is None or last >= 1 << bits_left:
@@ -194,7 +209,9 @@ class SystemResolver:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[list[IPAddress]] = loop.create_future()
 
-        def settle(addresses: list[IPAddress], error: OSError | UnicodeError | None) -> None:
+        def settle(
+            addresses: list[IPAddress], error: OSError | UnicodeError | None
+        ) -> None:
             self._slots.release()
             if answer.done():  # the caller was cancelled
                 return
@@ -220,7 +237,9 @@ class SystemResolver:
             threading.Thread(target=look_up, name=f"lookup {host}", daemon=True).start()
         except RuntimeError as error:
             self._slots.release()
-            raise socket.gaierror(socket.EAI_AGAIN, "this machine has no threads left") from error
+            raise socket.gaierror(
+                socket.EAI_AGAIN, "this machine has no threads left"
+            ) from error
         return await answer
 
 
@@ -236,9 +255,13 @@ LOOKUP_TIMEOUT_S = 10.0
 ADDRESS_LIFETIME_S = 60.0
 MAX_KNOWN_NAMES = 10_000
 
-FailureKind = Literal["name_not_found", "dns_failure", "connection_refused", "unreachable", "timeout"]
+FailureKind = Literal[
+    "name_not_found", "dns_failure", "connection_refused", "unreachable", "timeout"
+]
 
-_HOST_NAME = re.compile(r"(?=.{1,253}\.?$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.ASCII)
+_HOST_NAME = re.compile(
+    r"(?=.{1,253}\.?$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.ASCII
+)
 # Services that understand a request well enough to be harmed by it: the Fetch standard's "bad ports".
 _BAD_PORT_LIST = """
     0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117
@@ -294,12 +317,18 @@ class Destinations:
         UsageError: the settings name a proxy that is none.
     """
 
-    def __init__(self, network: NetworkSettings, resolve: Resolver | None = None) -> None:
+    def __init__(
+        self, network: NetworkSettings, resolve: Resolver | None = None
+    ) -> None:
         self._network = network
-        self._host_map = {_plain(host): address for host, address in network.host_map.items()}
+        self._host_map = {
+            _plain(host): address for host, address in network.host_map.items()
+        }
         for scheme in ("http", "https"):
             if network.proxies.get(scheme):
-                parsed_upstream(network.proxies[scheme])  # an unusable one fails now, not with every page
+                parsed_upstream(
+                    network.proxies[scheme]
+                )  # an unusable one fails now, not with every page
         self._resolve = resolve or SystemResolver()
         self._known: dict[str, tuple[float, tuple[IPAddress, ...]]] = {}
         self._lookups: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -314,9 +343,13 @@ class Destinations:
         host = _plain(host)
         if host in self._host_map:
             mapped_host, mapped_port = self._host_map[host]
-            return Destination(await self._addresses_of(_plain(mapped_host)), mapped_port)
+            return Destination(
+                await self._addresses_of(_plain(mapped_host)), mapped_port
+            )
         if port in _BAD_PORTS:
-            raise DestinationRefusedError(f"port {port} belongs to a service that is not the web's")
+            raise DestinationRefusedError(
+                f"port {port} belongs to a service that is not the web's"
+            )
         upstream = upstream_for(host, port, self._network.proxies)
         if upstream is not None:
             self._check_unresolved(host)
@@ -330,7 +363,9 @@ class Destinations:
         if literal is not None:
             self._checked((literal,))
         elif is_private_name(host) and not self._network.allow_private_network:
-            raise PrivateDestinationError(f"{host} is a name of this machine or a private network")
+            raise PrivateDestinationError(
+                f"{host} is a name of this machine or a private network"
+            )
 
     async def _addresses_of(self, host: str) -> tuple[IPAddress, ...]:
         literal = _literal(host)
@@ -343,10 +378,15 @@ class Destinations:
     def _checked(self, addresses: tuple[IPAddress, ...]) -> tuple[IPAddress, ...]:
         if self._network.allow_private_network:
             return addresses
-        reasons = {address: refusal_reason(address) or own_address_reason(address) for address in addresses}
+        reasons = {
+            address: refusal_reason(address) or own_address_reason(address)
+            for address in addresses
+        }
         public = tuple(address for address, reason in reasons.items() if reason is None)
         if not public:
-            raise PrivateDestinationError("; ".join(reason for reason in reasons.values() if reason))
+            raise PrivateDestinationError(
+                "; ".join(reason for reason in reasons.values() if reason)
+            )
         return public
 
     async def _looked_up(self, host: str) -> tuple[IPAddress, ...]:
@@ -367,11 +407,15 @@ class Destinations:
                 found = await self._resolve(host)
         except TimeoutError as error:
             reason = f"no answer to the lookup of {host} within {LOOKUP_TIMEOUT_S:g} s"
-            raise DestinationFailedError(ConnectFailure("dns_failure", reason)) from error
+            raise DestinationFailedError(
+                ConnectFailure("dns_failure", reason)
+            ) from error
         except (OSError, UnicodeError) as error:
             raise DestinationFailedError(_lookup_failure(host, error)) from error
         if not found:
-            raise DestinationFailedError(ConnectFailure("name_not_found", f"{host} has no address"))
+            raise DestinationFailedError(
+                ConnectFailure("name_not_found", f"{host} has no address")
+            )
         return tuple(found)
 
 
@@ -396,9 +440,13 @@ def _plain(host: str) -> str:
 
 
 def _lookup_failure(host: str, error: OSError | UnicodeError) -> ConnectFailure:
-    if isinstance(error, UnicodeError) or (isinstance(error, socket.gaierror) and is_unknown_name(error)):
+    if isinstance(error, UnicodeError) or (
+        isinstance(error, socket.gaierror) and is_unknown_name(error)
+    ):
         return ConnectFailure("name_not_found", f"there is no host {host}")
-    return ConnectFailure("dns_failure", f"the lookup of {host} failed: {error.strerror or error}")
+    return ConnectFailure(
+        "dns_failure", f"the lookup of {host} failed: {error.strerror or error}"
+    )
 
 
 def own_address_reason(address: IPAddress) -> str | None:
@@ -421,7 +469,9 @@ def _can_bind(address: IPAddress) -> bool:
 @cache
 def _binds_anything(version: int) -> bool:
     """Tell whether this system binds addresses that are not its own: some that stand in for others do."""
-    return _can_bind(IPv4Address("192.0.2.1") if version == 4 else IPv6Address("2001:db8::1"))
+    return _can_bind(
+        IPv4Address("192.0.2.1") if version == 4 else IPv6Address("2001:db8::1")
+    )
 
 
 CONNECT_TIMEOUT_S = 10.0
@@ -441,8 +491,12 @@ async def connect(host: str, destination: Destination) -> socket.socket:
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
             for address in destination.addresses[:MAX_ADDRESSES]:
-                attempts[asyncio.create_task(_connect_to(address, destination.port))] = address
-                if (winner := await _first_of(attempts, errors, NEXT_ADDRESS_DELAY_S)) is not None:
+                attempts[
+                    asyncio.create_task(_connect_to(address, destination.port))
+                ] = address
+                if (
+                    winner := await _first_of(attempts, errors, NEXT_ADDRESS_DELAY_S)
+                ) is not None:
                     return winner
             while attempts:
                 if (winner := await _first_of(attempts, errors, None)) is not None:
@@ -456,10 +510,14 @@ async def connect(host: str, destination: Destination) -> socket.socket:
 
 
 async def _first_of(
-    attempts: dict[asyncio.Task[socket.socket], IPAddress], errors: list[OSError], delay_s: float | None
+    attempts: dict[asyncio.Task[socket.socket], IPAddress],
+    errors: list[OSError],
+    delay_s: float | None,
 ) -> socket.socket | None:
     """Wait until an attempt is over; take it out and return its socket if it has one."""
-    done, _ = await asyncio.wait(attempts, timeout=delay_s, return_when=asyncio.FIRST_COMPLETED)
+    done, _ = await asyncio.wait(
+        attempts, timeout=delay_s, return_when=asyncio.FIRST_COMPLETED
+    )
     for attempt in done:
         error = attempt.exception()
         if error is None:
@@ -494,7 +552,9 @@ async def _abandon(attempts: dict[asyncio.Task[socket.socket], IPAddress]) -> No
 
 def _failure(host: str, errors: list[OSError]) -> ConnectFailure:
     """Return why no address answered; a refusal says more than an unreachable network."""
-    refusal = next((error for error in errors if error.errno == errno.ECONNREFUSED), None)
+    refusal = next(
+        (error for error in errors if error.errno == errno.ECONNREFUSED), None
+    )
     if refusal is not None:
         return ConnectFailure("connection_refused", f"{host} refuses connections")
     if any(error.errno == errno.ETIMEDOUT for error in errors):

@@ -24,7 +24,13 @@ from mind2web2.capture.network.destinations import (
     Resolver,
     connect,
 )
-from mind2web2.capture.network.upstream import Rewrite, Stream, UpstreamError, begin_request, open_tunnel
+from mind2web2.capture.network.upstream import (
+    Rewrite,
+    Stream,
+    UpstreamError,
+    begin_request,
+    open_tunnel,
+)
 
 _VERSION = 5
 _NO_AUTHENTICATION = 0
@@ -58,7 +64,9 @@ class SocksError(Exception):
         self.reply = reply
 
 
-async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[str, int]:
+async def read_request(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> tuple[str, int]:
     """Greet a client and return the host and port that it asks for.
 
     Raises:
@@ -79,7 +87,9 @@ async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
     host = await _read_host(reader, address_type)
     port = int.from_bytes(await reader.readexactly(2), "big")
     if command != _CONNECT:
-        raise SocksError(f"command {command} is not offered", SocksReply.COMMAND_NOT_SUPPORTED)
+        raise SocksError(
+            f"command {command} is not offered", SocksReply.COMMAND_NOT_SUPPORTED
+        )
     return host, port
 
 
@@ -94,7 +104,10 @@ async def _read_host(reader: asyncio.StreamReader, address_type: int) -> str:
     if address_type == _IPV6:
         return str(IPv6Address(await reader.readexactly(16)))
     if address_type != _DOMAIN:
-        raise SocksError(f"address type {address_type} is unknown", SocksReply.ADDRESS_TYPE_NOT_SUPPORTED)
+        raise SocksError(
+            f"address type {address_type} is unknown",
+            SocksReply.ADDRESS_TYPE_NOT_SUPPORTED,
+        )
     (length,) = await reader.readexactly(1)
     # What is not ASCII is no host name, and is refused as such where the host is checked.
     return (await reader.readexactly(length)).decode("ascii", "backslashreplace")
@@ -161,9 +174,13 @@ class FilteringProxy:
         return None
 
     @asynccontextmanager
-    async def session(self, max_bytes: int, *, is_optimistic: bool = False) -> AsyncIterator[ProxySession]:
+    async def session(
+        self, max_bytes: int, *, is_optimistic: bool = False
+    ) -> AsyncIterator[ProxySession]:
         """Open a port that one capture or download goes through, and close it with all its connections."""
-        session = ProxySession(self._destinations, self._limits, max_bytes, is_optimistic=is_optimistic)
+        session = ProxySession(
+            self._destinations, self._limits, max_bytes, is_optimistic=is_optimistic
+        )
         self._sessions.add(session)
         try:
             await session.open()
@@ -183,7 +200,12 @@ class ProxySession:
     """
 
     def __init__(
-        self, destinations: Destinations, limits: ProxyLimits, max_bytes: int, *, is_optimistic: bool
+        self,
+        destinations: Destinations,
+        limits: ProxyLimits,
+        max_bytes: int,
+        *,
+        is_optimistic: bool,
     ) -> None:
         self.server_url = ""
         self.failures: dict[str, ConnectFailure] = {}
@@ -212,7 +234,9 @@ class ProxySession:
         self._server = await asyncio.start_server(
             self._accept, "127.0.0.1", 0, limit=CHUNK_BYTES, backlog=512
         )
-        self.server_url = f"socks5://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self.server_url = (
+            f"socks5://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        )
 
     async def close(self) -> None:
         """Cut every connection and wait until they are gone."""
@@ -223,7 +247,9 @@ class ProxySession:
             self._cut()
             await asyncio.wait(self._tunnels)
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         # Not left to the server, which would neither await nor cancel the task.
         task = asyncio.create_task(self._serve(reader, writer))
         self._tunnels.add(task)
@@ -233,7 +259,9 @@ class ProxySession:
         for tunnel in self._tunnels:
             tunnel.cancel()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         try:
             async with asyncio.timeout(self._limits.handshake_timeout_s):
                 host, port = await read_request(reader, writer)
@@ -244,14 +272,21 @@ class ProxySession:
                 write_reply(writer, error.reply)
             writer.close()
         except (EOFError, OSError) as error:  # a timeout is an OSError as well
-            log.debug("connection to the proxy ended reason=%s", str(error) or type(error).__name__)
+            log.debug(
+                "connection to the proxy ended reason=%s",
+                str(error) or type(error).__name__,
+            )
         finally:
             # Drops bytes that a silent client does not take.
             if not writer.is_closing():
                 _reset(writer)
 
     async def _serve_request(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        host: str,
+        port: int,
     ) -> None:
         if self._is_optimistic:
             write_reply(writer, SocksReply.SUCCEEDED)
@@ -279,7 +314,11 @@ class ProxySession:
             writer.close()
 
     async def _send_request(
-        self, host: str, reader: asyncio.StreamReader, upstream: asyncio.StreamWriter, rewrite: Rewrite
+        self,
+        host: str,
+        reader: asyncio.StreamReader,
+        upstream: asyncio.StreamWriter,
+        rewrite: Rewrite,
     ) -> None:
         try:
             async with asyncio.timeout(self._limits.idle_timeout_s):
@@ -292,18 +331,26 @@ class ProxySession:
 
     async def _connect(self, host: str, port: int) -> tuple[Stream, Rewrite | None]:
         if self.is_exhausted:
-            raise DestinationRefusedError(f"the limit of {self._max_bytes} bytes is used up")
+            raise DestinationRefusedError(
+                f"the limit of {self._max_bytes} bytes is used up"
+            )
         if len(self._tunnels) > self._limits.max_tunnels:
-            raise DestinationRefusedError(f"more than {self._limits.max_tunnels} connections at once")
+            raise DestinationRefusedError(
+                f"more than {self._limits.max_tunnels} connections at once"
+            )
         destination = await self._destinations.find(host, port)
         if destination.upstream is not None:
             try:
                 return await open_tunnel(destination.upstream, host, port)
             except UpstreamError as error:
-                raise DestinationFailedError(ConnectFailure("unreachable", str(error))) from error
+                raise DestinationFailedError(
+                    ConnectFailure("unreachable", str(error))
+                ) from error
         connection = await connect(host, destination)
         try:
-            return await asyncio.open_connection(sock=connection, limit=CHUNK_BYTES), None
+            return await asyncio.open_connection(
+                sock=connection, limit=CHUNK_BYTES
+            ), None
         except BaseException:
             connection.close()
             raise
@@ -311,9 +358,16 @@ class ProxySession:
     async def _tunnel(self, client: Stream, upstream: Stream) -> None:
         (from_client, to_client), (from_upstream, to_upstream) = client, upstream
         try:
-            async with asyncio.timeout(self._limits.idle_timeout_s) as silence, asyncio.TaskGroup() as pipes:
-                pipes.create_task(self._pipe(from_client, to_upstream, silence, is_sent=True))
-                pipes.create_task(self._pipe(from_upstream, to_client, silence, is_sent=False))
+            async with (
+                asyncio.timeout(self._limits.idle_timeout_s) as silence,
+                asyncio.TaskGroup() as pipes,
+            ):
+                pipes.create_task(
+                    self._pipe(from_client, to_upstream, silence, is_sent=True)
+                )
+                pipes.create_task(
+                    self._pipe(from_upstream, to_client, silence, is_sent=False)
+                )
         except* OSError as errors:  # reset by one side, or silent for too long
             log.debug("tunnel ended reason=%s", errors.exceptions[0])
         else:
@@ -353,7 +407,12 @@ class ProxySession:
             self._cut()
 
     def _record_refusal(self, refusal: RefusedConnection) -> None:
-        log.debug("connection refused host=%s port=%d reason=%s", refusal.host, refusal.port, refusal.reason)
+        log.debug(
+            "connection refused host=%s port=%d reason=%s",
+            refusal.host,
+            refusal.port,
+            refusal.reason,
+        )
         if len(self._refused) < MAX_RECORDED:
             self._refused[refusal] = None
 
@@ -362,16 +421,22 @@ class ProxySession:
             self.failures[host] = failure
 
 
-def _refused(host: str, port: int, refusal: DestinationRefusedError) -> RefusedConnection:
+def _refused(
+    host: str, port: int, refusal: DestinationRefusedError
+) -> RefusedConnection:
     is_private = isinstance(refusal, PrivateDestinationError)
-    return RefusedConnection(host=host, port=port, reason=str(refusal), is_private=is_private)
+    return RefusedConnection(
+        host=host, port=port, reason=str(refusal), is_private=is_private
+    )
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
     """End a connection so that the other side notices: an ordinary end would make half a page a whole one."""
     if writer.transport.get_extra_info("socket").fileno() >= 0:
         linger = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
-        writer.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.transport.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, linger
+        )
     writer.transport.abort()
 
 

@@ -21,7 +21,12 @@ _PRIVATE_NAME = re.compile(
 )
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})")
 _REQUEST_LINE = re.compile(rb"([A-Z]+) (/[^ ]*|\*) (HTTP/1\.[01])")
-_HOP_HEADERS = (b"connection:", b"proxy-connection:", b"proxy-authorization:", b"keep-alive:")
+_HOP_HEADERS = (
+    b"connection:",
+    b"proxy-connection:",
+    b"proxy-authorization:",
+    b"keep-alive:",
+)
 # By these, proxies refuse tunnels to other ports than 443, and take plain HTTP requests in their stead.
 _NO_TUNNEL_STATUSES = (400, 403, 405, 501)
 # What TLS begins with is none.
@@ -71,8 +76,12 @@ def parsed_upstream(url: str) -> Upstream:
         )
     header = b""
     if parts.username is not None:
-        credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
-        header = b"Proxy-Authorization: Basic " + base64.b64encode(credentials) + b"\r\n"
+        credentials = (
+            f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+        )
+        header = (
+            b"Proxy-Authorization: Basic " + base64.b64encode(credentials) + b"\r\n"
+        )
     is_tls = parts.scheme == "https"
     return Upstream(host, port or (_HTTPS_PORT if is_tls else 80), is_tls, header)
 
@@ -96,11 +105,18 @@ def upstream_for(host: str, port: int, proxies: Mapping[str, str]) -> Upstream |
 def _is_reached_without(host: str, port: int, no_proxy: str) -> bool:
     """Tell whether ``NO_PROXY`` lists a host: ``*``, a name with all below it, an address or a network."""
     for entry in filter(None, (entry.strip().lower() for entry in no_proxy.split(","))):
-        name, _, entry_port = entry.rpartition(":") if re.search(r"[^:]:\d+$", entry) else (entry, "", "")
+        name, _, entry_port = (
+            entry.rpartition(":") if re.search(r"[^:]:\d+$", entry) else (entry, "", "")
+        )
         if entry_port and entry_port != str(port):
             continue
         name = name.removeprefix("*").removeprefix(".")
-        if entry == "*" or host == name or host.endswith(f".{name}") or _is_in_network(host, entry):
+        if (
+            entry == "*"
+            or host == name
+            or host.endswith(f".{name}")
+            or _is_in_network(host, entry)
+        ):
             return True
     return False
 
@@ -117,7 +133,9 @@ def is_private_name(host: str) -> bool:
     return _PRIVATE_NAME.fullmatch(host) is not None
 
 
-async def open_tunnel(upstream: Upstream, host: str, port: int) -> tuple[Stream, Rewrite | None]:
+async def open_tunnel(
+    upstream: Upstream, host: str, port: int
+) -> tuple[Stream, Rewrite | None]:
     """Return a connection to a host through a proxy.
 
     Returns:
@@ -131,7 +149,9 @@ async def open_tunnel(upstream: Upstream, host: str, port: int) -> tuple[Stream,
     stream = await _connected(upstream)
     try:
         status = await _asked(
-            stream, b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n" % ((name.encode(),) * 2), upstream
+            stream,
+            b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n" % ((name.encode(),) * 2),
+            upstream,
         )
         if 200 <= status < 300:
             return stream, None
@@ -142,18 +162,26 @@ async def open_tunnel(upstream: Upstream, host: str, port: int) -> tuple[Stream,
     if status in _NO_TUNNEL_STATUSES and port != _HTTPS_PORT:
         return await _connected(upstream), _request_rewriter(name, port, upstream)
     cure = ": check its user and password" if status == 407 else ""
-    raise UpstreamError(f"the {upstream} answered HTTP {status} when asked for {name}{cure}")
+    raise UpstreamError(
+        f"the {upstream} answered HTTP {status} when asked for {name}{cure}"
+    )
 
 
 async def _connected(upstream: Upstream) -> Stream:
     context = ssl.create_default_context() if upstream.is_tls else None
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            return await asyncio.open_connection(upstream.host, upstream.port, ssl=context, limit=256 * 1024)
+            return await asyncio.open_connection(
+                upstream.host, upstream.port, ssl=context, limit=256 * 1024
+            )
     except TimeoutError as error:
-        raise UpstreamError(f"the {upstream} did not answer within {CONNECT_TIMEOUT_S:g} s") from error
+        raise UpstreamError(
+            f"the {upstream} did not answer within {CONNECT_TIMEOUT_S:g} s"
+        ) from error
     except OSError as error:
-        raise UpstreamError(f"the {upstream} cannot be reached: {error.strerror or error}") from error
+        raise UpstreamError(
+            f"the {upstream} cannot be reached: {error.strerror or error}"
+        ) from error
 
 
 async def _asked(stream: Stream, request: bytes, upstream: Upstream) -> int:
@@ -164,7 +192,9 @@ async def _asked(stream: Stream, request: bytes, upstream: Upstream) -> int:
             await writer.drain()
             head = await reader.readuntil(b"\r\n\r\n")
     except TimeoutError as error:
-        raise UpstreamError(f"the {upstream} did not answer within {CONNECT_TIMEOUT_S:g} s") from error
+        raise UpstreamError(
+            f"the {upstream} did not answer within {CONNECT_TIMEOUT_S:g} s"
+        ) from error
     except (OSError, EOFError, asyncio.LimitOverrunError) as error:
         raise UpstreamError(f"the {upstream} closed the connection") from error
     status = _STATUS.match(head)
@@ -194,9 +224,16 @@ def _request_rewriter(name: str, port: int, upstream: Upstream) -> Rewrite:
         request = _REQUEST_LINE.fullmatch(line)
         if request is None:
             raise UpstreamError(f"the {upstream} tunnels no connection to {name}")
-        kept = [header for header in headers if not header.lower().startswith(_HOP_HEADERS)]
+        kept = [
+            header for header in headers if not header.lower().startswith(_HOP_HEADERS)
+        ]
         target = origin + request[2] if request[2] != b"*" else origin
         first = b" ".join((request[1], target, request[3]))
-        return b"\r\n".join([first, *kept, b"Connection: close"]) + b"\r\n" + upstream.authorization + b"\r\n"
+        return (
+            b"\r\n".join([first, *kept, b"Connection: close"])
+            + b"\r\n"
+            + upstream.authorization
+            + b"\r\n"
+        )
 
     return rewrite

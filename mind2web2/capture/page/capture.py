@@ -22,12 +22,21 @@ from mind2web2.capture.page.hidden_content import (
     scroll_through,
     unfold,
 )
-from mind2web2.capture.page.isolated_world import WORLD_NAME, FrameWorld, ScriptError, worlds_with_more
+from mind2web2.capture.page.isolated_world import (
+    WORLD_NAME,
+    FrameWorld,
+    ScriptError,
+    worlds_with_more,
+)
 from mind2web2.capture.page.navigation import Guard, MainDocument
 from mind2web2.capture.page.screenshot import set_window, take_screenshot
 from mind2web2.capture.page.text import PageText, read_text
 from mind2web2.capture.page.visit import PageState, Visit
-from mind2web2.capture.quality import PASSING_STATUSES, PageObservation, signs_of_trouble
+from mind2web2.capture.quality import (
+    PASSING_STATUSES,
+    PageObservation,
+    signs_of_trouble,
+)
 from mind2web2.urls.parts import lookup_key
 
 if TYPE_CHECKING:
@@ -112,8 +121,12 @@ async def see_page(
 
 async def _see_file(document: MainDocument, settings: CaptureSettings) -> Sighting:
     assert document.file is not None
-    content = await read_file_content(document.file, settings.max_text_chars, settings.jpeg_quality)
-    seen = Sighting(document, text=content.text, screenshot=content.image, pdf=content.pdf)
+    content = await read_file_content(
+        document.file, settings.max_text_chars, settings.jpeg_quality
+    )
+    seen = Sighting(
+        document, text=content.text, screenshot=content.image, pdf=content.pdf
+    )
     seen.notes += content.notes
     seen.troubles += signs_of_trouble(
         PageObservation(
@@ -176,7 +189,9 @@ class _PageReader:
 
     async def _bring_out(self) -> _Reading | None:
         """Bring out the page's content; return a reading only where the page was lost after it."""
-        worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._worlds_with_more())
+        worlds = await self._stage(
+            "entering its frames", _READ_LIMIT_S, self._worlds_with_more()
+        )
         if worlds is None:
             return None
         await self._clear(worlds)
@@ -185,11 +200,16 @@ class _PageReader:
             if reading is not None:
                 return reading
             entering = self._worlds_with_more()
-            worlds = await self._stage("entering its frames", _READ_LIMIT_S, entering) or worlds
+            worlds = (
+                await self._stage("entering its frames", _READ_LIMIT_S, entering)
+                or worlds
+            )
             await self._clear(worlds)
         scrolled = await self._scroll(worlds)
         limit_s = self._limit_s(_UNFOLD_LIMIT_S)
-        unfolded = await self._stage("unfolding", limit_s + 2, unfold(worlds, limit_s, self._rest))
+        unfolded = await self._stage(
+            "unfolding", limit_s + 2, unfold(worlds, limit_s, self._rest)
+        )
         if unfolded and unfolded.summary:
             # Sections that were opened may have lazy parts.
             await self._scroll(worlds)
@@ -208,25 +228,44 @@ class _PageReader:
     def _unchanged_worlds(self) -> list[FrameWorld] | None:
         # Frames may go to other documents, and scripts that we let run may make shadow roots.
         worlds = self._worlds
-        return worlds if worlds is not None and len(worlds) == 1 and not self._is_changed else None
+        return (
+            worlds
+            if worlds is not None and len(worlds) == 1 and not self._is_changed
+            else None
+        )
 
-    async def _read(self, timings_s: dict[str, float], worlds: list[FrameWorld] | None = None) -> _Reading:
+    async def _read(
+        self, timings_s: dict[str, float], worlds: list[FrameWorld] | None = None
+    ) -> _Reading:
         text: PageText | None = None
         screenshot: bytes | None = None
         with _timed(timings_s, "read"):
             if worlds is None:
-                worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._visit.worlds())
+                worlds = await self._stage(
+                    "entering its frames", _READ_LIMIT_S, self._visit.worlds()
+                )
             if worlds is not None:
-                text = await self._stage("reading its text", _READ_LIMIT_S, self._text(worlds))
-            state = await self._stage("looking at it", _READ_LIMIT_S, self._visit.state(with_text=False))
+                text = await self._stage(
+                    "reading its text", _READ_LIMIT_S, self._text(worlds)
+                )
+            state = await self._stage(
+                "looking at it", _READ_LIMIT_S, self._visit.state(with_text=False)
+            )
         with _timed(timings_s, "picture"):
             noted = len(self._seen.notes)
             if worlds is not None:
                 picture = take_screenshot(self._visit.session, worlds, self._settings)
                 screenshot = await self._stage("its picture", _PICTURE_LIMIT_S, picture)
             if screenshot is None and len(self._seen.notes) == noted:
-                self._seen.notes.append("no screenshot: the browser gave none, or one of a single colour")
-        return _Reading(text, state, screenshot, tuple(frame.url for frame in self._visit.page.frames[1:]))
+                self._seen.notes.append(
+                    "no screenshot: the browser gave none, or one of a single colour"
+                )
+        return _Reading(
+            text,
+            state,
+            screenshot,
+            tuple(frame.url for frame in self._visit.page.frames[1:]),
+        )
 
     async def _text(self, worlds: list[FrameWorld]) -> PageText:
         """Read the text; where that fails, once more in new worlds.
@@ -238,21 +277,33 @@ class _PageReader:
         try:
             return await read_text(worlds, most_chars)
         except ScriptError as error:
-            log.info("text is read again in new worlds url=%s reason=%s", self._visit.page.url, error)
-            return await read_text(await self._visit.worlds(f"{WORLD_NAME} again"), most_chars)
+            log.info(
+                "text is read again in new worlds url=%s reason=%s",
+                self._visit.page.url,
+                error,
+            )
+            return await read_text(
+                await self._visit.worlds(f"{WORLD_NAME} again"), most_chars
+            )
 
     async def _scroll(self, worlds: list[FrameWorld]) -> Scrolled | None:
         limit_s = self._limit_s(_SCROLL_LIMIT_S)
-        return await self._stage("scrolling", limit_s + 2, scroll_through(worlds, limit_s, self._rest))
+        return await self._stage(
+            "scrolling", limit_s + 2, scroll_through(worlds, limit_s, self._rest)
+        )
 
     async def _clear(self, worlds: list[FrameWorld]) -> None:
         cleared = await self._stage(
-            "closing banners", _BANNERS_LIMIT_S + 2, close_banners(worlds, _BANNERS_LIMIT_S, self._rest)
+            "closing banners",
+            _BANNERS_LIMIT_S + 2,
+            close_banners(worlds, _BANNERS_LIMIT_S, self._rest),
         )
         if cleared is not None:
             self._is_changed |= bool(cleared.done)
             self._seen.notes += [
-                note for note in (*cleared.done, *cleared.walls) if note not in self._seen.notes
+                note
+                for note in (*cleared.done, *cleared.walls)
+                if note not in self._seen.notes
             ]
             self._cleared = cleared
 
@@ -277,10 +328,14 @@ class _PageReader:
             return None
         asked = lookup_key(self._url)
         if lookup_key(wall.url) == asked != lookup_key(document.url):
-            self._seen.notes.append("a page that looked like a request for consent led to another page")
+            self._seen.notes.append(
+                "a page that looked like a request for consent led to another page"
+            )
             return reading
         self._seen.document = document
-        self._seen.notes.append("the site asked for consent first, which was given as sparingly as it let us")
+        self._seen.notes.append(
+            "the site asked for consent first, which was given as sparingly as it let us"
+        )
         return None
 
     def _still_asks(self, reading: _Reading) -> bool:
@@ -291,18 +346,24 @@ class _PageReader:
         shown = (reading.text.text if reading.text else "").lower()
         words = [word for word in re.findall(r"\w+", wall.lower()) if len(word) > 2]
         still_there = sum(word in shown for word in words)
-        return len(re.sub(r"\W", "", shown)) < _NOTHING_CHARS or still_there >= _SHARE_STILL_SHOWN * len(
-            words
-        )
+        return len(
+            re.sub(r"\W", "", shown)
+        ) < _NOTHING_CHARS or still_there >= _SHARE_STILL_SHOWN * len(words)
 
     async def _rest(self, page_time_s: float) -> bool:
         return await self._visit.rest(page_time_s, _REST_LIMIT_S)
 
-    def _note_bounds(self, scrolled: Scrolled | None, unfolded: Unfolded | None) -> None:
+    def _note_bounds(
+        self, scrolled: Scrolled | None, unfolded: Unfolded | None
+    ) -> None:
         if scrolled and scrolled.is_endless:
-            self._seen.notes.append("the page grows without end and was scrolled up to a bound")
+            self._seen.notes.append(
+                "the page grows without end and was scrolled up to a bound"
+            )
         if scrolled and scrolled.is_cut:
-            self._note_missing("the page goes on below the part that could be scrolled through in time")
+            self._note_missing(
+                "the page goes on below the part that could be scrolled through in time"
+            )
         if unfolded and unfolded.is_cut:
             bounds = f" ({'; '.join(unfolded.notes)})" if unfolded.notes else ""
             self._note_missing(f"not all sections could be unfolded{bounds}")
@@ -313,21 +374,32 @@ class _PageReader:
         if text.is_cut:
             self._note_missing(f"text cut after {len(text.text)} characters")
         if text.unread_frames:
-            self._seen.notes.append(f"frames that could not be read: {', '.join(text.unread_frames[:5])}")
+            self._seen.notes.append(
+                f"frames that could not be read: {', '.join(text.unread_frames[:5])}"
+            )
 
     def _note_missing(self, note: str) -> None:
         self._seen.notes.append(note)
         self._missing.append(note)
 
     def _note_troubles(self, reading: _Reading) -> None:
-        document, state, text = self._seen.document, reading.state, self._seen.text or ""
-        missing = [*([] if self._visit.is_complete else self._visit.notes), *self._missing]
+        document, state, text = (
+            self._seen.document,
+            reading.state,
+            self._seen.text or "",
+        )
+        missing = [
+            *([] if self._visit.is_complete else self._visit.notes),
+            *self._missing,
+        ]
         names = {wall.partition(":")[0] for wall in self._cleared.walls}
         self._seen.troubles += signs_of_trouble(
             PageObservation(
                 requested_url=self._url,
                 # Scripts may have given the page another address without loading another document.
-                final_url=state.url if state and state.url.startswith("http") else document.url,
+                final_url=state.url
+                if state and state.url.startswith("http")
+                else document.url,
                 status=document.status,
                 content_type=document.content_type,
                 title=self._seen.title,
@@ -343,15 +415,21 @@ class _PageReader:
             )
         )
 
-    async def _stage(self, name: str, limit_s: float, work: Coroutine[Any, Any, T]) -> T | None:
+    async def _stage(
+        self, name: str, limit_s: float, work: Coroutine[Any, Any, T]
+    ) -> T | None:
         """Return the result of a stage, ``None`` where it fails or takes too long; the notes then say so."""
         try:
             return await self._visit.within(limit_s, work)
         except TimeoutError:
-            self._seen.notes.append(f"{name} took longer than {limit_s:g} s and was given up")
+            self._seen.notes.append(
+                f"{name} took longer than {limit_s:g} s and was given up"
+            )
             await self._visit.stop_scripts()
         except ScriptError as error:
-            self._seen.notes.append(f"{name} failed: {' '.join(str(error).split())[:200]}")
+            self._seen.notes.append(
+                f"{name} failed: {' '.join(str(error).split())[:200]}"
+            )
         return None
 
 

@@ -27,8 +27,18 @@ _PDF_MARK_WITHIN = 1024
 _IMAGE_MARKS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"BM")
 _ZIP_MARK = b"PK\x03\x04"
 # Names of parts, which stand uncompressed in a ZIP file; the last one is an e-book's.
-_OFFICE_PARTS = (b"word/document.xml", b"xl/workbook.xml", b"ppt/presentation.xml", b"META-INF/container.xml")
-_HTML_TYPES = ("text/html", "application/xhtml+xml", "image/svg+xml", "multipart/related")
+_OFFICE_PARTS = (
+    b"word/document.xml",
+    b"xl/workbook.xml",
+    b"ppt/presentation.xml",
+    b"META-INF/container.xml",
+)
+_HTML_TYPES = (
+    "text/html",
+    "application/xhtml+xml",
+    "image/svg+xml",
+    "multipart/related",
+)
 _TEXT_TYPES = re.compile(
     r"text/.+|application/(?:.+\+)?(?:json|xml|yaml|x-yaml|csv|javascript|ecmascript|toml|sql|x-tex|rtf"
     r"|x-ndjson|jsonlines|geo\+json|x-sh|x-subrip)(?:-seq)?"
@@ -41,7 +51,8 @@ _UNTYPED = (
     "unknown/unknown",
 )
 _HTML_START = re.compile(
-    rb"\s*+(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+    rb"\s*+(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b",
+    re.IGNORECASE | re.DOTALL,
 )
 _TAG_START = re.compile(rb"\s*<[a-z!]", re.IGNORECASE)
 _BOMS = (
@@ -58,7 +69,15 @@ _SNIFFED_BYTES = 4096
 _MAX_HEADER_CHARS = 1000
 # Python takes these for encodings of text; some need time that grows with the square.
 _NO_CHARSETS = frozenset(
-    {"idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
+    {
+        "idna",
+        "mbcs",
+        "oem",
+        "punycode",
+        "raw-unicode-escape",
+        "undefined",
+        "unicode-escape",
+    }
 )
 # The share of bytes that a text may have in common with a binary file, such as a stray form feed.
 _MAX_CONTROL_SHARE = 0.002
@@ -98,9 +117,13 @@ class FetchedDocument:
         head = self.body[:_SNIFFED_BYTES]
         if _PDF_MARK in head[:_PDF_MARK_WITHIN] and not _HTML_START.match(head):
             return "pdf"
-        if head.startswith(_IMAGE_MARKS) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
+        if head.startswith(_IMAGE_MARKS) or (
+            head[:4] == b"RIFF" and head[8:12] == b"WEBP"
+        ):
             return "image"
-        if head.startswith(_ZIP_MARK) and any(part in self.body for part in _OFFICE_PARTS):
+        if head.startswith(_ZIP_MARK) and any(
+            part in self.body for part in _OFFICE_PARTS
+        ):
             return "office"
         if self.media_type in _HTML_TYPES or self._is_html_by_content(head):
             return "html"
@@ -116,7 +139,9 @@ class FetchedDocument:
         # Browsers show a document that is declared as plain text as its source.
         if self.media_type.startswith("text/"):
             return False
-        return bool(_HTML_START.match(head) or (not self.media_type and _TAG_START.match(head)))
+        return bool(
+            _HTML_START.match(head) or (not self.media_type and _TAG_START.match(head))
+        )
 
     def text(self) -> str:
         """Return the body as text, by its byte order mark, its declared charset, or the best fit."""
@@ -127,7 +152,10 @@ class FetchedDocument:
             try:
                 if codecs.lookup(encoding).name not in _NO_CHARSETS:
                     return self.body.decode(encoding)
-            except (LookupError, ValueError):  # ValueError: it does not fit, or has a NUL in its name
+            except (
+                LookupError,
+                ValueError,
+            ):  # ValueError: it does not fit, or has a NUL in its name
                 continue
         return self._guessed_text()
 
@@ -135,7 +163,9 @@ class FetchedDocument:
         from charset_normalizer import from_bytes  # slow to load, and seldom needed
 
         guess = from_bytes(self.body[: 1024 * 1024]).best()
-        return self.body.decode(guess.encoding if guess else "latin-1", errors="replace")
+        return self.body.decode(
+            guess.encoding if guess else "latin-1", errors="replace"
+        )
 
 
 def media_type_of(content_type: str) -> str:
@@ -177,7 +207,8 @@ def is_attachment(content_disposition: str) -> bool:
 def _has_text_name(file_name: str) -> bool:
     return bool(
         re.search(
-            r"\.(?:txt|csv|tsv|json|jsonl|xml|md|rst|yaml|yml|log|ini|tex|bib|srt|vtt)$", file_name.lower()
+            r"\.(?:txt|csv|tsv|json|jsonl|xml|md|rst|yaml|yml|log|ini|tex|bib|srt|vtt)$",
+            file_name.lower(),
         )
     )
 
@@ -204,7 +235,9 @@ class FileContent:
     notes: tuple[str, ...] = ()
 
 
-async def read_file_content(file: FetchedDocument, max_text_chars: int, jpeg_quality: int) -> FileContent:
+async def read_file_content(
+    file: FetchedDocument, max_text_chars: int, jpeg_quality: int
+) -> FileContent:
     """Return the content of a file that a judge can be shown.
 
     Raises:
@@ -216,18 +249,27 @@ async def read_file_content(file: FetchedDocument, max_text_chars: int, jpeg_qua
     if kind == "text":
         text = await asyncio.to_thread(file.text)
         cut = file.is_cut or len(text) > max_text_chars
-        notes = (f"text cut after {min(len(text), max_text_chars)} characters",) if cut else ()
+        notes = (
+            (f"text cut after {min(len(text), max_text_chars)} characters",)
+            if cut
+            else ()
+        )
         return FileContent(text=text[:max_text_chars], notes=notes)
     if file.problem:
-        raise PageFailureError(file.problem, "unsupported_type", is_transient=file.is_passing)
+        raise PageFailureError(
+            file.problem, "unsupported_type", is_transient=file.is_passing
+        )
     if file.is_cut:
-        raise PageFailureError(f"the file is larger than {len(file.body)} bytes", "unsupported_type")
+        raise PageFailureError(
+            f"the file is larger than {len(file.body)} bytes", "unsupported_type"
+        )
     if kind == "pdf":
         return FileContent(pdf=file.body, notes=await _pdf_notes(file.body))
     if kind == "image":
         return await _image(file, jpeg_quality)
     raise PageFailureError(
-        f"files of type {file.media_type or 'unknown'} are not supported", "unsupported_type"
+        f"files of type {file.media_type or 'unknown'} are not supported",
+        "unsupported_type",
     )
 
 
@@ -242,16 +284,22 @@ async def _pdf_notes(pdf: bytes) -> tuple[str, ...]:
 async def office_as_html(file: FetchedDocument) -> OfficeHtml:
     """Return an office document or e-book as HTML. Raises DocumentError: it cannot be read."""
     name = file.file_name or unquote(file.url.partition("?")[0].rpartition("/")[2])
-    return await run_in_worker(office_html, file.body, name, timeout_s=_OFFICE_TIMEOUT_S)
+    return await run_in_worker(
+        office_html, file.body, name, timeout_s=_OFFICE_TIMEOUT_S
+    )
 
 
 async def _image(file: FetchedDocument, jpeg_quality: int) -> FileContent:
     try:
         # In a process of its own: decoding takes memory as the image pleases.
         jpeg = await run_in_worker(
-            partial(to_jpeg, quality=jpeg_quality), file.body, timeout_s=_IMAGE_TIMEOUT_S
+            partial(to_jpeg, quality=jpeg_quality),
+            file.body,
+            timeout_s=_IMAGE_TIMEOUT_S,
         )
     except DocumentError as error:
-        raise PageFailureError(f"the image cannot be read: {error}", "unsupported_type") from error
+        raise PageFailureError(
+            f"the image cannot be read: {error}", "unsupported_type"
+        ) from error
     name = file.url.partition("?")[0].rpartition("/")[2]
     return FileContent(text=f"[image: {file.file_name or name}]", image=jpeg)

@@ -36,7 +36,12 @@ _MAX_GATHERING_STEPS = 150
 # Long enough for scripts that wait until scrolling has stopped.
 _STEP_PAGE_TIME_S = 0.3
 _END_PAGE_TIME_S = 1.5
-_SCROLL_EVENTS = ("scroll", "scrollend", "scrollsnapchange", "contentvisibilityautostatechange")
+_SCROLL_EVENTS = (
+    "scroll",
+    "scrollend",
+    "scrollsnapchange",
+    "contentvisibilityautostatechange",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,9 @@ class Scrolled:
     gathered_rows: int = 0
 
 
-async def scroll_through(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Scrolled:
+async def scroll_through(
+    worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest
+) -> Scrolled:
     """Scroll every frame and pane to its end until nothing more appears, then back to the top.
 
     A document on which scrolling has no effect is not scrolled.
@@ -75,7 +82,9 @@ async def scroll_through(worlds: Sequence[FrameWorld], deadline_s: float, rest: 
     # A step that was cut off may have scrolled all the same.
     if tour.rounds or is_cut or tour.is_endless:
         await tour.back_to_the_top(worlds)
-    return Scrolled(tuple(tour.heights_px), tour.rounds, tour.is_endless, is_cut, tour.gathered_rows)
+    return Scrolled(
+        tuple(tour.heights_px), tour.rounds, tour.is_endless, is_cut, tour.gathered_rows
+    )
 
 
 class _Tour:
@@ -90,7 +99,9 @@ class _Tour:
 
     async def through(self, world: FrameWorld) -> None:
         place = await _scroll_step(world, "begin", _MAX_PANES)
-        if place is None or not (await _may_react(world, place) or await self._reacts_to_its_end(world)):
+        if place is None or not (
+            await _may_react(world, place) or await self._reacts_to_its_end(world)
+        ):
             return
         await _scroll_step(world, "noteHidden")
         # A page whose list begins only once its end is seen to be in view has no pane before.
@@ -142,7 +153,9 @@ class _Tour:
             await self._wait(_STEP_PAGE_TIME_S)
             if place["top"] > _MAX_HEIGHT_PX:
                 # A page that is merely long is all there already.
-                self.is_endless = self.is_endless or place["height"] > _ENDLESS_GROWTH * first_height
+                self.is_endless = (
+                    self.is_endless or place["height"] > _ENDLESS_GROWTH * first_height
+                )
                 return
             if not place["atEnd"]:
                 continue
@@ -174,19 +187,29 @@ async def _may_react(world: FrameWorld, place: dict[str, Any]) -> bool:
     """Tell whether a document has parts that load or change when they come into view."""
     if place["isLazy"] or not place["hasScripts"]:
         return bool(place["isLazy"])
-    if world.parent_id is not None:  # of frames the browser does not tell the listeners of the window
+    if (
+        world.parent_id is not None
+    ):  # of frames the browser does not tell the listeners of the window
         return True
     try:
         document = await world.handle("() => document")
         window = await _main_object(world, "window")
         for target, depth in ((window, 1), (document, -1)):
             reply = await send(
-                world.session, "DOMDebugger.getEventListeners", objectId=target, depth=depth, pierce=True
+                world.session,
+                "DOMDebugger.getEventListeners",
+                objectId=target,
+                depth=depth,
+                pierce=True,
             )
-            if any(listener["type"] in _SCROLL_EVENTS for listener in reply["listeners"]):
+            if any(
+                listener["type"] in _SCROLL_EVENTS for listener in reply["listeners"]
+            ):
                 return True
         prototype = await _main_object(world, "IntersectionObserver.prototype")
-        observers = await send(world.session, "Runtime.queryObjects", prototypeObjectId=prototype)
+        observers = await send(
+            world.session, "Runtime.queryObjects", prototypeObjectId=prototype
+        )
     except ScriptError as error:
         log.debug("listeners not found out url=%s reason=%s", world.url, error)
         return True
@@ -223,7 +246,9 @@ class Cleared:
     walls: tuple[str, ...] = ()
 
 
-async def close_banners(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Cleared:
+async def close_banners(
+    worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest
+) -> Cleared:
     """Close consent banners and other overlays in every frame, within ``deadline_s`` seconds."""
     done: list[str] = []
     walls: list[str] = []
@@ -245,7 +270,9 @@ async def close_banners(worlds: Sequence[FrameWorld], deadline_s: float, rest: R
                 consent_wall = consent_wall or outcome.get("consentWall")
     except TimeoutError:
         done.append("not all banners were looked for: time ran out")
-    return Cleared(tuple(dict.fromkeys(done)), consent_wall, tuple(dict.fromkeys(walls)))
+    return Cleared(
+        tuple(dict.fromkeys(done)), consent_wall, tuple(dict.fromkeys(walls))
+    )
 
 
 async def pass_consent_wall(world: FrameWorld) -> bool:
@@ -254,7 +281,9 @@ async def pass_consent_wall(world: FrameWorld) -> bool:
 
 
 async def _overlay_step(world: FrameWorld, name: str, *arguments: Any) -> Any:
-    return await call_or_none(world, "consent overlays", name, world.parent_id is not None, *arguments)
+    return await call_or_none(
+        world, "consent overlays", name, world.parent_id is not None, *arguments
+    )
 
 
 _MAX_ROUNDS = 6
@@ -285,7 +314,9 @@ class Unfolded:
     notes: tuple[str, ...] = ()
 
 
-async def unfold(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Unfolded:
+async def unfold(
+    worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest
+) -> Unfolded:
     """Open the folded sections of a page, in every frame, within ``deadline_s`` seconds.
 
     Everything opened is in the page afterwards, text and screenshot alike; nothing seen before is lost.
@@ -308,7 +339,9 @@ async def unfold(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) ->
     except TimeoutError:
         is_cut = True
     summary = tuple(f"{kind}: {number}" for kind, number in counts.items() if number)
-    notes = tuple(f"{kind} left shut: {number}" for kind, number in left.items() if number)
+    notes = tuple(
+        f"{kind} left shut: {number}" for kind, number in left.items() if number
+    )
     return Unfolded(summary, is_cut or bool(notes), notes)
 
 
@@ -360,7 +393,9 @@ class _Unfolding:
             if outcome.get("left"):
                 await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
                 return True
-        self.left["lists with a button for more"] += await self._more(is_count_only=True)
+        self.left["lists with a button for more"] += await self._more(
+            is_count_only=True
+        )
         return True
 
     async def _more(self, is_count_only: bool = False) -> int:
@@ -374,4 +409,6 @@ class _Unfolding:
         return pressed or 0
 
     async def _step(self, name: str, *arguments: Any) -> Any:
-        return await call_or_none(self._world, "unfold_controls unfold", name, *arguments)
+        return await call_or_none(
+            self._world, "unfold_controls unfold", name, *arguments
+        )

@@ -22,7 +22,8 @@ _MAX_FRAMES = 400
 # Both maps live in the parent frame's isolated world: element to frame id, element to closed shadow root.
 # An element that the page names like one of them is no map: only the world's own property counts.
 _MARK_FRAMES = (
-    "(ids) => { globalThis.frameIds = new Map(pageFrames.map((frame, index) => [frame, ids[index]])); }"
+    "(ids) => { globalThis.frameIds ="
+    " new Map(pageFrames.map((frame, index) => [frame, ids[index]])); }"
 )
 _MARK_ROOT = (
     "function (root) { if (!Object.hasOwn(globalThis, 'closedRoots')) globalThis.closedRoots = new Map();"
@@ -44,7 +45,11 @@ class ScriptError(Exception):
 @cache
 def script(name: str) -> str:
     """Return the function expression in ``scripts/<name>.js``."""
-    return files("mind2web2.capture").joinpath("scripts", f"{name}.js").read_text(encoding="utf-8")
+    return (
+        files("mind2web2.capture")
+        .joinpath("scripts", f"{name}.js")
+        .read_text(encoding="utf-8")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,9 @@ class FrameWorld:
         )
         if "exceptionDetails" in reply:
             details = reply["exceptionDetails"]
-            raise ScriptError(details.get("exception", {}).get("description") or details.get("text"))
+            raise ScriptError(
+                details.get("exception", {}).get("description") or details.get("text")
+            )
         return reply["result"].get("value")
 
     async def handle(self, function: str) -> str:
@@ -115,7 +122,9 @@ async def open_main_world(session: CDPSession) -> FrameWorld:
     return await _world_of(session, frame, None)
 
 
-async def open_worlds(page: Page, session: CDPSession, name: str = WORLD_NAME) -> list[FrameWorld]:
+async def open_worlds(
+    page: Page, session: CDPSession, name: str = WORLD_NAME
+) -> list[FrameWorld]:
     """Open a world in every frame of a page, the main frame first and parents before their children.
 
     A world of the same name in the same document is the same one.
@@ -132,15 +141,21 @@ async def open_worlds(page: Page, session: CDPSession, name: str = WORLD_NAME) -
     known = len(worlds)
     # A frame of another site runs in a process of its own, with a session of its own.
     if len(page.frames) > known:
-        frames = [frame for frame in page.frames if frame.parent_frame is not None][:_MAX_FRAMES]
-        for own in await asyncio.gather(*(_own_session(page, frame) for frame in frames)):
+        frames = [frame for frame in page.frames if frame.parent_frame is not None][
+            :_MAX_FRAMES
+        ]
+        for own in await asyncio.gather(
+            *(_own_session(page, frame) for frame in frames)
+        ):
             if own is not None:
                 own_tree = (await send(own, "Page.getFrameTree"))["frameTree"]
                 worlds += await _worlds_of_tree(own, own_tree, name)
     worlds = worlds[:_MAX_FRAMES]
     await asyncio.gather(*map(_mark_closed_roots, worlds))
     parents = {world.parent_id for world in worlds}
-    await asyncio.gather(*(_mark_frames(world) for world in worlds if world.frame_id in parents))
+    await asyncio.gather(
+        *(_mark_frames(world) for world in worlds if world.frame_id in parents)
+    )
     return worlds
 
 
@@ -148,7 +163,10 @@ async def worlds_with_more(worlds: list[FrameWorld]) -> list[FrameWorld]:
     """Return the worlds whose documents may show more after scrolling or a press, the main frame always."""
     main, *others = worlds
     may_have_more = await asyncio.gather(*(_may_have_more(world) for world in others))
-    return [main, *(world for world, more in zip(others, may_have_more, strict=True) if more)]
+    return [
+        main,
+        *(world for world, more in zip(others, may_have_more, strict=True) if more),
+    ]
 
 
 async def _may_have_more(world: FrameWorld) -> bool:
@@ -159,7 +177,9 @@ async def _may_have_more(world: FrameWorld) -> bool:
         return False
 
 
-async def _worlds_of_tree(session: CDPSession, tree: dict[str, Any], name: str) -> list[FrameWorld]:
+async def _worlds_of_tree(
+    session: CDPSession, tree: dict[str, Any], name: str
+) -> list[FrameWorld]:
     frames = [tree["frame"]]
     waiting = [tree]
     while waiting:
@@ -169,7 +189,8 @@ async def _worlds_of_tree(session: CDPSession, tree: dict[str, Any], name: str) 
     main, *others = frames[:_MAX_FRAMES]
     worlds = [await _world_of(session, main, main.get("parentId"), name)]
     opened = await asyncio.gather(
-        *(_world_of(session, frame, frame.get("parentId"), name) for frame in others), return_exceptions=True
+        *(_world_of(session, frame, frame.get("parentId"), name) for frame in others),
+        return_exceptions=True,
     )
     for world in opened:
         if isinstance(world, FrameWorld):
@@ -180,10 +201,21 @@ async def _worlds_of_tree(session: CDPSession, tree: dict[str, Any], name: str) 
 
 
 async def _world_of(
-    session: CDPSession, frame: dict[str, Any], parent_id: str | None, name: str = WORLD_NAME
+    session: CDPSession,
+    frame: dict[str, Any],
+    parent_id: str | None,
+    name: str = WORLD_NAME,
 ) -> FrameWorld:
-    reply = await send(session, "Page.createIsolatedWorld", frameId=frame["id"], worldName=name)
-    return FrameWorld(session, frame["id"], parent_id, frame.get("url", ""), reply["executionContextId"])
+    reply = await send(
+        session, "Page.createIsolatedWorld", frameId=frame["id"], worldName=name
+    )
+    return FrameWorld(
+        session,
+        frame["id"],
+        parent_id,
+        frame.get("url", ""),
+        reply["executionContextId"],
+    )
 
 
 async def _own_session(page: Page, frame: Frame) -> CDPSession | None:
@@ -197,8 +229,12 @@ async def _own_session(page: Page, frame: Frame) -> CDPSession | None:
 
 async def _mark_frames(parent: FrameWorld) -> None:
     try:
-        elements = await _elements_of(parent, await parent.handle("() => globalThis.pageFrames"))
-        nodes = await asyncio.gather(*(_described(parent, element) for element in elements))
+        elements = await _elements_of(
+            parent, await parent.handle("() => globalThis.pageFrames")
+        )
+        nodes = await asyncio.gather(
+            *(_described(parent, element) for element in elements)
+        )
         await parent.evaluate(_MARK_FRAMES, [node.get("frameId") for node in nodes])
     except ScriptError as error:
         log.debug("frames not marked url=%s reason=%s", parent.url, error)
@@ -210,7 +246,9 @@ async def _mark_closed_roots(world: FrameWorld) -> None:
         for _ in range(_MAX_NESTED_ROOTS):
             if not await world.call("suspected_hosts"):
                 return
-            hosts = await _elements_of(world, await world.handle("() => globalThis.suspectedHosts"))
+            hosts = await _elements_of(
+                world, await world.handle("() => globalThis.suspectedHosts")
+            )
             nodes = await asyncio.gather(*(_described(world, host) for host in hosts))
             closed = [
                 (host, root["backendNodeId"])
@@ -230,7 +268,10 @@ async def _mark_closed_roots(world: FrameWorld) -> None:
 
 async def _mark_root(world: FrameWorld, host: str, root_id: int) -> None:
     resolved = await send(
-        world.session, "DOM.resolveNode", backendNodeId=root_id, executionContextId=world.context_id
+        world.session,
+        "DOM.resolveNode",
+        backendNodeId=root_id,
+        executionContextId=world.context_id,
     )
     await send(
         world.session,
@@ -243,12 +284,18 @@ async def _mark_root(world: FrameWorld, host: str, root_id: int) -> None:
 
 async def _elements_of(world: FrameWorld, array: str) -> list[str]:
     """Return the remote object ids of an array's elements."""
-    reply = await send(world.session, "Runtime.getProperties", objectId=array, ownProperties=True)
-    return [one["value"]["objectId"] for one in reply["result"] if one["name"].isdecimal()]
+    reply = await send(
+        world.session, "Runtime.getProperties", objectId=array, ownProperties=True
+    )
+    return [
+        one["value"]["objectId"] for one in reply["result"] if one["name"].isdecimal()
+    ]
 
 
 async def _described(world: FrameWorld, element: str) -> dict[str, Any]:
-    node: dict[str, Any] = (await send(world.session, "DOM.describeNode", objectId=element, depth=0))["node"]
+    node: dict[str, Any] = (
+        await send(world.session, "DOM.describeNode", objectId=element, depth=0)
+    )["node"]
     return node
 
 

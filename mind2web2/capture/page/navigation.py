@@ -85,7 +85,9 @@ class MainDocument:
     @property
     def is_page(self) -> bool:
         """Tell whether a browser shows it as a page."""
-        return is_rendered_type(self.content_type) and not is_attachment(self.disposition)
+        return is_rendered_type(self.content_type) and not is_attachment(
+            self.disposition
+        )
 
 
 class Navigation:
@@ -150,7 +152,9 @@ class Navigation:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _on_frame_attached(self, event: dict[str, Any]) -> None:
-        self._frame_depths[event["frameId"]] = self._frame_depths.get(event["parentFrameId"], 0) + 1
+        self._frame_depths[event["frameId"]] = (
+            self._frame_depths.get(event["parentFrameId"], 0) + 1
+        )
 
     def _on_paused(self, event: dict[str, Any]) -> None:
         task = asyncio.get_running_loop().create_task(self._decide_or_log(event))
@@ -161,7 +165,11 @@ class Navigation:
         try:
             await self._decide(event)
         except ScriptError as error:  # the request was cancelled, or the page is gone
-            log.debug("paused document is gone url=%s reason=%s", event["request"]["url"], error)
+            log.debug(
+                "paused document is gone url=%s reason=%s",
+                event["request"]["url"],
+                error,
+            )
 
     async def _decide(self, event: dict[str, Any]) -> None:
         is_main = event["frameId"] == self._main_frame_id
@@ -170,7 +178,9 @@ class Navigation:
             if is_document and not is_main and await self._is_refused_frame(event):
                 await self._fail(event)
             else:
-                await self._decide_stored(event, self._stored, is_main=is_main and is_document)
+                await self._decide_stored(
+                    event, self._stored, is_main=is_main and is_document
+                )
             return
         is_response = "responseStatusCode" in event or "responseErrorReason" in event
         if is_main and not is_response:
@@ -191,7 +201,11 @@ class Navigation:
             return True
         url = event["request"]["url"]
         is_fetched = not url.startswith(_FROM_NOWHERE)
-        return is_fetched and self._guard is not None and await self._guard(url) is not None
+        return (
+            is_fetched
+            and self._guard is not None
+            and await self._guard(url) is not None
+        )
 
     async def _decide_request(self, event: dict[str, Any]) -> None:
         url = event["request"]["url"]
@@ -208,9 +222,15 @@ class Navigation:
             self.is_locked = self.started >= _MAX_DOCUMENTS
         await self._continue(event)
 
-    async def _decide_stored(self, event: dict[str, Any], stored: StoredResponses, *, is_main: bool) -> None:
+    async def _decide_stored(
+        self, event: dict[str, Any], stored: StoredResponses, *, is_main: bool
+    ) -> None:
         """Answer a request with what is stored, or not at all."""
-        response = None if is_main and self.is_locked else await asyncio.to_thread(stored.get, _url_of(event))
+        response = (
+            None
+            if is_main and self.is_locked
+            else await asyncio.to_thread(stored.get, _url_of(event))
+        )
         if is_main and not self.is_locked and "redirectedRequestId" not in event:
             self.started += 1
             self.is_locked = self.started >= _MAX_DOCUMENTS
@@ -224,7 +244,9 @@ class Navigation:
         if is_main:
             self.arrived = self.started
 
-    async def _decide_response(self, event: dict[str, Any], stored: StoredResponse | None = None) -> None:
+    async def _decide_response(
+        self, event: dict[str, Any], stored: StoredResponse | None = None
+    ) -> None:
         url = _url_of(event)
         status = event["responseStatusCode"] if stored is None else stored.status
         headers = _headers_of(event) if stored is None else dict(stored.headers)
@@ -240,7 +262,9 @@ class Navigation:
         finally:
             self.arrived = self.started
 
-    async def _pass_on(self, event: dict[str, Any], stored: StoredResponse | None) -> None:
+    async def _pass_on(
+        self, event: dict[str, Any], stored: StoredResponse | None
+    ) -> None:
         if stored is None:
             await self._continue(event)
         else:
@@ -266,7 +290,9 @@ class Navigation:
         self.held_back.append(file.url)
         return True
 
-    async def _hand_over(self, event: dict[str, Any], stored: StoredResponse | None) -> None:
+    async def _hand_over(
+        self, event: dict[str, Any], stored: StoredResponse | None
+    ) -> None:
         document = self.document
         if document.is_page or document.status in _NO_CONTENT:
             self.page = document
@@ -277,7 +303,9 @@ class Navigation:
             self.held_back.append(document.url)
             await self._fail(event)
             return
-        body, is_cut = await self._body(event) if stored is None else (stored.body, False)
+        body, is_cut = (
+            await self._body(event) if stored is None else (stored.body, False)
+        )
         file = FetchedDocument(
             document.url,
             document.status or 0,
@@ -307,21 +335,37 @@ class Navigation:
                 shown = await office_as_html(file)
             except DocumentError as error:
                 is_passing = isinstance(error, WorkerError)
-                file = replace(file, problem=f"the document cannot be read: {error}", is_passing=is_passing)
+                file = replace(
+                    file,
+                    problem=f"the document cannot be read: {error}",
+                    is_passing=is_passing,
+                )
             else:
                 document.missing = shown.notes
-                await self._fulfill(event, document.status or 200, _OFFICE_HEADERS, shown.html.encode())
+                await self._fulfill(
+                    event, document.status or 200, _OFFICE_HEADERS, shown.html.encode()
+                )
                 return
         document.file = file
         await self._fail(event)
 
     async def _body(self, event: dict[str, Any]) -> tuple[bytes, bool]:
-        stream = await send(self._session, "Fetch.takeResponseBodyAsStream", requestId=event["requestId"])
+        stream = await send(
+            self._session,
+            "Fetch.takeResponseBodyAsStream",
+            requestId=event["requestId"],
+        )
         body = bytearray()
         while len(body) <= self._max_file_bytes:
-            chunk = await send(self._session, "IO.read", handle=stream["stream"], size=_CHUNK_BYTES)
+            chunk = await send(
+                self._session, "IO.read", handle=stream["stream"], size=_CHUNK_BYTES
+            )
             content = chunk["data"]
-            body += base64.b64decode(content) if chunk.get("base64Encoded") else content.encode()
+            body += (
+                base64.b64decode(content)
+                if chunk.get("base64Encoded")
+                else content.encode()
+            )
             if chunk["eof"]:
                 return bytes(body), False
         await send(self._session, "IO.close", handle=stream["stream"])
@@ -332,9 +376,17 @@ class Navigation:
         kept = {
             name: value
             for name, value in self.document.headers.items()
-            if name not in {"content-type", "content-disposition", "content-encoding", "content-length"}
+            if name
+            not in {
+                "content-type",
+                "content-disposition",
+                "content-encoding",
+                "content-length",
+            }
         }
-        declared = file.content_type if is_rendered_type(file.content_type) else "text/html"
+        declared = (
+            file.content_type if is_rendered_type(file.content_type) else "text/html"
+        )
         if (
             media_type_of(declared) == "text/html"
             and "charset" not in declared
@@ -342,17 +394,25 @@ class Navigation:
         ):
             declared = f"text/html;{file.content_type.partition(';')[2]}"
         status = self.document.status or 200
-        await self._fulfill(event, status, {**kept, "content-type": declared}, file.body)
+        await self._fulfill(
+            event, status, {**kept, "content-type": declared}, file.body
+        )
 
     async def _fulfill(
-        self, event: dict[str, Any], status: int, headers: Mapping[str, str], body: bytes
+        self,
+        event: dict[str, Any],
+        status: int,
+        headers: Mapping[str, str],
+        body: bytes,
     ) -> None:
         await send(
             self._session,
             "Fetch.fulfillRequest",
             requestId=event["requestId"],
             responseCode=status,
-            responseHeaders=[{"name": name, "value": value} for name, value in headers.items()],
+            responseHeaders=[
+                {"name": name, "value": value} for name, value in headers.items()
+            ],
             body=(await asyncio.to_thread(base64.b64encode, body)).decode(),
         )
 
@@ -360,7 +420,12 @@ class Navigation:
         if event["frameId"] == self._main_frame_id:
             self.has_stayed.set()
         # "Aborted" leaves the page that is shown as it is.
-        await send(self._session, "Fetch.failRequest", requestId=event["requestId"], errorReason="Aborted")
+        await send(
+            self._session,
+            "Fetch.failRequest",
+            requestId=event["requestId"],
+            errorReason="Aborted",
+        )
 
     async def _continue(self, event: dict[str, Any]) -> None:
         await send(self._session, "Fetch.continueRequest", requestId=event["requestId"])

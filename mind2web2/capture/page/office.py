@@ -73,20 +73,33 @@ def office_html(data: bytes, title: str) -> OfficeHtml:
     """
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > MAX_UNPACKED_BYTES:
-                raise DocumentError(f"the file unpacks to more than {MAX_UNPACKED_BYTES // 1024**2} MB")
+            if (
+                sum(entry.file_size for entry in archive.infolist())
+                > MAX_UNPACKED_BYTES
+            ):
+                raise DocumentError(
+                    f"the file unpacks to more than {MAX_UNPACKED_BYTES // 1024**2} MB"
+                )
             pieces, notes = _converted(archive, data)
             body, is_cut = _joined(pieces)
     except DocumentError:
         raise
     except Exception as error:  # the libraries raise anything on a damaged file
-        raise DocumentError(f"the file is damaged: {type(error).__name__}: {str(error)[:200]}") from error
+        raise DocumentError(
+            f"the file is damaged: {type(error).__name__}: {str(error)[:200]}"
+        ) from error
     if is_cut:
-        notes.append(f"the document is cut after {MAX_HTML_CHARS} characters of its HTML form")
-    return OfficeHtml(_PAGE.format(title=html.escape(title), body=body), tuple(notes), is_cut)
+        notes.append(
+            f"the document is cut after {MAX_HTML_CHARS} characters of its HTML form"
+        )
+    return OfficeHtml(
+        _PAGE.format(title=html.escape(title), body=body), tuple(notes), is_cut
+    )
 
 
-def _converted(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], list[str]]:
+def _converted(
+    archive: zipfile.ZipFile, data: bytes
+) -> tuple[Iterable[str], list[str]]:
     names = set(archive.namelist())
     if "word/document.xml" in names:
         return [_docx_html(archive)], []
@@ -146,7 +159,11 @@ def _without_hidden_text(archive: zipfile.ZipFile) -> BytesIO:
     with zipfile.ZipFile(copied, "w") as copy:
         for name in archive.namelist():
             content = archive.read(name)
-            if name.startswith("word/") and name.endswith(".xml") and b"vanish" in content:
+            if (
+                name.startswith("word/")
+                and name.endswith(".xml")
+                and b"vanish" in content
+            ):
                 content = _without_vanished(content)
             copy.writestr(name, content)
     copied.seek(0)
@@ -159,24 +176,36 @@ def _without_vanished(content: bytes) -> bytes:
     root = _parsed_xml(content)
     for mark in list(root.iter(f"{_WORD_NS}vanish")):
         run = mark.getparent().getparent()
-        if mark.get(f"{_WORD_NS}val") not in ("0", "false", "off") and run.tag == f"{_WORD_NS}r":
+        if (
+            mark.get(f"{_WORD_NS}val") not in ("0", "false", "off")
+            and run.tag == f"{_WORD_NS}r"
+        ):
             run.getparent().remove(run)
     return bytes(etree.tostring(root))
 
 
-def _xlsx_html(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], list[str]]:
+def _xlsx_html(
+    archive: zipfile.ZipFile, data: bytes
+) -> tuple[Iterable[str], list[str]]:
     import openpyxl
 
     sheets_bytes = sum(
-        entry.file_size for entry in archive.infolist() if entry.filename.startswith("xl/worksheets/")
+        entry.file_size
+        for entry in archive.infolist()
+        if entry.filename.startswith("xl/worksheets/")
     )
     is_large = sheets_bytes > _LARGE_SHEETS_BYTES
     if not is_large:
         workbook = openpyxl.load_workbook(BytesIO(data), data_only=True)
-        is_large = any(sheet.max_row * sheet.max_column > _LARGE_SHEET_CELLS for sheet in workbook.worksheets)
+        is_large = any(
+            sheet.max_row * sheet.max_column > _LARGE_SHEET_CELLS
+            for sheet in workbook.worksheets
+        )
     if is_large:
         workbook = openpyxl.load_workbook(BytesIO(data), data_only=True, read_only=True)
-    notes = ["a large workbook: hidden rows and columns are shown, merged cells are not joined"] * is_large
+    notes = [
+        "a large workbook: hidden rows and columns are shown, merged cells are not joined"
+    ] * is_large
     return _sheets_html(workbook, is_large), notes
 
 
@@ -196,7 +225,9 @@ class _Layout:
     """The hidden rows and columns of a sheet, and its merged cells."""
 
     def __init__(self, sheet: Any) -> None:
-        self.hidden_rows = {number for number, row in sheet.row_dimensions.items() if row.hidden}
+        self.hidden_rows = {
+            number for number, row in sheet.row_dimensions.items() if row.hidden
+        }
         self.hidden_columns = {
             number
             for column in sheet.column_dimensions.values()
@@ -225,18 +256,27 @@ def _rows_html(sheet: Any, layout: _Layout | None) -> Iterator[str]:
             (column, cell)
             for column, cell in enumerate(row, 1)
             if layout is None
-            or (column not in layout.hidden_columns and (number, column) not in layout.covered)
+            or (
+                column not in layout.hidden_columns
+                and (number, column) not in layout.covered
+            )
         ]
         filled = [cell.value for _, cell in cells if cell.value is not None]
         if not filled:
             continue
         # A first row of words alone names the columns.
-        tag = "th" if is_first and all(isinstance(value, str) for value in filled) else "td"
+        tag = (
+            "th"
+            if is_first and all(isinstance(value, str) for value in filled)
+            else "td"
+        )
         is_first = False
         yield f"<tr>{''.join(_cell_html(tag, cell, layout, (number, column)) for column, cell in cells)}"
 
 
-def _cell_html(tag: str, cell: Any, layout: _Layout | None, place: tuple[int, int]) -> str:
+def _cell_html(
+    tag: str, cell: Any, layout: _Layout | None, place: tuple[int, int]
+) -> str:
     rows, columns = layout.spans.get(place, (1, 1)) if layout is not None else (1, 1)
     span = f" rowspan={rows}" * (rows > 1) + f" colspan={columns}" * (columns > 1)
     return f"<{tag}{span}>{_with_breaks(_cell_text(cell))}</{tag}>"
@@ -250,7 +290,9 @@ def _cell_text(cell: Any) -> str:
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, datetime):
-        return value.date().isoformat() if value.time() == time() else value.isoformat(" ")
+        return (
+            value.date().isoformat() if value.time() == time() else value.isoformat(" ")
+        )
     if isinstance(value, date | time):
         return value.isoformat()
     number_format = cell.number_format or ""
@@ -259,7 +301,9 @@ def _cell_text(cell: Any) -> str:
         return f"{value * 100:.{len(decimals[1]) if decimals else 0}f}%"
     text = f"{value:.15g}" if isinstance(value, float) else str(value)
     currency = _CURRENCY.search(number_format.replace("[$-", "["))
-    return f"{currency[0]}{text}" if currency and isinstance(value, int | float) else text
+    return (
+        f"{currency[0]}{text}" if currency and isinstance(value, int | float) else text
+    )
 
 
 def _pptx_html(data: bytes) -> Iterator[str]:
@@ -272,7 +316,11 @@ def _pptx_html(data: bytes) -> Iterator[str]:
             continue
         yield f"<h2>Slide {number} of {len(slides)}</h2>"
         yield from _shapes_html(slide.shapes, images)
-        if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) and frame.text.strip():
+        if (
+            slide.has_notes_slide
+            and (frame := slide.notes_slide.notes_text_frame)
+            and frame.text.strip()
+        ):
             yield f"<h3>Notes of the speaker</h3><p>{_with_breaks(frame.text)}</p>"
 
 
@@ -292,7 +340,9 @@ def _shapes_html(shapes: Iterable[Any], images: _Images) -> Iterator[str]:
             yield f'<p><img src="{url}"></p>' if url else "<p>[image left out]</p>"
         elif shape.has_text_frame:
             yield from (
-                f"<p>{_with_breaks(line.text)}</p>" for line in shape.text_frame.paragraphs if line.text
+                f"<p>{_with_breaks(line.text)}</p>"
+                for line in shape.text_frame.paragraphs
+                if line.text
             )
 
 
@@ -317,8 +367,13 @@ def _chart_html(chart: Any) -> Iterator[str]:
         series = list(plot.series)
         yield f"<table><tr><th></th>{''.join(f'<th>{html.escape(each.name)}</th>' for each in series)}"
         for number, category in enumerate(plot.categories):
-            values = (each.values[number] if number < len(each.values) else None for each in series)
-            cells = "".join(f"<td>{'' if value is None else value}</td>" for value in values)
+            values = (
+                each.values[number] if number < len(each.values) else None
+                for each in series
+            )
+            cells = "".join(
+                f"<td>{'' if value is None else value}</td>" for value in values
+            )
             yield f"<tr><th>{html.escape(str(category))}</th>{cells}"
         yield "</table>"
 
@@ -327,10 +382,15 @@ def _epub_html(archive: zipfile.ZipFile) -> Iterator[str]:
     container = _parsed_xml(archive.read("META-INF/container.xml"))
     package_path = next(container.iter(f"{_CONTAINER_NS}rootfile")).get("full-path")
     package = _parsed_xml(archive.read(package_path))
-    paths = {item.get("id"): unquote(item.get("href", "")) for item in package.iter(f"{_OPF_NS}item")}
+    paths = {
+        item.get("id"): unquote(item.get("href", ""))
+        for item in package.iter(f"{_OPF_NS}item")
+    }
     images = _Images()
     for part in package.iter(f"{_OPF_NS}itemref"):
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(package_path), paths[part.get("idref")]))
+        path = posixpath.normpath(
+            posixpath.join(posixpath.dirname(package_path), paths[part.get("idref")])
+        )
         yield _chapter_html(archive, path, images)
 
 
@@ -338,17 +398,27 @@ def _chapter_html(archive: zipfile.ZipFile, path: str, images: _Images) -> str:
     from lxml import etree
 
     content = archive.read(path)
-    text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "replace")
+    text = content.decode(
+        "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "replace"
+    )
     text = re.sub(r"^\ufeff?\s*<\?xml[^>]*\?>", "", text)
     # Without a document type, XML knows no names such as &nbsp;.
-    root = _parsed_xml(_ENTITY.sub(lambda name: html5.get(name[1], name[0]), text).encode())
+    root = _parsed_xml(
+        _ENTITY.sub(lambda name: html5.get(name[1], name[0]), text).encode()
+    )
     body = next(root.iter(f"{_XHTML_NS}body"), root)
     unshown = (f"{_XHTML_NS}{name}" for name in ("script", "iframe", "object", "embed"))
     etree.strip_elements(body, *unshown, with_tail=False)
     for image in body.iter(f"{_XHTML_NS}img"):
-        source = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(image.get("src", ""))))
+        source = posixpath.normpath(
+            posixpath.join(posixpath.dirname(path), unquote(image.get("src", "")))
+        )
         media_type = _IMAGE_TYPES.get(source.rpartition(".")[2].lower(), "")
-        found = images.url(archive.read(source), media_type) if source in archive.namelist() else None
+        found = (
+            images.url(archive.read(source), media_type)
+            if source in archive.namelist()
+            else None
+        )
         image.set("src", found or "")
     body.tag = f"{_XHTML_NS}section"
     return str(etree.tostring(body, method="html", encoding="unicode", with_tail=False))
@@ -358,7 +428,9 @@ def _parsed_xml(content: bytes) -> Any:  # lxml ships no types
     from lxml import etree
 
     # Entities of the document's own could unfold without bound, or name files of this machine.
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True)
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, recover=True
+    )
     root = etree.fromstring(content, parser)
     if root is None:
         raise DocumentError("the file is damaged: an XML part cannot be read")

@@ -36,7 +36,11 @@ _SAME_BRIGHTNESS = 4
 _MAX_SHOTS = 3
 
 # Every task that runs moves the clock on by as long as it took.
-_RUN_CLOCK = {"policy": "advance", "budget": 1000 * _SHOT_LIMIT_S, "maxVirtualTimeTaskStarvationCount": 1}
+_RUN_CLOCK = {
+    "policy": "advance",
+    "budget": 1000 * _SHOT_LIMIT_S,
+    "maxVirtualTimeTaskStarvationCount": 1,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,11 @@ async def take_screenshot(
 
 
 async def _picture(
-    session: CDPSession, world: FrameWorld, extent: _Extent, settings: CaptureSettings, is_tall: bool
+    session: CDPSession,
+    world: FrameWorld,
+    extent: _Extent,
+    settings: CaptureSettings,
+    is_tall: bool,
 ) -> bytes | None:
     scale = settings.viewport_width_px / extent.width_px
     for _ in range(_MAX_SHOTS):
@@ -104,7 +112,9 @@ async def _fits_tall(
     return False
 
 
-async def set_window(session: CDPSession, settings: CaptureSettings, height_px: int | None = None) -> None:
+async def set_window(
+    session: CDPSession, settings: CaptureSettings, height_px: int | None = None
+) -> None:
     """Give the page's window a height, by default that of the settings."""
     try:
         await send(
@@ -126,7 +136,9 @@ async def _prepare(worlds: Sequence[FrameWorld], settings: CaptureSettings) -> _
             # Inner frames first, as each grows within its parent.
             for world in reversed((await worlds_with_more(list(worlds)))[1:]):
                 size = await _step(world, "prepare", settings.max_screenshot_height_px)
-                parent = next((one for one in worlds if one.frame_id == world.parent_id), None)
+                parent = next(
+                    (one for one in worlds if one.frame_id == world.parent_id), None
+                )
                 if size and parent:
                     await _step(parent, "growFrame", world.frame_id, size["height"])
             size = await _step(worlds[0], "prepare", settings.max_screenshot_height_px)
@@ -141,15 +153,25 @@ async def _prepare(worlds: Sequence[FrameWorld], settings: CaptureSettings) -> _
 async def _wait_for_images(worlds: Sequence[FrameWorld]) -> None:
     try:
         async with asyncio.timeout(_IMAGES_LIMIT_S):
-            await asyncio.gather(*(call_or_none(world, "images_ready") for world in worlds))
+            await asyncio.gather(
+                *(call_or_none(world, "images_ready") for world in worlds)
+            )
     except TimeoutError:
         log.debug("images not decoded in time url=%s", worlds[0].url)
 
 
 async def _shoot(
-    session: CDPSession, extent: _Extent, scale: float, settings: CaptureSettings, is_tall: bool
+    session: CDPSession,
+    extent: _Extent,
+    scale: float,
+    settings: CaptureSettings,
+    is_tall: bool,
 ) -> bytes | None:
-    limit_px = settings.max_screenshot_height_px * extent.width_px // settings.viewport_width_px
+    limit_px = (
+        settings.max_screenshot_height_px
+        * extent.width_px
+        // settings.viewport_width_px
+    )
     clip = {
         "x": 0,
         "y": 0,
@@ -157,11 +179,17 @@ async def _shoot(
         "height": min(extent.height_px, limit_px),
         "scale": scale,
     }
-    area = {} if is_tall and scale == 1 else {"captureBeyondViewport": True, "clip": clip}
+    area = (
+        {} if is_tall and scale == 1 else {"captureBeyondViewport": True, "clip": clip}
+    )
     try:
         async with asyncio.timeout(_SHOT_LIMIT_S):
             reply = await send(
-                session, "Page.captureScreenshot", format="jpeg", quality=settings.jpeg_quality, **area
+                session,
+                "Page.captureScreenshot",
+                format="jpeg",
+                quality=settings.jpeg_quality,
+                **area,
             )
     except (ScriptError, TimeoutError) as error:
         log.debug("no screenshot reason=%s", error)

@@ -63,7 +63,8 @@ async def read_text(worlds: list[FrameWorld], max_chars: int) -> PageText:
     """
     main, *others = worlds
     readings = await asyncio.gather(
-        _read_frame(main, max_chars), *(_read_child(world, max_chars) for world in others)
+        _read_frame(main, max_chars),
+        *(_read_child(world, max_chars) for world in others),
     )
     by_id = {
         world.frame_id: reading
@@ -75,7 +76,9 @@ async def read_text(worlds: list[FrameWorld], max_chars: int) -> PageText:
 
 @cache
 def _reader() -> str:
-    made = "".join(f"parts.{name} = ({script(file)}\n)(parts);\n" for name, file in _PARTS.items())
+    made = "".join(
+        f"parts.{name} = ({script(file)}\n)(parts);\n" for name, file in _PARTS.items()
+    )
     reader = script("read_page")
     return f"(...limits) => {{\nconst parts = {{}};\n{made}return ({reader}\n)(parts, ...limits);\n}}"
 
@@ -83,9 +86,13 @@ def _reader() -> str:
 async def _read_frame(world: FrameWorld, max_chars: int) -> dict[str, Any]:
     try:
         async with asyncio.timeout(FRAME_TIMEOUT_S):
-            reading: dict[str, Any] = await world.evaluate(_reader(), max_chars, MOST_NODES)
+            reading: dict[str, Any] = await world.evaluate(
+                _reader(), max_chars, MOST_NODES
+            )
     except TimeoutError as error:
-        raise ScriptError(f"{world.url} did not let itself be read within {FRAME_TIMEOUT_S:g} s") from error
+        raise ScriptError(
+            f"{world.url} did not let itself be read within {FRAME_TIMEOUT_S:g} s"
+        ) from error
     return reading
 
 
@@ -97,7 +104,9 @@ async def _read_child(world: FrameWorld, max_chars: int) -> dict[str, Any] | Non
         return None
 
 
-def _combined(worlds: list[FrameWorld], by_id: dict[str, dict[str, Any]], max_chars: int) -> PageText:
+def _combined(
+    worlds: list[FrameWorld], by_id: dict[str, dict[str, Any]], max_chars: int
+) -> PageText:
     texts: dict[str, str] = {}
     shown: dict[str, list[str]] = {}
     urls = {world.frame_id: world.url for world in worlds}
@@ -142,9 +151,15 @@ def _spliced(text: str, texts: dict[str, str], max_chars: int) -> str:
             lead = line[: mark.start()]
             rest = re.sub(r"[^>\s]", " ", lead)
             inner = texts.get(mark[1], "").split("\n")
-            added = [((rest if i else lead) + part).rstrip() for i, part in enumerate(inner)]
+            added = [
+                ((rest if i else lead) + part).rstrip() for i, part in enumerate(inner)
+            ]
         else:
-            added = [_FRAME_MARK.sub(lambda found: _on_one_line(texts.get(found[1], "")), line)]
+            added = [
+                _FRAME_MARK.sub(
+                    lambda found: _on_one_line(texts.get(found[1], "")), line
+                )
+            ]
         lines += added
         size += sum(map(len, added))
         if size > max_chars * 2:
@@ -153,8 +168,12 @@ def _spliced(text: str, texts: dict[str, str], max_chars: int) -> str:
 
 
 def _is_alone(line: str, mark: re.Match[str]) -> bool:
-    return mark.end() == len(line) and not re.search(r"[^\s>\-*\d.):]", line[: mark.start()])
+    return mark.end() == len(line) and not re.search(
+        r"[^\s>\-*\d.):]", line[: mark.start()]
+    )
 
 
 def _on_one_line(text: str) -> str:
-    return " / ".join(part.strip() for part in text.split("\n") if part.strip()).replace("|", "\\|")
+    return " / ".join(
+        part.strip() for part in text.split("\n") if part.strip()
+    ).replace("|", "\\|")

@@ -47,7 +47,8 @@ _ON_THE_WAY = re.compile(
 )
 _ON_THE_WAY_CHARS = 600
 _DOWNLOAD_NOTICE = re.compile(
-    r"download|herunterladen|t[ée]l[ée]charg|descarg|scarica|下载|ダウンロード", re.IGNORECASE
+    r"download|herunterladen|t[ée]l[ée]charg|descarg|scarica|下载|ダウンロード",
+    re.IGNORECASE,
 )
 _MAX_HOPS = 6
 _LEADING_ON_PAGE_TIME_S = 2.0
@@ -86,7 +87,9 @@ class PageState:
         """Tell whether this is a page to stay on, rather than one that is about to make way."""
         if self.refresh_after_s is not None and self.refresh_after_s <= 1:
             return False
-        if len(self.text) < _ON_THE_WAY_CHARS and _ON_THE_WAY.search(f"{self.title} {self.text}"):
+        if len(self.text) < _ON_THE_WAY_CHARS and _ON_THE_WAY.search(
+            f"{self.title} {self.text}"
+        ):
             return False
         return len(self.text) >= _CONTENT_CHARS
 
@@ -113,7 +116,11 @@ class Visit:
     """
 
     def __init__(
-        self, page: Page, session: CDPSession, settings: CaptureSettings, guard: Guard | None = None
+        self,
+        page: Page,
+        session: CDPSession,
+        settings: CaptureSettings,
+        guard: Guard | None = None,
     ) -> None:
         self.page = page
         self.session = session
@@ -125,7 +132,9 @@ class Visit:
         self.is_broken = False
         self._dialogs = 0
         self._background: set[asyncio.Task[Any]] = set()
-        self._lost: asyncio.Future[PageFailureError] = asyncio.get_running_loop().create_future()
+        self._lost: asyncio.Future[PageFailureError] = (
+            asyncio.get_running_loop().create_future()
+        )
         self._torn = asyncio.Event()
         self._torn_because = ""
         self._scripts_stopped = False
@@ -156,7 +165,10 @@ class Visit:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self.settings.cdp_url is None:
             self.page.context.remove_listener("page", self._on_other_page)
@@ -178,16 +190,24 @@ class Visit:
 
         limit_s = min(self.settings.load_timeout_s, self.settings.answer_timeout_s)
         try:
-            await self.within(limit_s + 1, self.page.goto(url, wait_until="commit", timeout=limit_s * 1000))
+            await self.within(
+                limit_s + 1,
+                self.page.goto(url, wait_until="commit", timeout=limit_s * 1000),
+            )
         except Error as error:
             if self.navigation.document.file is not None:
                 return
             if self.navigation.refusal is not None:
-                raise PageFailureError(self.navigation.refusal, "refused_address") from error
+                raise PageFailureError(
+                    self.navigation.refusal, "refused_address"
+                ) from error
             raise failure_of_navigation(error.message) from error
         except TimeoutError as error:
             raise PageFailureError(
-                "the page did not answer in time", "timeout", is_transient=True, is_unanswered=True
+                "the page did not answer in time",
+                "timeout",
+                is_transient=True,
+                is_unanswered=True,
             ) from error
         if self.navigation.document.file is None:
             await self._settle()
@@ -202,7 +222,9 @@ class Visit:
         task = asyncio.create_task(work)
         watched: set[asyncio.Future[Any]] = {task, self._lost}
         try:
-            await asyncio.wait(watched, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                watched, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED
+            )
             if task.done():
                 return task.result()
             if self._lost.done():
@@ -260,7 +282,9 @@ class Visit:
     async def rest(self, page_time_s: float, limit_s: float) -> bool:
         """Let the page's timers and requests run; see ``PageClock.advance``."""
         try:
-            return await self.within(limit_s + 2, self.clock.advance(page_time_s, limit_s))
+            return await self.within(
+                limit_s + 2, self.clock.advance(page_time_s, limit_s)
+            )
         except TimeoutError:
             await self.stop_scripts()
             return False
@@ -286,13 +310,17 @@ class Visit:
                 await self._parsed()
                 await self._stay_if_this_is_it()
                 hops = self.navigation.started
-                rested = await self.rest(SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s)
+                rested = await self.rest(
+                    SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s
+                )
                 await self._stay_if_this_is_it()
             if self.navigation.started == hops and not self.navigation.is_under_way:
                 break
         self.navigation.is_locked = True
         if not rested:
-            self.notes.append("requests of the page were still pending when it was read")
+            self.notes.append(
+                "requests of the page were still pending when it was read"
+            )
             await self._stop_waiting_to_be_painted()
 
     async def _stop_waiting_to_be_painted(self) -> None:
@@ -324,7 +352,9 @@ class Visit:
     async def _parsed_or_torn(self) -> None:
         ends = [
             asyncio.create_task(self._torn.wait()),
-            asyncio.create_task(self.page.wait_for_load_state("domcontentloaded", timeout=0)),
+            asyncio.create_task(
+                self.page.wait_for_load_state("domcontentloaded", timeout=0)
+            ),
             asyncio.create_task(self._parsed_without_leaving()),
         ]
         try:
@@ -358,7 +388,9 @@ class Visit:
                 await self._load_and_stay(page.url)
                 state = await self._shown()
             if state is not None and not state.is_cut_off:
-                self.notes.append("the page was loaded again, since a download stopped its parsing")
+                self.notes.append(
+                    "the page was loaded again, since a download stopped its parsing"
+                )
         if state is None or state.stays_for(is_unwanted=is_unwanted):
             return state is not None
         # Its text may be still to come.
@@ -368,7 +400,9 @@ class Visit:
         return state is not None and state.stays_for(is_unwanted=is_unwanted)
 
     async def _load_and_stay(self, url: str) -> None:
-        await self._try_to_send("Page.addScriptToEvaluateOnNewDocument", source=_STAY, worldName=WORLD_NAME)
+        await self._try_to_send(
+            "Page.addScriptToEvaluateOnNewDocument", source=_STAY, worldName=WORLD_NAME
+        )
         await self._try_to_send("Page.navigate", url=url)
         if not await self.rest(SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s):
             await self._try_to_send("Page.stopLoading")
@@ -449,8 +483,15 @@ class Visit:
 
     def _on_request_failed(self, request: Request) -> None:
         # The event also comes for a document that our own lock aborted.
-        if request.is_navigation_request() and request.frame == self.page.main_frame and not self._has_file():
-            asked, document = (url.partition("#")[0] for url in (request.url, self.navigation.document.url))
+        if (
+            request.is_navigation_request()
+            and request.frame == self.page.main_frame
+            and not self._has_file()
+        ):
+            asked, document = (
+                url.partition("#")[0]
+                for url in (request.url, self.navigation.document.url)
+            )
             is_the_document = asked == document
             failure = request.failure or ""
             if is_the_document and "ABORTED" not in failure:
@@ -536,7 +577,10 @@ class PageSize:
     """
 
     def __init__(
-        self, session: CDPSession, settings: CaptureSettings, exceeded: Callable[[PageFailureError], None]
+        self,
+        session: CDPSession,
+        settings: CaptureSettings,
+        exceeded: Callable[[PageFailureError], None],
     ) -> None:
         self._session = session
         self._settings = settings
@@ -550,7 +594,12 @@ class PageSize:
         self._session.on("Fetch.requestPaused", self._note_document)
         self._session.on("Network.dataReceived", self._count)
         # The browser need not keep the responses: they are not read through it.
-        await send(self._session, "Network.enable", maxTotalBufferSize=0, maxResourceBufferSize=0)
+        await send(
+            self._session,
+            "Network.enable",
+            maxTotalBufferSize=0,
+            maxResourceBufferSize=0,
+        )
 
     def _note_document(self, event: dict[str, Any]) -> None:
         self._documents.add(event.get("networkId", ""))
@@ -559,11 +608,18 @@ class PageSize:
         request, settings = event["requestId"], self._settings
         self._bytes_by_request[request] += int(event["dataLength"])
         self._total_bytes += int(event["dataLength"])
-        if request in self._documents and self._bytes_by_request[request] > settings.max_html_bytes:
+        if (
+            request in self._documents
+            and self._bytes_by_request[request] > settings.max_html_bytes
+        ):
             limit = f"{settings.max_html_bytes / _MEGABYTE:g} MB"
-            self._exceeded(PageFailureError(f"the page is larger than {limit}", "too_large"))
+            self._exceeded(
+                PageFailureError(f"the page is larger than {limit}", "too_large")
+            )
         elif self._total_bytes > settings.max_decoded_bytes:
             limit = f"{settings.max_decoded_bytes / _MEGABYTE:g} MB"
             self._exceeded(
-                PageFailureError(f"the page and what it loads are larger than {limit}", "too_large")
+                PageFailureError(
+                    f"the page and what it loads are larger than {limit}", "too_large"
+                )
             )

@@ -35,8 +35,12 @@ REACH = 0.02
 
 def add_command(commands: Subcommands) -> None:
     """Add ``audit`` to ``mind2web2``."""
-    parser = commands.add_parser("audit", help="check the judge by human labels", description=DESCRIPTION)
-    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
+    parser = commands.add_parser(
+        "audit", help="check the judge by human labels", description=DESCRIPTION
+    )
+    parser.add_argument(
+        "agent", metavar="AGENT", help="the agent, a folder under eval_results/"
+    )
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     add_audits_root(parser)
     add_folder_options(parser, "eval_results_root", "answer_folder")
@@ -74,11 +78,19 @@ def run(options: argparse.Namespace) -> int:
     for name, quality in found.quality.items():
         _print_quality(console, f"Judge and {name}", quality)
     for (one, other), (shared, figures) in found.pairs.items():
-        _print_figures(console, f"{one} and {other}: {_leaves(shared)}", _between(figures))
+        _print_figures(
+            console, f"{one} and {other}: {_leaves(shared)}", _between(figures)
+        )
     _print_score(console, found.score, "by the labels")
     if found.settled is not None:
-        _print_quality(console, "Judge and auditors after the second pass, not blind", found.settled)
-        _print_score(console, found.settled_score, "by the labels after the second pass")
+        _print_quality(
+            console,
+            "Judge and auditors after the second pass, not blind",
+            found.settled,
+        )
+        _print_score(
+            console, found.settled_score, "by the labels after the second pass"
+        )
     return 0
 
 
@@ -98,14 +110,23 @@ def _print_quality(console: Console, title: str, found: JudgeQuality) -> None:
     if found.undecidable:
         line(console, f"Undecidable: {_leaves(found.undecidable)}, not counted.")
     if found.stale:
-        line(console, f"Labels that no longer count, as the leaves were judged again: {found.stale}.")
+        line(
+            console,
+            f"Labels that no longer count, as the leaves were judged again: {found.stale}.",
+        )
 
 
 def _between(figures: Figures) -> list[tuple[str, Estimate]]:
-    return [("agreement", figures.agreement), ("Cohen's kappa", figures.kappa), ("Gwet's AC1", figures.ac1)]
+    return [
+        ("agreement", figures.agreement),
+        ("Cohen's kappa", figures.kappa),
+        ("Gwet's AC1", figures.ac1),
+    ]
 
 
-def _print_figures(console: Console, title: str, rows: Iterable[tuple[str, Estimate]]) -> None:
+def _print_figures(
+    console: Console, title: str, rows: Iterable[tuple[str, Estimate]]
+) -> None:
     from rich.table import Table
 
     table = Table(title=title)
@@ -114,7 +135,9 @@ def _print_figures(console: Console, title: str, rows: Iterable[tuple[str, Estim
     for name, figure in rows:
         value = "-" if figure.value is None else f"{figure.value:.4f}"
         interval = (
-            "-" if figure.low is None or figure.high is None else f"{figure.low:.4f} to {figure.high:.4f}"
+            "-"
+            if figure.low is None or figure.high is None
+            else f"{figure.low:.4f} to {figure.high:.4f}"
         )
         table.add_row(name, value, interval)
     console.print(table)

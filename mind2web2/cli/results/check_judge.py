@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import Subcommands, add_settings, asking_providers, given_settings, positive_int
+from mind2web2.cli.options import (
+    Subcommands,
+    add_settings,
+    asking_providers,
+    given_settings,
+    positive_int,
+)
 from mind2web2.cli.settings_file import with_file
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
@@ -50,7 +56,9 @@ _STOPPED = "Stopped. Every reply so far is kept: the same command continues from
 def add_command(commands: Subcommands) -> None:
     """Add ``check-judge`` to ``mind2web2``."""
     parser = commands.add_parser(
-        "check-judge", help="find out how often a judge is right", description=DESCRIPTION
+        "check-judge",
+        help="find out how often a judge is right",
+        description=DESCRIPTION,
     )
     add = parser.add_argument
     add(
@@ -60,7 +68,12 @@ def add_command(commands: Subcommands) -> None:
         default=3,
         help="votes on a claim at most, an odd number; a vote ends as soon as it is settled (default: 3)",
     )
-    add("--sample", metavar="N", type=positive_int, help="N cases only, of all categories")
+    add(
+        "--sample",
+        metavar="N",
+        type=positive_int,
+        help="N cases only, of all categories",
+    )
     add(
         "--category",
         metavar="NAME",
@@ -73,7 +86,9 @@ def add_command(commands: Subcommands) -> None:
         help="labels in place of the set: JSON lines with claim, label and text; or attributionbench:FILE, "
         "aggrefact:FILE, memerag:FILE; results name no such check",
     )
-    estimate = {"--estimate": Flag(True, "print requests, tokens and dollars, and ask nothing")}
+    estimate = {
+        "--estimate": Flag(True, "print requests, tokens and dollars, and ask nothing")
+    }
     overwrite = {"--overwrite": Flag(True, "ask everything again")}
     changed = (
         replace(SETTINGS["estimate"], flags=estimate, group=""),
@@ -96,7 +111,9 @@ def add_command(commands: Subcommands) -> None:
         help=f"the model to check (default: {DEFAULT_JUDGE_MODEL}); repeat it to compare several",
     )
     names = [name for name in JUDGE_SETTINGS if name != "judge_model"]
-    add_settings(parser, [*names, "max_llm_requests"], changed=[asking_providers()], group=group)
+    add_settings(
+        parser, [*names, "max_llm_requests"], changed=[asking_providers()], group=group
+    )
     add_settings(parser, ["eval_results_root"])
     parser.set_defaults(run=run)
 
@@ -134,7 +151,9 @@ def run(options: argparse.Namespace) -> int:
             options.takes | {"judge_model"},
             is_announced=True,
         )
-    labelled, ceiling = _selected(options.labels, options.category or (), options.sample)
+    labelled, ceiling = _selected(
+        options.labels, options.category or (), options.sample
+    )
     # No pages are captured, and no scripts run.
     settings = replace(settings, no_capture=True, no_barred=True)
     models = options.judge_models or [settings.model]
@@ -195,10 +214,14 @@ def _selected(
     from mind2web2.judge_check.labelled_set import labelled_set
     from mind2web2.judge_check.outside_labels import read_labels
 
-    labelled, ceiling = (labelled_set(), None) if labels is None else read_labels(labels)
+    labelled, ceiling = (
+        (labelled_set(), None) if labels is None else read_labels(labels)
+    )
     if unknown := set(categories) - set(labelled.categories):
         known = "; ".join(labelled.categories)
-        raise UsageError(f"--category {', '.join(sorted(unknown))}: there is none; known are {known}")
+        raise UsageError(
+            f"--category {', '.join(sorted(unknown))}: there is none; known are {known}"
+        )
     if categories:
         labelled = labelled.of(categories)
     return (labelled.sample(sample) if sample else labelled), ceiling
@@ -214,15 +237,22 @@ async def _estimated(check: _Check) -> int:
     from mind2web2.runs.session import OwnParts, open_run
 
     settings, path, console = check.settings, check.store_path, check.console
-    endpoint = endpoint_of(settings.llm_provider, settings.judge_server()) or settings.llm_provider
+    endpoint = (
+        endpoint_of(settings.llm_provider, settings.judge_server())
+        or settings.llm_provider
+    )
     found = {}
     for named in check.judges:
         has_store = path.is_file() and not settings.overwrite
         with JudgmentStore(path if has_store else None) as known:
             provider = CountingProvider(endpoint, known)
-            async with open_run(named, None, own=OwnParts(provider=provider)) as session:
+            async with open_run(
+                named, None, own=OwnParts(provider=provider)
+            ) as session:
                 await check.checking.of(session.judge)
-        usages = [Usage(tokens, output_tokens=_OUTPUT_TOKENS) for tokens in provider.prompts]
+        usages = [
+            Usage(tokens, output_tokens=_OUTPUT_TOKENS) for tokens in provider.prompts
+        ]
         found[named.model] = {
             "requests": len(usages),
             "stored": provider.stored,
@@ -234,7 +264,11 @@ async def _estimated(check: _Check) -> int:
         console.print_json(json.dumps(found))
         return 0
     for model, own in found.items():
-        cost = "price unknown" if own["cost_usd"] is None else f"about {dollars(own['cost_usd'])}"
+        cost = (
+            "price unknown"
+            if own["cost_usd"] is None
+            else f"about {dollars(own['cost_usd'])}"
+        )
         line(
             console,
             f"{model}: {len(check.checking.labelled.cases)} cases take {own['requests']:,} judge requests, "
@@ -256,7 +290,10 @@ async def _checked(check: _Check) -> int:
     checks = []
     cases = len(check.judges) * len(checking.labelled.cases)
     path = check.store_path
-    with warnings_on(console), _progress(console, cases, is_quiet=check.is_json) as advance:
+    with (
+        warnings_on(console),
+        _progress(console, cases, is_quiet=check.is_json) as advance,
+    ):
         for settings in check.judges:
             # A session for each, so that each has counts of its own.
             async with open_run(settings, path) as session:
@@ -314,19 +351,26 @@ def _below(found: Sequence[Quality], least: float | None) -> list[str]:
 
 
 @contextmanager
-def _progress(console: Console, cases: int, *, is_quiet: bool) -> Iterator[Callable[[], object]]:
+def _progress(
+    console: Console, cases: int, *, is_quiet: bool
+) -> Iterator[Callable[[], object]]:
     """Show on a terminal how many cases are done."""
     from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
     columns = (TextColumn("cases"), MofNCompleteColumn())
     is_shown = console.is_terminal and not is_quiet
-    with Progress(*columns, console=console, transient=True, disable=not is_shown) as bar:
+    with Progress(
+        *columns, console=console, transient=True, disable=not is_shown
+    ) as bar:
         task = bar.add_task("", total=cases)
         yield lambda: bar.advance(task)
 
 
 def _print_json(
-    console: Console, checking: Checking, found: list[Quality], compared: list[JudgeComparison]
+    console: Console,
+    checking: Checking,
+    found: list[Quality],
+    compared: list[JudgeComparison],
 ) -> None:
     labelled = checking.labelled
     content = {
@@ -376,26 +420,49 @@ def _print_quality(console: Console, found: Quality) -> None:
         f"{_share_text(overall.false_accepted)}. True claims rejected: {_share_text(overall.true_rejected)}.",
     )
     if not labelled.has_screenshots and found.balanced_accuracy is not None:
-        by_length = ", ".join(f"{name} {own.right}/{own.cases}" for name, own in found.by_length().items())
-        line(console, f"Balanced accuracy: {found.balanced_accuracy:.1%}. Right by length: {by_length}.")
+        by_length = ", ".join(
+            f"{name} {own.right}/{own.cases}" for name, own in found.by_length().items()
+        )
+        line(
+            console,
+            f"Balanced accuracy: {found.balanced_accuracy:.1%}. Right by length: {by_length}.",
+        )
     if found.weak:
-        line(console, f"* more errors than in the other categories, beyond chance: {', '.join(found.weak)}.")
+        line(
+            console,
+            f"* more errors than in the other categories, beyond chance: {', '.join(found.weak)}.",
+        )
     if found.leaning is not None:
         line(console, f"The judge {found.leaning} (p = {found.lean_p:.2g}).")
     if found.votes_agree.value is not None:
-        line(console, f"The first two votes on a page are the same: {_share_text(found.votes_agree)}.")
+        line(
+            console,
+            f"The first two votes on a page are the same: {_share_text(found.votes_agree)}.",
+        )
     line(
         console,
         f"Invalid replies: {check.repairs} asked again, {found.invalid} never valid. "
         f"Declined: {found.declined}.",
     )
     for outcome in found.wrong[:_WRONG_SHOWN]:
-        case, right, given = outcome.case, *map(json.dumps, (outcome.case.right, outcome.given))
-        line(console, f"Wrong: {case.id}: {case.question} Right is {right}, given was {given}.")
+        case, right, given = (
+            outcome.case,
+            *map(json.dumps, (outcome.case.right, outcome.given)),
+        )
+        line(
+            console,
+            f"Wrong: {case.id}: {case.question} Right is {right}, given was {given}.",
+        )
     if len(found.wrong) > _WRONG_SHOWN:
-        line(console, f"{len(found.wrong) - _WRONG_SHOWN} more wrong replies; --json lists all.")
+        line(
+            console,
+            f"{len(found.wrong) - _WRONG_SHOWN} more wrong replies; --json lists all.",
+        )
     for reason, count in found.failures.most_common():
-        line(console, f"No reply, which counts neither way: {counted(count, 'case')}: {reason}")
+        line(
+            console,
+            f"No reply, which counts neither way: {counted(count, 'case')}: {reason}",
+        )
     used, reused = check.usage.asked + check.usage.reused, check.usage.reused.judgments
     cost = "price unknown" if used.cost_usd is None else dollars(used.cost_usd)
     line(
@@ -410,7 +477,11 @@ def _print_comparison(console: Console, comparison: JudgeComparison) -> None:
 
     test = comparison.test
     interval = test.interval
-    shown = f" (95% interval {interval.low:+.1%} to {interval.high:+.1%})" if interval else ""
+    shown = (
+        f" (95% interval {interval.low:+.1%} to {interval.high:+.1%})"
+        if interval
+        else ""
+    )
     line(
         console,
         f"Accuracy of {comparison.second.judge.model} minus that of {comparison.first.judge.model}: "

@@ -30,7 +30,11 @@ def add_correction_roots(parser: argparse.ArgumentParser) -> None:
 
 def correction_line(found: Correction) -> str:
     """Return raw and corrected score in one line."""
-    value = "no value better than the judge's" if found.value is None else f"{found.value:.4f}"
+    value = (
+        "no value better than the judge's"
+        if found.value is None
+        else f"{found.value:.4f}"
+    )
     return (
         f"Partial completion by the judge {found.mean.raw:.4f}, corrected by {found.by}: {value}; 95% "
         f"interval for these tasks {interval_text(found.these_tasks)}, for tasks at large "
@@ -53,7 +57,9 @@ def corrected_pairs(
 
     found = {}
     for name, folder in folders.items():
-        one = correction_of(replace(roots, eval_results=folder.parent), folder.name, tasks)
+        one = correction_of(
+            replace(roots, eval_results=folder.parent), folder.name, tasks
+        )
         if one is None:
             raise UsageError(
                 f"--corrected: {name} has no labels and no sample by a strong judge at these tasks; make "
@@ -85,7 +91,8 @@ def pair_lines(first: str, second: str, pair: CorrectedPair) -> Iterator[str]:
 def _bias(pair: CorrectedPair) -> str:
     rates = (pair.wrong_passes, pair.wrong_failures)
     is_biased = any(
-        one.low is not None and one.high is not None and not one.low <= 0 <= one.high for one in rates
+        one.low is not None and one.high is not None and not one.low <= 0 <= one.high
+        for one in rates
     )
     return "; the judge errs differently on the two agents" if is_biased else ""
 

@@ -33,7 +33,9 @@ doubt without ...   the rule doubt, if this sign did not count
 def add_command(commands: Subcommands) -> None:
     """Add ``economy`` to ``mind2web2``."""
     parser = commands.add_parser(
-        "economy", help="show what fewer votes would have saved and changed", description=DESCRIPTION
+        "economy",
+        help="show what fewer votes would have saved and changed",
+        description=DESCRIPTION,
     )
     parser.add_argument("agent", metavar="AGENT", help="the agent")
     add_task_option(parser, "all that have results")
@@ -54,7 +56,11 @@ def run(options: argparse.Namespace) -> int:
     with warnings_on(console):
         found = economy(root, name, settings.task_ids)
     if not found.claims:
-        why = f", and {found.other_rules} by another rule than --votes always" if found.other_rules else ""
+        why = (
+            f", and {found.other_rules} by another rule than --votes always"
+            if found.other_rules
+            else ""
+        )
         raise UsageError(
             f"no votes of {name} to replay under {root}: there are {found.answers} answers with a score and "
             f"no vote on a claim{why}; run mind2web2 evaluate first"
@@ -78,11 +84,16 @@ def _print(console: Console, found: Economy) -> None:
     for head in ("rule", "requests", "other verdicts", "other scores"):
         table.add_column(head, justify="left" if head == "rule" else "right")
     for rule in found.rules:
-        table.add_row(rule.rule, *map(_share, (rule.requests, rule.verdicts, rule.scores)))
+        table.add_row(
+            rule.rule, *map(_share, (rule.requests, rule.verdicts, rule.scores))
+        )
     console.print(table)
     if found.other_rules:
         answers = counted(found.other_rules, "answer")
-        line(console, f"Left out: {answers} judged by another rule, which did not ask for all votes.")
+        line(
+            console,
+            f"Left out: {answers} judged by another rule, which did not ask for all votes.",
+        )
 
 
 def _share(figure: Estimate) -> str:

@@ -23,8 +23,12 @@ docs/tables.md explains the columns. In Python: mind2web2.results("my_agent")
 
 def add_command(commands: Subcommands) -> None:
     """Add ``export`` to ``mind2web2``."""
-    parser = commands.add_parser("export", help="write results as a table", description=DESCRIPTION)
-    parser.add_argument("agents", metavar="AGENT", nargs="+", help="an agent that has results")
+    parser = commands.add_parser(
+        "export", help="write results as a table", description=DESCRIPTION
+    )
+    parser.add_argument(
+        "agents", metavar="AGENT", nargs="+", help="an agent that has results"
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -33,9 +37,15 @@ def add_command(commands: Subcommands) -> None:
         required=True,
         help="ends in .csv, .jsonl or .parquet (needs the extra 'parquet')",
     )
-    parser.add_argument("--answers", action="store_true", help="a row for each answer instead of each leaf")
     parser.add_argument(
-        "--anonymous", action="store_true", help="leave out descriptions, claims and addresses"
+        "--answers",
+        action="store_true",
+        help="a row for each answer instead of each leaf",
+    )
+    parser.add_argument(
+        "--anonymous",
+        action="store_true",
+        help="leave out descriptions, claims and addresses",
     )
     add_folder_options(parser, "eval_results_root")
     parser.set_defaults(run=run)
@@ -43,7 +53,13 @@ def add_command(commands: Subcommands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the table and return the exit status."""
-    from mind2web2.bridges.tables import AnswerRecord, LeafRecord, results, without_texts, write_table
+    from mind2web2.bridges.tables import (
+        AnswerRecord,
+        LeafRecord,
+        results,
+        without_texts,
+        write_table,
+    )
     from mind2web2.cli.console import counted, line, plain_console, warnings_on
 
     names = [check_name("agent", name) for name in options.agents]
@@ -59,6 +75,10 @@ def run(options: argparse.Namespace) -> int:
         line(console, f"{counted(len(answers), 'answer')} written to {options.output}")
         return 0
     leaves = [record for agent in agents for record in agent.leaves]
-    write_table(options.output, without_texts(leaves) if options.anonymous else leaves, LeafRecord)
+    write_table(
+        options.output,
+        without_texts(leaves) if options.anonymous else leaves,
+        LeafRecord,
+    )
     line(console, f"{len(leaves)} leaves written to {options.output}")
     return 0

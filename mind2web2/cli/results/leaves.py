@@ -37,10 +37,15 @@ r                           correlation with the share of the other leaves that 
 def add_command(commands: Subcommands) -> None:
     """Add ``leaves`` to ``mind2web2``."""
     parser = commands.add_parser(
-        "leaves", help="show which leaves of a rubric tell something", description=DESCRIPTION
+        "leaves",
+        help="show which leaves of a rubric tell something",
+        description=DESCRIPTION,
     )
     parser.add_argument(
-        "agents", metavar="AGENT", nargs="*", help="the agents (default: all that have results)"
+        "agents",
+        metavar="AGENT",
+        nargs="*",
+        help="the agents (default: all that have results)",
     )
     add_task_option(parser, "all that have results")
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
@@ -66,7 +71,9 @@ def run(options: argparse.Namespace) -> int:
     with warnings_on(console):
         results = stored_results(root, names or known, list(settings.task_ids) or None)
     if not results:
-        raise UsageError(f"no results of task {', '.join(settings.task_ids)} under {root}: check --task_id")
+        raise UsageError(
+            f"no results of task {', '.join(settings.task_ids)} under {root}: check --task_id"
+        )
     report = leaf_report(results)
     if options.json:
         console.print_json(json.dumps(asdict(report)))
@@ -88,7 +95,10 @@ def _print_task(console: Console, task: TaskReport) -> None:
     from mind2web2.cli.console import counted, line
     from mind2web2.statistics.items import ENOUGH_RESULTS
 
-    line(console, f"{task.task_id}: {counted(task.results, 'result')} of {', '.join(task.agents)}")
+    line(
+        console,
+        f"{task.task_id}: {counted(task.results, 'result')} of {', '.join(task.agents)}",
+    )
     table = Table()
     for head in ("leaf", "passed", "failed", "skipped", "r", "page", "votes", "notes"):
         is_text = head in ("leaf", "notes")
@@ -132,11 +142,23 @@ def _cells(row: LeafRow) -> Sequence[str]:
 def _figures(task: TaskReport) -> Sequence[str]:
     figures, texts = task.figures, []
     if figures.saturated:
-        texts.append("saturated: every score is 0, or every one is 1, so that the task separates no agents")
+        texts.append(
+            "saturated: every score is 0, or every one is 1, so that the task separates no agents"
+        )
     if figures.discrimination is not None:
-        between = "" if figures.between_agents is None else f", {figures.between_agents:.0%} of the variance"
-        part = "" if figures.variance_share is None else f"; {figures.variance_share:.0%} of all tasks' part"
-        texts.append(f"between agents: {figures.discrimination:.4g} from worst to best{between}{part}")
+        between = (
+            ""
+            if figures.between_agents is None
+            else f", {figures.between_agents:.0%} of the variance"
+        )
+        part = (
+            ""
+            if figures.variance_share is None
+            else f"; {figures.variance_share:.0%} of all tasks' part"
+        )
+        texts.append(
+            f"between agents: {figures.discrimination:.4g} from worst to best{between}{part}"
+        )
     return texts
 
 
@@ -144,5 +166,8 @@ def _print_shares(console: Console, title: str, shares: Mapping[str, Share]) -> 
     from mind2web2.cli.console import line
 
     if shares:
-        parts = ", ".join(f"{name} {each.passed / each.of:.0%} of {each.of}" for name, each in shares.items())
+        parts = ", ".join(
+            f"{name} {each.passed / each.of:.0%} of {each.of}"
+            for name, each in shares.items()
+        )
         line(console, f"Judged leaves that {title}: {parts}")

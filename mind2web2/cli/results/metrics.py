@@ -23,7 +23,11 @@ from mind2web2.cli.results.corrections import (
     pair_lines,
 )
 from mind2web2.cli.settings_file import paths_of, settings_of
-from mind2web2.cli.suggestions import suggested_command, suggested_evaluation, suggested_forgetting
+from mind2web2.cli.suggestions import (
+    suggested_command,
+    suggested_evaluation,
+    suggested_forgetting,
+)
 from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.runs.settings import SETTINGS, RunSettings
 from mind2web2.utils.names import check_name, name_list
@@ -63,7 +67,9 @@ BELOW = 5
 
 def add_command(commands: Subcommands) -> None:
     """Add ``metrics`` and ``compare`` to ``mind2web2``."""
-    parser = commands.add_parser("metrics", help="average an agent's results", description=METRICS)
+    parser = commands.add_parser(
+        "metrics", help="average an agent's results", description=METRICS
+    )
     parser.add_argument(
         "agents",
         metavar="AGENT",
@@ -71,7 +77,9 @@ def add_command(commands: Subcommands) -> None:
         help="the agent, a folder under eval_results/; further ones are compared with the first",
     )
     text = "the tasks there should be: an id a line, or CSV with a column task_id"
-    add_settings(parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
+    add_settings(
+        parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)]
+    )
     add_task_option(parser, "all that have results")
     parser.add_argument(
         "--forget",
@@ -81,7 +89,11 @@ def add_command(commands: Subcommands) -> None:
         help="delete eval_results/AGENT/TASK with all its results, for a task that has no answers any more; "
         "may be repeated",
     )
-    parser.add_argument("--by_tag", action="store_true", help="also how often the leaves of each tag pass")
+    parser.add_argument(
+        "--by_tag",
+        action="store_true",
+        help="also how often the leaves of each tag pass",
+    )
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.add_argument(
         "--fail_under",
@@ -132,11 +144,16 @@ def run(options: argparse.Namespace) -> int:
     if settings.eval_version is not None:
         paths.script_versions()  # raises where the version does not exist
     task_ids = chosen_tasks(settings)
-    removed = [_removed_folder(paths, names, task_id) for task_id in dict.fromkeys(options.forget)]
+    removed = [
+        _removed_folder(paths, names, task_id)
+        for task_id in dict.fromkeys(options.forget)
+    ]
     deleted = [_deleted(paths, folder) for folder in removed]
     console = plain_console()
     with warnings_on(console):
-        roots = CorrectionRoots(paths.eval_results_root, options.audits_root, options.rejudged_root)
+        roots = CorrectionRoots(
+            paths.eval_results_root, options.audits_root, options.rejudged_root
+        )
         agents = [_summed_up(settings, paths, name, task_ids, roots) for name in names]
     comparisons = compared_with_first([agent[:2] for agent in agents], task_ids)
     if options.json:
@@ -161,9 +178,16 @@ def run(options: argparse.Namespace) -> int:
     ]
     if below:
         if not options.json:
-            line(console, f"Below --fail_under {options.fail_under:g}: {', '.join(below)}")
+            line(
+                console,
+                f"Below --fail_under {options.fail_under:g}: {', '.join(below)}",
+            )
         return BELOW
-    return 1 if any(agent.summary["missing"] or agent.now.unevaluated for agent in agents) else 0
+    return (
+        1
+        if any(agent.summary["missing"] or agent.now.unevaluated for agent in agents)
+        else 0
+    )
 
 
 def _write_junit(path: Path, agents: Sequence[_Agent]) -> None:
@@ -171,7 +195,8 @@ def _write_junit(path: Path, agents: Sequence[_Agent]) -> None:
     from mind2web2.utils.files import write_whole
 
     suites = [
-        junit_suite(agent.summary, agent.answers, agent.results, agent.now.unevaluated) for agent in agents
+        junit_suite(agent.summary, agent.answers, agent.results, agent.now.unevaluated)
+        for agent in agents
     ]
     try:
         write_whole(path, junit_xml(suites))
@@ -191,7 +216,11 @@ def _summed_up(
     from mind2web2.runs.corrections import correction_of
     from mind2web2.runs.freshness import results_now
     from mind2web2.runs.results import latest_results
-    from mind2web2.runs.summaries import agent_answers, stored_metrics, summarised_answers
+    from mind2web2.runs.summaries import (
+        agent_answers,
+        stored_metrics,
+        summarised_answers,
+    )
     from mind2web2.runs.unreviewed import unreviewed_warning
 
     root = paths.eval_results_root
@@ -203,21 +232,37 @@ def _summed_up(
         # A folder that is shared for reading is summed up without being written to.
         not_written = str(error)
         answers = agent_answers(root, agent_name)
-        found = (answers, stored_metrics(root, agent_name, answers, task_ids)) if answers else None
+        found = (
+            (answers, stored_metrics(root, agent_name, answers, task_ids))
+            if answers
+            else None
+        )
     if found is None:
         raise _no_results(settings, root, agent_name)
     answers, summary = found
     results = list(latest_results(root, agent_name))
-    newest = max((each for _, _, each in results), key=lambda found: found.path.name, default=None)
+    newest = max(
+        (each for _, _, each in results),
+        key=lambda found: found.path.name,
+        default=None,
+    )
     correction = correction_of(roots, agent_name, task_ids)
-    scored = {(answer.task_id, answer.answer_name) for answer in answers if answer.score is not None}
+    scored = {
+        (answer.task_id, answer.answer_name)
+        for answer in answers
+        if answer.score is not None
+    }
     outcomes = [
         AnswerOutcome(task_id, name, each.content, None)
         for task_id, name, each in results
         if (task_id, name) in scored and (task_ids is None or task_id in task_ids)
     ]
-    shown = [answer for answer in answers if (answer.task_id, answer.answer_name) in scored]
-    unreviewed = unreviewed_warning(paths.eval_scripts_root, (answer.facts.script for answer in shown))
+    shown = [
+        answer for answer in answers if (answer.task_id, answer.answer_name) in scored
+    ]
+    unreviewed = unreviewed_warning(
+        paths.eval_scripts_root, (answer.facts.script for answer in shown)
+    )
     if unreviewed is not None:
         # Not in summary.json: it holds until a person reviews the file.
         summary = summary | {"warnings": [*summary["warnings"], unreviewed]}
@@ -250,10 +295,16 @@ def _sentence(
     if score is None:
         return None
     by_task = summary["over_tasks"]
-    found = (summary["intervals"]["metrics"] if by_task is None else by_task["intervals"])["avg_score"]
+    found = (
+        summary["intervals"]["metrics"] if by_task is None else by_task["intervals"]
+    )["avg_score"]
     interval = None if found["low"] is None else Interval(found["low"], found["high"])
     tasks = summary["tasks"]
-    own = [answer for answer in answers if answer.score is not None and answer.task_id in tasks]
+    own = [
+        answer
+        for answer in answers
+        if answer.score is not None and answer.task_id in tasks
+    ]
     places = {(answer.task_id, answer.answer_name) for answer in own}
     files = [each.content for task, name, each in results if (task, name) in places]
     return paper_sentence(summary, own, files, score, interval, correction)
@@ -265,7 +316,9 @@ def _removed_folder(paths: PathConfig, names: Sequence[str], task_id: str) -> Pa
         raise UsageError("--forget goes with one agent")
     folder = paths.eval_results_root / names[0] / check_name("task", task_id)
     answers = paths.answers_root / names[0] / task_id
-    if not folder.is_dir() or (not any(folder.glob("summary.json")) and not any(folder.glob("*/results"))):
+    if not folder.is_dir() or (
+        not any(folder.glob("summary.json")) and not any(folder.glob("*/results"))
+    ):
         raise UsageError(f"--forget {task_id}: there are no results in {folder}")
     if not answers.parent.is_dir():
         raise UsageError(
@@ -273,7 +326,9 @@ def _removed_folder(paths: PathConfig, names: Sequence[str], task_id: str) -> Pa
             "answers: name the answers with --answer_folder"
         )
     if any(answers.glob("answer_*.md")):
-        raise UsageError(f"--forget {task_id}: the task has answers in {answers}; remove that folder first")
+        raise UsageError(
+            f"--forget {task_id}: the task has answers in {answers}; remove that folder first"
+        )
     return folder
 
 
@@ -287,7 +342,9 @@ def _deleted(paths: PathConfig, folder: Path) -> str:
     try:
         remove_published(folder)
     except OSError as error:
-        raise ResultWriteError(f"cannot delete {folder}: {error.strerror or error}") from error
+        raise ResultWriteError(
+            f"cannot delete {folder}: {error.strerror or error}"
+        ) from error
     merge_all_results(paths.eval_results_root)
     return f"Deleted {folder} with {counted(results, 'result')}."
 
@@ -302,21 +359,29 @@ def chosen_tasks(settings: RunSettings) -> list[str] | None:
     return list(dict.fromkeys(listed + named)) or None
 
 
-def check_record(settings: RunSettings, eval_results_root: Path, agent_name: str) -> None:
+def check_record(
+    settings: RunSettings, eval_results_root: Path, agent_name: str
+) -> None:
     """Make sure that a run has left results of an agent, or the reasons why there are none.
 
     Raises:
         UsageError: no run has.
     """
     folder = eval_results_root / agent_name
-    if not any(any(folder.glob(files)) for files in ("*/*/results/*.md.json", "*/summary.json")):
+    if not any(
+        any(folder.glob(files)) for files in ("*/*/results/*.md.json", "*/summary.json")
+    ):
         raise _no_results(settings, eval_results_root, agent_name)
 
 
-def _no_results(settings: RunSettings, eval_results_root: Path, agent_name: str) -> UsageError:
+def _no_results(
+    settings: RunSettings, eval_results_root: Path, agent_name: str
+) -> UsageError:
     from mind2web2.storage.publication import shown_place
 
-    others = {path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")} - {agent_name}
+    others = {
+        path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")
+    } - {agent_name}
     known = f"; there are results of {name_list(others)}" if others else ""
     place = shown_place(eval_results_root)
     return UsageError(
@@ -326,14 +391,24 @@ def _no_results(settings: RunSettings, eval_results_root: Path, agent_name: str)
 
 
 def _print_json(
-    console: Console, agents: Sequence[_Agent], comparisons: Sequence[dict[str, Any]], *, by_tag: bool
+    console: Console,
+    agents: Sequence[_Agent],
+    comparisons: Sequence[dict[str, Any]],
+    *,
+    by_tag: bool,
 ) -> None:
     from mind2web2.runs.tag_figures import tag_figures
 
     contents = [agent.summary | asdict(agent.now) for agent in agents]
     if by_tag:
-        tags = ([asdict(figure) for figure in tag_figures(agent.results)] for agent in agents)
-        contents = [content | {"by_tag": figures} for content, figures in zip(contents, tags, strict=True)]
+        tags = (
+            [asdict(figure) for figure in tag_figures(agent.results)]
+            for agent in agents
+        )
+        contents = [
+            content | {"by_tag": figures}
+            for content, figures in zip(contents, tags, strict=True)
+        ]
     content: object = contents[0]
     if len(agents) > 1:
         content = {"agents": contents, "comparisons": comparisons}
@@ -346,11 +421,17 @@ def _print_tags(console: Console, agent: _Agent) -> None:
 
     figures = tag_figures(agent.results)
     if not figures:
-        line(console, f"{agent.name}: no leaf has a tag (tags=[...] in scripts, tags: in rubric files)")
+        line(
+            console,
+            f"{agent.name}: no leaf has a tag (tags=[...] in scripts, tags: in rubric files)",
+        )
     for figure in figures:
         leaves = f"{figure.leaves} {'leaf' if figure.leaves == 1 else 'leaves'}"
         counts = f"{leaves} of {counted(figure.answers, 'answer')}, {counted(figure.tasks, 'task')}"
-        line(console, f"{agent.name}, tag {figure.tag}: {figure.passed:.3f} of its leaves passed ({counts})")
+        line(
+            console,
+            f"{agent.name}, tag {figure.tag}: {figure.passed:.3f} of its leaves passed ({counts})",
+        )
 
 
 def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None:
@@ -379,7 +460,10 @@ def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None
     evaluate = suggested_evaluation(settings, agent.name, made_from)
     print_now(console, replace(agent.now, unevaluated=own), evaluate)
     if agent.now.removed:
-        line(console, f"Note: {suggested_forgetting(settings, agent.name, agent.now.removed)}")
+        line(
+            console,
+            f"Note: {suggested_forgetting(settings, agent.name, agent.now.removed)}",
+        )
     if agent.not_written:
         line(console, f"Warning: the numbers were not stored: {agent.not_written}")
     if agent.sentence is not None:
@@ -404,12 +488,18 @@ def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> No
             console,
             f"Weighted figure of {counted(count, 'answer')}: {mean:.3f} (the score has no weights)",
         )
-    judges = {(each.facts.judge, each.facts.server) for each in agent.answers if each.score is not None}
+    judges = {
+        (each.facts.judge, each.facts.server)
+        for each in agent.answers
+        if each.score is not None
+    }
     # Of several judges, the newest result names the check of one.
     check = None if agent.newest is None else agent.newest.run.judge_check
     if len(judges) == 1 and check is not None:
         line(console, f"The judge's last check: {check}.")
-    if judge := failed_check(paths_of(settings, agent.name).eval_results_root, agent.name):
+    if judge := failed_check(
+        paths_of(settings, agent.name).eval_results_root, agent.name
+    ):
         line(console, f"Warning: {judge}")
     for caution in agent.cautions:
         line(console, f"Warning: {caution}")
@@ -432,7 +522,9 @@ WORSE = 4
 
 
 def _add_compare(commands: Subcommands) -> None:
-    parser = commands.add_parser("compare", help="test whether agents differ", description=COMPARE)
+    parser = commands.add_parser(
+        "compare", help="test whether agents differ", description=COMPARE
+    )
     parser.add_argument(
         "agents",
         metavar="AGENT",
@@ -441,7 +533,9 @@ def _add_compare(commands: Subcommands) -> None:
         "the first is the one that others are compared with",
     )
     text = "ids of the tasks that count, one a line: missing is 0"
-    add_settings(parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
+    add_settings(
+        parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)]
+    )
     add_task_option(parser, "all that have results of every agent")
     parser.add_argument(
         "--fail_if_worse",
@@ -485,13 +579,25 @@ def run_compare(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     task_ids = chosen_tasks(settings)
     folders = {name: _results_folder(settings, name) for name in names}
-    agents = {name: Judging.read(folder.parent, folder.name) for name, folder in folders.items()}
+    agents = {
+        name: Judging.read(folder.parent, folder.name)
+        for name, folder in folders.items()
+    }
     found = ranking(
-        [(name, own.answers) for name, own in agents.items()], task_ids, allow_unfair=options.allow_unfair
+        [(name, own.answers) for name, own in agents.items()],
+        task_ids,
+        allow_unfair=options.allow_unfair,
     )
     shards = {name: shard_caution(folder) for name, folder in folders.items()}
-    judges = {name: failed_check(folder.parent, folder.name) for name, folder in folders.items()}
-    cautions = [f"{name}: {caution}" for name, caution in (*shards.items(), *judges.items()) if caution]
+    judges = {
+        name: failed_check(folder.parent, folder.name)
+        for name, folder in folders.items()
+    }
+    cautions = [
+        f"{name}: {caution}"
+        for name, caution in (*shards.items(), *judges.items())
+        if caution
+    ]
     found = replace(found, warnings=(*cautions, *found.warnings))
     first, *others = agents
     corrected = []
@@ -502,20 +608,28 @@ def run_compare(options: argparse.Namespace) -> int:
         roots = CorrectionRoots(Path(), options.audits_root, options.rejudged_root)
         corrected = corrected_pairs(roots, folders, shared)
     leaves = {
-        name: {place: leaf for place, leaf in own.leaves.items() if place[0] in found.tasks}
+        name: {
+            place: leaf for place, leaf in own.leaves.items() if place[0] in found.tasks
+        }
         for name, own in agents.items()
     }
     flips = {other: leaf_flips(leaves[first], leaves[other]) for other in others}
     pairs = found.metrics["avg_score"].against(first)
     margin = options.fail_if_worse
-    worse = [] if margin is None else [name for name, pair in pairs.items() if pair.is_worse_by(margin)]
+    worse = (
+        []
+        if margin is None
+        else [name for name, pair in pairs.items() if pair.is_worse_by(margin)]
+    )
     if options.json:
         content = found.summary() | {
             "flipped_leaves": flips,
             "worse": worse,
         }
         if options.corrected:
-            content["corrected"] = [{"agents": [first, name], **pair.summary()} for name, pair in corrected]
+            content["corrected"] = [
+                {"agents": [first, name], **pair.summary()} for name, pair in corrected
+            ]
         plain_console().print_json(json.dumps(content))
     else:
         print_ranking(plain_console(), found, flips)

@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mind2web2.cli.options import CommandParser, Subcommands, add_settings, given_settings, positive_int
+from mind2web2.cli.options import (
+    CommandParser,
+    Subcommands,
+    add_settings,
+    given_settings,
+    positive_int,
+)
 from mind2web2.cli.results.metrics import check_record
 from mind2web2.cli.results.strong_sample import (
     Sampling,
@@ -59,7 +65,13 @@ an answer has no result.
 """
 _TIMES = 3
 _JUDGE = (
-    *("llm_provider", "judge_model", "judge_reasoning_effort", "judge_temperature", "judge_extra_body"),
+    *(
+        "llm_provider",
+        "judge_model",
+        "judge_reasoning_effort",
+        "judge_temperature",
+        "judge_extra_body",
+    ),
     *SERVER_NAMES,
 )
 
@@ -67,9 +79,13 @@ _JUDGE = (
 def add_command(commands: Subcommands) -> None:
     """Add ``rejudge`` to ``mind2web2``."""
     parser = commands.add_parser(
-        "rejudge", help="judge again, to see how far the judge varies", description=DESCRIPTION
+        "rejudge",
+        help="judge again, to see how far the judge varies",
+        description=DESCRIPTION,
     )
-    parser.add_argument("agents", metavar="AGENT", nargs="+", help="agents that have results")
+    parser.add_argument(
+        "agents", metavar="AGENT", nargs="+", help="agents that have results"
+    )
     _add_options(parser)
     parser.set_defaults(run=run)
 
@@ -92,7 +108,12 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_sample_options(parser)
     names = ["eval_version", "task_ids", *FOLDER_NAMES, *JUDGING_SETTINGS, "quiet"]
     tasks = replace(SETTINGS["task_ids"], default_text="all that have results")
-    add_settings(parser, names, base=RunSettings(no_capture=True, no_barred=True), changed=[tasks])
+    add_settings(
+        parser,
+        names,
+        base=RunSettings(no_capture=True, no_barred=True),
+        changed=[tasks],
+    )
 
 
 @dataclass(frozen=True)
@@ -127,14 +148,18 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("an agent is named twice: name each one once")
     # The output of the evaluations is no part of the JSON.
     with redirect_stdout(sys.stderr) if options.json else nullcontext():
-        order = _Order(given_settings(options), options.takes, options.times, options.rejudged_root)
+        order = _Order(
+            given_settings(options), options.takes, options.times, options.rejudged_root
+        )
         agents = [_agent(order, name) for name in names]
         sampling = None
         samples: dict[str, dict[str, Any]] = {}
         if options.sample is not None:
             sampling = Sampling(options.sample, options.target, options.seed)
         if order.settings.estimate:
-            return _print_estimates(agents if sampling is None else _first_of_samples(agents, sampling))
+            return _print_estimates(
+                agents if sampling is None else _first_of_samples(agents, sampling)
+            )
         if sampling is not None:
             status, samples = _judge_samples(agents, sampling, order.settings.max_cost)
         else:
@@ -145,7 +170,10 @@ def run(options: argparse.Namespace) -> int:
         _print_samples(plain_console(), samples, options.json)
         return status
     judged = {
-        agent.name: [Judging.read(agent.folder / str(number), agent.name) for number in _numbers(agent)]
+        agent.name: [
+            Judging.read(agent.folder / str(number), agent.name)
+            for number in _numbers(agent)
+        ]
         for agent in agents
     }
     found = {agent.name: _compared(agent, judged[agent.name]) for agent in agents}
@@ -185,7 +213,9 @@ def _agent(order: _Order, name: str) -> _Agent:
     own, is_other, is_by_pool = _inherited(given, newest)
     own = with_file(own, order.takes, is_announced=True)
     if is_by_pool and not own.names_a_pool:
-        raise UsageError(f"the results of {name} were judged by a pool: give --judge_pool FILE")
+        raise UsageError(
+            f"the results of {name} were judged by a pool: give --judge_pool FILE"
+        )
     if own.is_replay:
         raise UsageError(
             "a replay asks no judge: name one with --judge_model, and --llm_provider or --judge_base_url"
@@ -194,23 +224,34 @@ def _agent(order: _Order, name: str) -> _Agent:
     counted = Judging.read(paths.eval_results_root, name)
     scored = counted.scores()
     work = [
-        replace(task, answers=tuple(each for each in task.answers if (task.task_id, each.name) in scored))
+        replace(
+            task,
+            answers=tuple(
+                each for each in task.answers if (task.task_id, each.name) in scored
+            ),
+        )
         for task in select_work(paths, name, own.task_ids)
     ]
     work = [task for task in work if task.answers]
     if not work:
-        raise UsageError(f"no answer of {name} that is there has a score: evaluate it first")
+        raise UsageError(
+            f"no answer of {name} that is there has a score: evaluate it first"
+        )
     endpoint = endpoint_of(own.llm_provider, own.judge_server()) or ""
     record = JudgeRecord.of(judge_settings(own), endpoint)
     # Folders of earlier versions are continued: the default rule is not in their names.
     unnamed = {"votes"} if record.votes == "always" else None
-    digest = hashlib.sha256(record.model_dump_json(exclude=unnamed).encode()).hexdigest()[:8]
+    digest = hashlib.sha256(
+        record.model_dump_json(exclude=unnamed).encode()
+    ).hexdigest()[:8]
     folder = order.root / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', record.model)}-{digest}"
     times = order.times or (1 if is_other else _TIMES)
     return _Agent(name, own, work, counted, folder, times, is_other)
 
 
-def _inherited(given: RunSettings, newest: LoadedResult | None) -> tuple[RunSettings, bool, bool]:
+def _inherited(
+    given: RunSettings, newest: LoadedResult | None
+) -> tuple[RunSettings, bool, bool]:
     """Return the settings with the judge of the newest result, where the command line names no other.
 
     Also return whether it names another one, and whether else a pool of servers is needed, which a result
@@ -220,7 +261,9 @@ def _inherited(given: RunSettings, newest: LoadedResult | None) -> tuple[RunSett
     is_by_pool = made.judge_pool is not None
     named = given.given.intersection(_JUDGE)
     # Other servers of a pool are the same judge.
-    is_other = bool(named) and not (is_by_pool and named <= set(SERVER_NAMES) and given.names_a_pool)
+    is_other = bool(named) and not (
+        is_by_pool and named <= set(SERVER_NAMES) and given.names_a_pool
+    )
     own = replace(
         given,
         as_of=given.as_of or made.as_of,
@@ -230,7 +273,8 @@ def _inherited(given: RunSettings, newest: LoadedResult | None) -> tuple[RunSett
     if is_other:
         return own, True, False
     taken: dict[str, Any] = {
-        name: getattr(made, name) for name in {*_JUDGE, "max_images", "votes"} - given.given
+        name: getattr(made, name)
+        for name in {*_JUDGE, "max_images", "votes"} - given.given
     }
     if "judge_pool" in taken:
         taken["judge_pool"] = None
@@ -276,16 +320,24 @@ class _Purse:
     is_empty: bool = False
 
 
-def _judge_once(agent: _Agent, number: int, work: Sequence[TaskWork], purse: _Purse) -> int:
+def _judge_once(
+    agent: _Agent, number: int, work: Sequence[TaskWork], purse: _Purse
+) -> int:
     """Judge answers of an agent and return the exit status."""
     from mind2web2.cli.console import line, plain_console
     from mind2web2.cli.evaluate_run import run_evaluation
     from mind2web2.runs.session import budget_of
 
-    settings = replace(agent.settings, eval_results_root=agent.folder / str(number), max_cost=purse.left)
+    settings = replace(
+        agent.settings,
+        eval_results_root=agent.folder / str(number),
+        max_cost=purse.left,
+    )
     budget = budget_of(settings)
     paths = paths_of(settings, agent.name)
-    ended = run_evaluation(settings, agent.name, paths, list(work), budget=budget, checked=agent.settings)
+    ended = run_evaluation(
+        settings, agent.name, paths, list(work), budget=budget, checked=agent.settings
+    )
     if budget is not None and purse.left is not None and ended in (0, 1):
         purse.left = round(purse.left - budget.spent_usd, 6)
         if budget.is_reached or purse.left <= 0:
@@ -317,7 +369,9 @@ def _judge_samples(
     return status, found
 
 
-def _print_samples(console: Console, found: dict[str, dict[str, Any]], as_json: bool) -> None:
+def _print_samples(
+    console: Console, found: dict[str, dict[str, Any]], as_json: bool
+) -> None:
     from mind2web2.cli.console import line
 
     if as_json:
@@ -334,9 +388,13 @@ def _sample_of(agent: _Agent, sampling: Sampling) -> StrongSample:
 
     judge = JudgeRecord.of(judge_settings(agent.settings), "").model
     if not agent.is_other:
-        raise UsageError("--sample needs a better judge than that of the results: name it with --judge_model")
+        raise UsageError(
+            "--sample needs a better judge than that of the results: name it with --judge_model"
+        )
     root = paths_of(agent.settings, agent.name).eval_results_root
-    return strong_sample(agent.name, judge, agent.folder / "1", root, agent.work, sampling)
+    return strong_sample(
+        agent.name, judge, agent.folder / "1", root, agent.work, sampling
+    )
 
 
 def _first_of_samples(agents: Sequence[_Agent], sampling: Sampling) -> list[_Agent]:
@@ -376,12 +434,18 @@ def _compared(agent: _Agent, judgings: Sequence[Judging]) -> dict[str, Any]:
 
 
 def _judges(judging: Judging) -> str:
-    named = {each.facts.judge or "unknown" for each in judging.answers if each.score is not None}
+    named = {
+        each.facts.judge or "unknown"
+        for each in judging.answers
+        if each.score is not None
+    }
     return "; ".join(sorted(named))
 
 
 def _ranking(
-    agents: Sequence[_Agent], judged: dict[str, list[Judging]], found: dict[str, dict[str, Any]]
+    agents: Sequence[_Agent],
+    judged: dict[str, list[Judging]],
+    found: dict[str, dict[str, Any]],
 ) -> dict[str, Any] | None:
     from mind2web2.cli.console import line, plain_console
     from mind2web2.runs.comparison import NoSharedTaskError
@@ -390,30 +454,52 @@ def _ranking(
     if len(agents) < 2 or any(own["agreement"] is None for own in found.values()):
         return None
     try:
-        return ranking_check([(agent.name, agent.counted, judged[agent.name][0]) for agent in agents])
+        return ranking_check(
+            [(agent.name, agent.counted, judged[agent.name][0]) for agent in agents]
+        )
     except NoSharedTaskError as error:
         # The other figures hold.
         line(plain_console(sys.stderr), f"No ranking: {error.fact}")
         return None
 
 
-def _print(console: Console, found: dict[str, dict[str, Any]], check: dict[str, Any] | None) -> None:
+def _print(
+    console: Console, found: dict[str, dict[str, Any]], check: dict[str, Any] | None
+) -> None:
     from mind2web2.cli.console import line
 
     for name, own in found.items():
-        repeated = _repeated_lines(own["judges"][1], own["repeatability"]) if own["repeatability"] else ()
-        agreement = _agreement_lines(own["judges"], own["agreement"]) if own["agreement"] else ()
+        repeated = (
+            _repeated_lines(own["judges"][1], own["repeatability"])
+            if own["repeatability"]
+            else ()
+        )
+        agreement = (
+            _agreement_lines(own["judges"], own["agreement"])
+            if own["agreement"]
+            else ()
+        )
         for text in (*repeated, *agreement):
             line(console, f"{name}: {text}")
     if check is not None:
         judges = ("the results", "the other judge")
-        for judge, order, tied in zip(judges, check["orders"], check["tied"], strict=True):
-            line(console, f"Ranking by {judge}: {' > '.join(order)}; tied with the best: {', '.join(tied)}.")
+        for judge, order, tied in zip(
+            judges, check["orders"], check["tied"], strict=True
+        ):
+            line(
+                console,
+                f"Ranking by {judge}: {' > '.join(order)}; tied with the best: {', '.join(tied)}.",
+            )
         swapped = "; ".join(
-            "{second} against {first} {by_first_judge:+.4f}, then {by_second_judge:+.4f}".format(**pair)
+            "{second} against {first} {by_first_judge:+.4f}, then {by_second_judge:+.4f}".format(
+                **pair
+            )
             for pair in check["swapped"]
         )
-        line(console, f"The ranking {'is the same' if check['survives'] else f'differs: {swapped}'}.")
+        line(
+            console,
+            f"The ranking {'is the same' if check['survives'] else f'differs: {swapped}'}.",
+        )
 
 
 def _repeated_lines(judge: str, found: dict[str, Any]) -> Iterator[str]:
@@ -424,7 +510,11 @@ def _repeated_lines(judge: str, found: dict[str, Any]) -> Iterator[str]:
     yield f"partial completion of {answers}, judged {len(found['means'])} times by {judge}: {means}."
     split, share = found["variance"], found["judge_share_of_variance"]
     if split is not None and split["between_judgments"] is not None:
-        runs = "unknown (one run)" if split["between_runs"] is None else f"{split['between_runs']:.5f}"
+        runs = (
+            "unknown (one run)"
+            if split["between_runs"] is None
+            else f"{split['between_runs']:.5f}"
+        )
         yield (
             f"variance of scores: between tasks {split['between_tasks']:.5f}, between runs of a task {runs}, "
             f"between judgments of an answer {split['between_judgments']:.5f}."
@@ -442,7 +532,11 @@ def _repeated_lines(judge: str, found: dict[str, Any]) -> Iterator[str]:
 
 
 def _agreement_lines(judges: Sequence[str], found: dict[str, Any]) -> Iterator[str]:
-    share, kappa, ac1 = _shown(found["agreement"]), _shown(found["kappa"], ".3f"), _shown(found["ac1"], ".3f")
+    share, kappa, ac1 = (
+        _shown(found["agreement"]),
+        _shown(found["kappa"], ".3f"),
+        _shown(found["ac1"], ".3f"),
+    )
     yield (
         f"{judges[1]} agrees with the results ({judges[0]}) at {share} of {found['leaves']} leaves; kappa "
         f"{kappa}, AC1 {ac1}."
@@ -459,4 +553,6 @@ def _shown(figure: dict[str, float | None], form: str = ".1%") -> str:
         return "an unknown share" if form == ".1%" else "unknown"
     if figure["low"] is None:
         return f"{figure['value']:{form}}"
-    return f"{figure['value']:{form}} ({figure['low']:{form}} to {figure['high']:{form}})"
+    return (
+        f"{figure['value']:{form}} ({figure['low']:{form}} to {figure['high']:{form}})"
+    )

@@ -20,7 +20,14 @@ from mind2web2.utils.names import check_name, name_list
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, PageCheck, PageShown, Quote, Vote
+    from mind2web2.rubric.verdicts import (
+        Evidence,
+        ExtractionRecord,
+        PageCheck,
+        PageShown,
+        Quote,
+        Vote,
+    )
     from mind2web2.rubric.written_tree import WrittenNode
     from mind2web2.runs.result_file import ResultFile
     from mind2web2.runs.results import LoadedResult
@@ -45,12 +52,23 @@ _STYLES = {"passed": "green", "failed": "red", "partial": "yellow", "skipped": "
 
 def add_command(commands: Subcommands) -> None:
     """Add ``show`` to ``mind2web2``."""
-    parser = commands.add_parser("show", help="show why an answer has its score", description=DESCRIPTION)
-    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
-    parser.add_argument("task", metavar="TASK", nargs="?", help="one of its tasks")
-    parser.add_argument("answer", metavar="ANSWER", nargs="?", help="one of the answers: answer_1, or just 1")
+    parser = commands.add_parser(
+        "show", help="show why an answer has its score", description=DESCRIPTION
+    )
     parser.add_argument(
-        "--failed", action="store_true", help="with ANSWER: leave out the parts of the tree that passed"
+        "agent", metavar="AGENT", help="the agent, a folder under eval_results/"
+    )
+    parser.add_argument("task", metavar="TASK", nargs="?", help="one of its tasks")
+    parser.add_argument(
+        "answer",
+        metavar="ANSWER",
+        nargs="?",
+        help="one of the answers: answer_1, or just 1",
+    )
+    parser.add_argument(
+        "--failed",
+        action="store_true",
+        help="with ANSWER: leave out the parts of the tree that passed",
     )
     add_folder_options(parser, "eval_results_root", "cache_root")
     parser.set_defaults(run=run)
@@ -63,7 +81,9 @@ def run(options: argparse.Namespace) -> int:
 
     agent_name = check_name("agent", options.agent.rstrip("/"))
     if options.failed and options.answer is None:
-        raise UsageError("--failed goes with an answer: mind2web2 show AGENT TASK ANSWER --failed")
+        raise UsageError(
+            "--failed goes with an answer: mind2web2 show AGENT TASK ANSWER --failed"
+        )
     settings = settings_of(options)
     root = paths_of(settings, agent_name).eval_results_root
     check_record(settings, root, agent_name)
@@ -77,16 +97,22 @@ def run(options: argparse.Namespace) -> int:
         if options.answer is None:
             _print_task(console, settings, agent_name, answers)
         else:
-            page = _AnswerPage(console, settings, agent_name, _named(answers, options.answer))
+            page = _AnswerPage(
+                console, settings, agent_name, _named(answers, options.answer)
+            )
             page.print(has_passed=not options.failed)
     return 0
 
 
-def _of_task(answers: Sequence[ScoredAnswer], agent_name: str, task_id: str) -> list[ScoredAnswer]:
+def _of_task(
+    answers: Sequence[ScoredAnswer], agent_name: str, task_id: str
+) -> list[ScoredAnswer]:
     found = [answer for answer in answers if answer.task_id == task_id]
     if not found:
         known = name_list({answer.task_id for answer in answers})
-        raise UsageError(f"no results of agent {agent_name} for task {task_id}: there is {known}")
+        raise UsageError(
+            f"no results of agent {agent_name} for task {task_id}: there is {known}"
+        )
     return found
 
 
@@ -96,11 +122,16 @@ def _named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
         if answer.answer_name in (f"{stem}.md", f"answer_{stem}.md"):
             return answer
     known = name_list(_stem(answer) for answer in answers)
-    raise UsageError(f"no result of answer {stem} to task {answers[0].task_id}: there is {known}")
+    raise UsageError(
+        f"no result of answer {stem} to task {answers[0].task_id}: there is {known}"
+    )
 
 
 def _print_agent(
-    console: Console, settings: RunSettings, agent_name: str, answers: Sequence[ScoredAnswer]
+    console: Console,
+    settings: RunSettings,
+    agent_name: str,
+    answers: Sequence[ScoredAnswer],
 ) -> None:
     from rich.table import Table
 
@@ -109,18 +140,25 @@ def _print_agent(
     tasks: dict[str, list[ScoredAnswer]] = {}
     for answer in answers:
         tasks.setdefault(answer.task_id, []).append(answer)
-    table = Table(title=f"{agent_name}: {counted(len(tasks), 'task')}, {counted(len(answers), 'answer')}")
+    table = Table(
+        title=f"{agent_name}: {counted(len(tasks), 'task')}, {counted(len(answers), 'answer')}"
+    )
     table.add_column("task", overflow="fold")
     table.add_column("answers", overflow="fold")
     table.add_column("mean", justify="right")
     for task_id, own in tasks.items():
         scores = [answer.score for answer in own if answer.score is not None]
         listed = "  ".join(
-            f"{_stem(answer).removeprefix('answer_')}: {number(answer.score)}" for answer in own
+            f"{_stem(answer).removeprefix('answer_')}: {number(answer.score)}"
+            for answer in own
         )
-        table.add_row(task_id, listed, number(sum(scores) / len(scores) if scores else None))
+        table.add_row(
+            task_id, listed, number(sum(scores) / len(scores) if scores else None)
+        )
     console.print(table)
-    if judges := sorted({answer.facts.judge for answer in answers if answer.facts.judge}):
+    if judges := sorted(
+        {answer.facts.judge for answer in answers if answer.facts.judge}
+    ):
         line(console, f"Judged by {'; '.join(judges)}.")
     if tasks:
         command = suggested_command(settings, "show", agent_name, next(iter(tasks)))
@@ -128,7 +166,10 @@ def _print_agent(
 
 
 def _print_task(
-    console: Console, settings: RunSettings, agent_name: str, answers: Sequence[ScoredAnswer]
+    console: Console,
+    settings: RunSettings,
+    agent_name: str,
+    answers: Sequence[ScoredAnswer],
 ) -> None:
     from rich.table import Table
 
@@ -141,7 +182,9 @@ def _print_task(
         table.add_column(heading, justify="left" if heading == "answer" else "right")
     root = paths_of(settings, agent_name).eval_results_root
     for answer in answers:
-        found = latest_result(answer_results_dir(root, agent_name, task_id, answer.answer_name))
+        found = latest_result(
+            answer_results_dir(root, agent_name, task_id, answer.answer_name)
+        )
         counts = _leaf_counts(() if found is None else found.content.trees)
         leaves = ["-" if found is None else str(count) for count in counts.values()]
         words = "-" if answer.word_count is None else str(answer.word_count)
@@ -150,9 +193,13 @@ def _print_task(
     line(console, "passed, failed, skipped: leaves of the rubric tree.")
     for answer in answers:
         if answer.reason is not None:
-            outcome = "No result" if answer.score is None else f"Score {number(answer.score)}"
+            outcome = (
+                "No result" if answer.score is None else f"Score {number(answer.score)}"
+            )
             line(console, f"{outcome}: {answer.answer_name}: {answer.reason}")
-    command = suggested_command(settings, "show", agent_name, task_id, _stem(answers[0]))
+    command = suggested_command(
+        settings, "show", agent_name, task_id, _stem(answers[0])
+    )
     line(console, f"Why an answer has its score: {command}")
 
 
@@ -162,14 +209,20 @@ def _stem(answer: ScoredAnswer) -> str:
 
 def _leaf_counts(trees: Iterable[WrittenNode]) -> dict[str, int]:
     statuses = [leaf.status for tree in trees for leaf in tree.leaves()]
-    return {status: statuses.count(status) for status in ("passed", "failed", "skipped")}
+    return {
+        status: statuses.count(status) for status in ("passed", "failed", "skipped")
+    }
 
 
 class _AnswerPage:
     """Prints one answer: its files, the tree, the pages, and the extracted values."""
 
     def __init__(
-        self, console: Console, settings: RunSettings, agent_name: str, answer: ScoredAnswer
+        self,
+        console: Console,
+        settings: RunSettings,
+        agent_name: str,
+        answer: ScoredAnswer,
     ) -> None:
         self._console = console
         self._paths = paths_of(settings, agent_name)
@@ -188,9 +241,14 @@ class _AnswerPage:
         folder = answer_dir(root, self._agent_name, answer.task_id, answer.answer_name)
         found = latest_result(folder / "results")
         score = "no result" if answer.score is None else f"score {number(answer.score)}"
-        self._line(f"{self._agent_name} / {answer.task_id} / {_stem(answer)}: {score}", style="bold")
+        self._line(
+            f"{self._agent_name} / {answer.task_id} / {_stem(answer)}: {score}",
+            style="bold",
+        )
         if found is not None and found.content.weighted_score is not None:
-            self._line(f"Weighted figure: {number(found.content.weighted_score)} (the score has no weights)")
+            self._line(
+                f"Weighted figure: {number(found.content.weighted_score)} (the score has no weights)"
+            )
         if answer.reason is not None:
             self._text(f"Reason: {answer.reason}")
             if found is not None:
@@ -220,12 +278,18 @@ class _AnswerPage:
         for fault in result.faults_of_script():
             self._text(f"Mistake of the script: {fault}.")
         for source in result.barred_sources():
-            self._text(f"Barred source: {source.url} ({source.shown}; rule {source.rule})")
+            self._text(
+                f"Barred source: {source.url} ({source.shown}; rule {source.rule})"
+            )
 
     def _print_files(self, folder: Path, found: LoadedResult | None) -> None:
         files = {"Answer": folder / self._answer.answer_name, "Log": folder / "logs"}
         if found is not None:
-            files = {"Answer": files["Answer"], "Result": found.path, "Log": files["Log"]}
+            files = {
+                "Answer": files["Answer"],
+                "Result": found.path,
+                "Log": files["Log"],
+            }
         for label, path in files.items():
             if path.exists():
                 self._line(f"{label}: {path}")
@@ -254,7 +318,9 @@ class _AnswerPage:
                 self._print_node(node, depth, explained.get(id(node)))
                 stack += [(child, depth + 1) for child in reversed(node.children)]
 
-    def _print_node(self, node: WrittenNode, depth: int, arithmetic: str | None) -> None:
+    def _print_node(
+        self, node: WrittenNode, depth: int, arithmetic: str | None
+    ) -> None:
         from rich.text import Text
 
         from mind2web2.cli.console import number
@@ -319,12 +385,20 @@ class _AnswerPage:
             self._text(str(error), _INDENT)
         for number, (url, check) in enumerate(self._pages.items(), start=1):
             self._line(f"[{number}] {url}")
-            for text in () if check.page is None else (_shown_text(check.page), *check.page.notes):
+            for text in (
+                ()
+                if check.page is None
+                else (_shown_text(check.page), *check.page.notes)
+            ):
                 self._text(text, _INDENT * 2)
             files = () if cache is None else cache.page_files(url)
             sha256 = None if check.page is None else check.page.sha256
             if sha256 and (cache is None or cache.digest(url) != sha256):
-                state = "has changed since it was judged" if files else "is no longer stored"
+                state = (
+                    "has changed since it was judged"
+                    if files
+                    else "is no longer stored"
+                )
                 self._text(f"The page {state}.", _INDENT * 2)
             for path in files:
                 self._line(f"{_INDENT * 2}{path}")
@@ -332,7 +406,9 @@ class _AnswerPage:
     def _print_values(self, result: ResultFile) -> None:
         if lines := list(stored_values(result)):
             self._line("")
-            self._line("Extracted values and other information of the script", style="bold")
+            self._line(
+                "Extracted values and other information of the script", style="bold"
+            )
         for text in lines:
             self._line(text)
 
@@ -361,20 +437,32 @@ def stored_values(result: ResultFile) -> Iterator[str]:
             continue
         record = of_extraction.get(name)
         yield f"{name}{'' if record is None else _source_text(record)}"
-        yield from (_INDENT + text for text in json.dumps(value, ensure_ascii=False, indent=2).splitlines())
+        yield from (
+            _INDENT + text
+            for text in json.dumps(value, ensure_ascii=False, indent=2).splitlines()
+        )
 
 
 def _source_text(record: ExtractionRecord) -> str:
     source = f" (from {record.url})" if record.url else ""
     if record.unavailable:
         return f"{source}: empty, as the page is unavailable: {record.unavailable}"
-    return f"{source}: empty, as the judge refused to answer" if record.declined else source
+    return (
+        f"{source}: empty, as the judge refused to answer"
+        if record.declined
+        else source
+    )
 
 
 def _vote_lines(votes: Sequence[Vote], source: str) -> Iterator[str]:
     """Yield the judge's votes; equal ones are one line."""
     grouped = Counter(
-        (_opinion(vote), vote.declined or vote.reasoning, _quotation(vote.quote, source)) for vote in votes
+        (
+            _opinion(vote),
+            vote.declined or vote.reasoning,
+            _quotation(vote.quote, source),
+        )
+        for vote in votes
     )
     for (opinion, reasoning, quotation), count in grouped.items():
         of_votes = f" ({count} of {len(votes)} votes)" if len(votes) > 1 else ""
@@ -392,7 +480,11 @@ def _opinion(vote: Vote) -> str:
 def _quotation(quote: Quote | None, source: str) -> str | None:
     if quote is None or not quote.text:
         return None
-    where = {"found": "", "approximate": ", approximately", "not_found": f", not found in {source}"}
+    where = {
+        "found": "",
+        "approximate": ", approximately",
+        "not_found": f", not found in {source}",
+    }
     return f"Quote from {source}{where[quote.match]}: {json.dumps(quote.text, ensure_ascii=False)}"
 
 

@@ -53,7 +53,9 @@ def _size(text: str) -> int | str:
     if text == AUTO:
         return AUTO
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of answers nor {AUTO}")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a number of answers nor {AUTO}"
+        )
     return int(text)
 
 
@@ -95,7 +97,9 @@ class StrongSample:
             replace(
                 task,
                 answers=tuple(
-                    one for one in task.answers if (task.task_id, one.name.removesuffix(".md")) in drawn
+                    one
+                    for one in task.answers
+                    if (task.task_id, one.name.removesuffix(".md")) in drawn
                 ),
             )
             for task in self.work
@@ -104,7 +108,9 @@ class StrongSample:
 
     def first_size(self) -> int:
         """Return how many answers are judged before the first look."""
-        wanted = self.sampling.size if isinstance(self.sampling.size, int) else _FIRST_SIZE
+        wanted = (
+            self.sampling.size if isinstance(self.sampling.size, int) else _FIRST_SIZE
+        )
         return min(wanted, len(self.order))
 
     def next_size(self, size: int, found: Correction | None) -> int | None:
@@ -129,9 +135,15 @@ def strong_sample(
     """Return the sample of an agent. Raises UsageError: it is larger than there are answers with a score."""
     from mind2web2.statistics.sampled_answers import sampling_order
 
-    names = [(task.task_id, one.name.removesuffix(".md")) for task in work for one in task.answers]
+    names = [
+        (task.task_id, one.name.removesuffix(".md"))
+        for task in work
+        for one in task.answers
+    ]
     if isinstance(sampling.size, int) and sampling.size > len(names):
-        raise UsageError(f"--sample {sampling.size}: {agent} has {len(names)} answers with a score")
+        raise UsageError(
+            f"--sample {sampling.size}: {agent} has {len(names)} answers with a score"
+        )
     order = sampling_order(names, sampling.seed)
     return StrongSample(agent, judge, folder, eval_results_root, work, order, sampling)
 
@@ -154,7 +166,9 @@ def judge_sample(
         status = max(status, ended)
         # What a budget leaves out is not random, but where the order of the sample is cut is.
         drawn = _judged_without_gap(sample, size) if is_cut else size
-        record = SampleRecord.made_now(sample.judge, sample.sampling.seed, sample.order, drawn)
+        record = SampleRecord.made_now(
+            sample.judge, sample.sampling.seed, sample.order, drawn
+        )
         record.write(sample.folder / sample.agent)
         size = sample.next_size(drawn, correction(sample))
     return status, drawn
@@ -165,7 +179,10 @@ def _judged_without_gap(sample: StrongSample, size: int) -> int:
 
     scores = Judging.read(sample.folder, sample.agent).scores()
     judged = {(task, name.removesuffix(".md")) for task, name in scores}
-    return next((place for place, name in enumerate(sample.order[:size]) if name not in judged), size)
+    return next(
+        (place for place, name in enumerate(sample.order[:size]) if name not in judged),
+        size,
+    )
 
 
 def _answers(sample: StrongSample) -> list[AuditedAnswer]:
@@ -238,7 +255,11 @@ def sample_lines(agent: str, found: dict[str, Any]) -> Iterator[str]:
 
 def _price(found: dict[str, Any]) -> str:
     cost, everything = found["cost_usd"], found["cost_of_all_usd"]
-    return "" if cost is None else f" for ${cost:.2f} instead of about ${everything:.2f} for all"
+    return (
+        ""
+        if cost is None
+        else f" for ${cost:.2f} instead of about ${everything:.2f} for all"
+    )
 
 
 def _interval(found: dict[str, float] | None) -> str:

@@ -56,7 +56,8 @@ def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
     runs = summary["num_runs"]
     tasks = counted(summary["num_tasks"], "task")
     table = Table(
-        title=f"{summary['agent_name']}, all results: {tasks}, {counted(runs, 'run')}", min_width=46
+        title=f"{summary['agent_name']}, all results: {tasks}, {counted(runs, 'run')}",
+        min_width=46,
     )
     table.add_column("metric")
     by_task = summary["over_tasks"]
@@ -70,7 +71,9 @@ def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
     labels = _labels(f"pass_at_{runs}", f"pass@{runs}")
     for name, label in labels.items():
         cells = (number(means[name]), number(summary.get(f"{name}_std")))
-        table.add_row(label, *cells, *([_interval(intervals[name])] if is_sampled else []))
+        table.add_row(
+            label, *cells, *([_interval(intervals[name])] if is_sampled else [])
+        )
     console.print(table)
     _print_methods(console, _LEVEL, _METHOD, labels, intervals)
     _print_reasons(console, labels, intervals)
@@ -123,7 +126,8 @@ def _print_missing(console: Console, summary: Mapping[str, Any]) -> None:
 def print_verdicts(console: Console, verdicts: Mapping[str, Any]) -> None:
     """Print how many verdicts rest on something doubtful, and in which tasks most of them are."""
     table = Table(
-        title=f"What the scores rest on: {counted(verdicts['claims'], 'claim')} judged", min_width=46
+        title=f"What the scores rest on: {counted(verdicts['claims'], 'claim')} judged",
+        min_width=46,
     )
     table.add_column("claims")
     table.add_column("number", justify="right")
@@ -131,22 +135,43 @@ def print_verdicts(console: Console, verdicts: Mapping[str, Any]) -> None:
     table.add_column("most of them in", overflow="fold")
     tasks = verdicts["tasks"]
     for name, label in _RESERVATIONS.items():
-        found = {task: (own["reservations"][name], own["claims"]) for task, own in tasks.items()}
-        _add_share(table, label, verdicts["reservations"][name], verdicts["claims"], found)
+        found = {
+            task: (own["reservations"][name], own["claims"])
+            for task, own in tasks.items()
+        }
+        _add_share(
+            table, label, verdicts["reservations"][name], verdicts["claims"], found
+        )
     split = {task: (own["split"], own["voted"]) for task, own in tasks.items()}
     label = f"votes differ, of {verdicts['voted']}"
     _add_share(table, label, verdicts["split"], verdicts["voted"], split)
     quoted = sum(verdicts["quotes"].values())
-    missed = {task: (own["quotes"]["not_found"], sum(own["quotes"].values())) for task, own in tasks.items()}
-    _add_share(table, f"quotations not found, of {quoted}", verdicts["quotes"]["not_found"], quoted, missed)
+    missed = {
+        task: (own["quotes"]["not_found"], sum(own["quotes"].values()))
+        for task, own in tasks.items()
+    }
+    _add_share(
+        table,
+        f"quotations not found, of {quoted}",
+        verdicts["quotes"]["not_found"],
+        quoted,
+        missed,
+    )
     console.print(table)
     counts = verdicts["extractions"]
-    extractions = [f"{counts[name]} {label}" for name, label in _OF_EXTRACTIONS.items() if counts[name]]
+    extractions = [
+        f"{counts[name]} {label}"
+        for name, label in _OF_EXTRACTIONS.items()
+        if counts[name]
+    ]
     if extractions:
         line(console, f"Extractions: {', '.join(extractions)}.")
     for name, label in _OF_ANSWERS.items():
         if verdicts[name]:
-            line(console, f"Warning: {label}: {len(verdicts[name])} ({name_list(verdicts[name])})")
+            line(
+                console,
+                f"Warning: {label}: {len(verdicts[name])} ({name_list(verdicts[name])})",
+            )
 
 
 def print_variation(console: Console, summary: Mapping[str, Any]) -> None:
@@ -176,7 +201,10 @@ def print_variation(console: Console, summary: Mapping[str, Any]) -> None:
 def print_now(console: Console, now: ResultsNow, evaluate: str) -> None:
     """Print which results are out of date, and which answers have none."""
     if now.stale:
-        line(console, f"Warning: results out of date: {len(now.stale)}; to judge them again: {evaluate}")
+        line(
+            console,
+            f"Warning: results out of date: {len(now.stale)}; to judge them again: {evaluate}",
+        )
     by_reason: dict[str, list[str]] = defaultdict(list)
     for name, reasons in now.stale.items():
         by_reason["; ".join(reasons)].append(name)
@@ -196,7 +224,9 @@ def print_comparison(console: Console, comparison: Mapping[str, Any]) -> None:
     """Print the metrics of two agents over the same tasks, with the differences."""
     first, second = comparison["first"], comparison["second"]
     tasks = counted(comparison["num_tasks"], "task")
-    table = Table(title=f"{second} against {first}, over the same {tasks}", min_width=46)
+    table = Table(
+        title=f"{second} against {first}, over the same {tasks}", min_width=46
+    )
     table.add_column("metric", no_wrap=True)
     for heading in (first, second):
         table.add_column(heading, justify="right", overflow="fold")
@@ -212,7 +242,9 @@ def print_comparison(console: Console, comparison: Mapping[str, Any]) -> None:
     if any(own["low"] is not None for own in found.values()):
         how = "sign flips of the differences of tasks, each averaged over its runs"
         _print_methods(console, f"{_LEVEL} of the difference", how, labels, found)
-        corrected = " (p-values corrected by Holm for all agents compared with the first)"
+        corrected = (
+            " (p-values corrected by Holm for all agents compared with the first)"
+        )
         line(
             console,
             f"More than chance in the choice of tasks: {', '.join(clear) or 'no difference'}"
@@ -234,7 +266,11 @@ def _labels(pass_name: str, pass_label: str) -> dict[str, str]:
 
 
 def _interval(found: Mapping[str, Any]) -> str:
-    return "-" if found["low"] is None else f"{number(found['low'])} to {number(found['high'])}"
+    return (
+        "-"
+        if found["low"] is None
+        else f"{number(found['low'])} to {number(found['high'])}"
+    )
 
 
 def _print_methods(
@@ -245,7 +281,9 @@ def _print_methods(
     intervals: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Name the method of the intervals: most are resampled, some are exact."""
-    known = {name: found for name, found in intervals.items() if found["low"] is not None}
+    known = {
+        name: found for name, found in intervals.items() if found["low"] is not None
+    }
     exact = [labels[name] for name, found in known.items() if found.get("exact")]
     if len(exact) < len(known):
         line(console, f"{title}: {how}.")
@@ -254,7 +292,9 @@ def _print_methods(
 
 
 def _print_reasons(
-    console: Console, labels: Mapping[str, str], intervals: Mapping[str, Mapping[str, Any]]
+    console: Console,
+    labels: Mapping[str, str],
+    intervals: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Print which metrics have no interval, and why; a metric without a value needs no reason."""
     by_reason: dict[str, list[str]] = defaultdict(list)
@@ -263,22 +303,40 @@ def _print_reasons(
         if found["reason"] is not None:
             by_reason[found["reason"]].append(labels[name])
     for reason, names in by_reason.items():
-        subject = f"No {_LEVEL}s" if len(names) == len(valued) else f"No interval for {', '.join(names)}"
+        subject = (
+            f"No {_LEVEL}s"
+            if len(names) == len(valued)
+            else f"No interval for {', '.join(names)}"
+        )
         line(console, f"{subject}: {reason}.")
 
 
 def _add_share(
-    table: Table, label: str, amount: int, total: int, tasks: Mapping[str, tuple[int, int]]
+    table: Table,
+    label: str,
+    amount: int,
+    total: int,
+    tasks: Mapping[str, tuple[int, int]],
 ) -> None:
-    most = sorted(tasks, key=lambda task: (-tasks[task][0], natural_key(task)))[:_TASKS_SHOWN]
-    listed = [f"{task} {tasks[task][0]} of {tasks[task][1]}" for task in most if tasks[task][0]]
-    table.add_row(label, str(amount), f"{amount / total:.1%}" if total else "-", ", ".join(listed))
+    most = sorted(tasks, key=lambda task: (-tasks[task][0], natural_key(task)))[
+        :_TASKS_SHOWN
+    ]
+    listed = [
+        f"{task} {tasks[task][0]} of {tasks[task][1]}"
+        for task in most
+        if tasks[task][0]
+    ]
+    table.add_row(
+        label, str(amount), f"{amount / total:.1%}" if total else "-", ", ".join(listed)
+    )
 
 
 # Tests of several agents
 
 
-def print_ranking(console: Console, found: Ranking, flips: Mapping[str, Mapping[str, Any]]) -> None:
+def print_ranking(
+    console: Console, found: Ranking, flips: Mapping[str, Mapping[str, Any]]
+) -> None:
     """Print both metrics, and each further agent's power, tasks and leaves against the first."""
     first, *others = found.agents
     for name, label in _TESTED.items():
@@ -304,7 +362,10 @@ def _print_metric(console: Console, found: Ranking, name: str, label: str) -> No
     first = found.agents[0]
     metric = found.metrics[name]
     pairs = metric.against(first)
-    table = Table(title=f"{label}, over the same {counted(len(found.tasks), 'task')}", min_width=46)
+    table = Table(
+        title=f"{label}, over the same {counted(len(found.tasks), 'task')}",
+        min_width=46,
+    )
     table.add_column("agent", overflow="fold")
     for heading in ("mean", "difference", "95% interval", "p"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -319,9 +380,15 @@ def _print_metric(console: Console, found: Ranking, name: str, label: str) -> No
         if reason is not None:
             line(console, f"No interval for {pair.second}: {reason}.")
     if len(metric.tied) > 1:
-        line(console, f"* no significant difference from the best at the 5% level: {', '.join(metric.tied)}.")
+        line(
+            console,
+            f"* no significant difference from the best at the 5% level: {', '.join(metric.tied)}.",
+        )
     else:
-        line(console, f"The best is {metric.tied[0]}; no other is tied with it at the 5% level.")
+        line(
+            console,
+            f"The best is {metric.tied[0]}; no other is tied with it at the 5% level.",
+        )
 
 
 def _cells(pair: PairResult) -> Sequence[str]:
@@ -365,13 +432,21 @@ def _for_observed(pair: PairResult, power: Power, tasks: int) -> str:
     return f"The observed difference would take {counted(power.tasks_needed, 'task')}{more}."
 
 
-def _print_flips(console: Console, first: str, other: str, flips: Mapping[str, Any]) -> None:
+def _print_flips(
+    console: Console, first: str, other: str, flips: Mapping[str, Any]
+) -> None:
     from mind2web2.runs.judgings import CAUSES
 
     if not flips["matched"]:
-        line(console, f"No leaf of {first} and {other} can be matched by task, answer and leaf id.")
+        line(
+            console,
+            f"No leaf of {first} and {other} can be matched by task, answer and leaf id.",
+        )
         return
-    table = Table(title=f"Verdicts that differ, of {flips['matched']} matched leaves", min_width=46)
+    table = Table(
+        title=f"Verdicts that differ, of {flips['matched']} matched leaves",
+        min_width=46,
+    )
     table.add_column("cause")
     for heading in (f"only {other} passes", f"only {first} passes"):
         table.add_column(heading, justify="right", overflow="fold")
@@ -386,16 +461,26 @@ def _print_flips(console: Console, first: str, other: str, flips: Mapping[str, A
         for text in examples:
             line(console, text)
     else:
-        line(console, f"All {flips['matched']} matched leaves of {first} and {other} have the same verdicts.")
+        line(
+            console,
+            f"All {flips['matched']} matched leaves of {first} and {other} have the same verdicts.",
+        )
     if flips["unmatched"]:
-        line(console, f"Leaves that only one of {first} and {other} has, not compared: {flips['unmatched']}.")
+        line(
+            console,
+            f"Leaves that only one of {first} and {other} has, not compared: {flips['unmatched']}.",
+        )
 
 
-def print_verdict(console: Console, found: Ranking, worse: Sequence[str], margin: float) -> None:
+def print_verdict(
+    console: Console, found: Ranking, worse: Sequence[str], margin: float
+) -> None:
     """Print whether ``--fail_if_worse`` applies."""
     first = found.agents[0]
     if worse:
-        line(console, f"Worse than {first} by more than {margin:g}: {', '.join(worse)}.")
+        line(
+            console, f"Worse than {first} by more than {margin:g}: {', '.join(worse)}."
+        )
         return
     line(console, f"None is shown to be worse than {first} by more than {margin:g}.")
 
@@ -424,18 +509,27 @@ def junit_suite(
     suite = ElementTree.Element("testsuite", name=_text(summary["agent_name"]))
     properties = ElementTree.SubElement(suite, "properties")
     for name in _METRICS:
-        ElementTree.SubElement(properties, "property", name=name, value=str(summary[name]))
+        ElementTree.SubElement(
+            properties, "property", name=name, value=str(summary[name])
+        )
     missing = {
-        (each["task_id"], each["answer_name"] or "no answer"): each["reason"] for each in summary["missing"]
+        (each["task_id"], each["answer_name"] or "no answer"): each["reason"]
+        for each in summary["missing"]
     }
     for name in unevaluated:
         task_id, _, answer_name = name.rpartition("/")
         missing[task_id, answer_name] = "never evaluated"
     cases = {(answer.task_id, answer.answer_name): answer for answer in answers}
-    scored = [place for place in cases if place[0] in summary["tasks"] and place not in missing]
+    scored = [
+        place
+        for place in cases
+        if place[0] in summary["tasks"] and place not in missing
+    ]
     for place in sorted({*scored, *missing}):
         attributes = {"classname": _text(f"{summary['agent_name']}.{place[0]}")}
-        case = ElementTree.SubElement(suite, "testcase", attributes, name=_text(place[1].removesuffix(".md")))
+        case = ElementTree.SubElement(
+            suite, "testcase", attributes, name=_text(place[1].removesuffix(".md"))
+        )
         if place in missing:
             ElementTree.SubElement(case, "error", message=_text(missing[place]))
             continue
@@ -444,17 +538,25 @@ def junit_suite(
             case.set("time", f"{answer.time_s:g}")
         if answer.score != 1.0:
             _add_failure(case, answer, results.get(place))
-    for kind, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
+    for kind, tag in (
+        ("tests", "testcase"),
+        ("failures", "failure"),
+        ("errors", "error"),
+    ):
         suite.set(kind, str(sum(1 for _ in suite.iter(tag))))
     return suite
 
 
-def _add_failure(case: ElementTree.Element, answer: ScoredAnswer, result: ResultFile | None) -> None:
+def _add_failure(
+    case: ElementTree.Element, answer: ScoredAnswer, result: ResultFile | None
+) -> None:
     leaves = () if result is None else result.leaves()
     failed = [_claim(leaf) for leaf in leaves if leaf.status == "failed"]
     why = answer.reason or (failed[0] if failed else "no leaf failed")
     message = _text(f"score {answer.score:g}: {why}")
-    ElementTree.SubElement(case, "failure", message=message, type="score").text = _text("\n".join(failed))
+    ElementTree.SubElement(case, "failure", message=message, type="score").text = _text(
+        "\n".join(failed)
+    )
 
 
 def _claim(leaf: WrittenNode) -> str:

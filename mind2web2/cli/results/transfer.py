@@ -48,7 +48,9 @@ def add_command(commands: Subcommands) -> None:
         ),
     ):
         action = actions.add_parser(name, help=summary, description=summary)
-        action.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
+        action.add_argument(
+            "agent", metavar="AGENT", help="the agent, a folder under eval_results/"
+        )
         action.add_argument(
             "file",
             metavar="FILE_OR_URL",
@@ -78,16 +80,23 @@ def run_export(options: argparse.Namespace) -> int:
             keys = set(export_judgments(store, Path(options.file)))
             judges = store.identities()
         except OSError as error:
-            raise UsageError(f"cannot write {options.file}: {error.strerror}") from error
+            raise UsageError(
+                f"cannot write {options.file}: {error.strerror}"
+            ) from error
     used: set[str] = set()
     for _, _, found in latest_results(store_path.parent.parent, options.agent):
         used |= judgments_named(found.content.document)
     console = plain_console()
     in_use = len(keys & used)
-    line(console, f"{len(keys)} judgments written to {options.file}; the newest results use {in_use} of them")
+    line(
+        console,
+        f"{len(keys)} judgments written to {options.file}; the newest results use {in_use} of them",
+    )
     replay = ("--llm_provider", "replay", "--judgments", str(options.file))
     for judge in judges:
-        command = suggested_command(settings, "evaluate", options.agent, *replay, *_chosen(judge, judges))
+        command = suggested_command(
+            settings, "evaluate", options.agent, *replay, *_chosen(judge, judges)
+        )
         of_judge = f" by {' '.join(judge.in_words())}" if len(judges) > 1 else ""
         line(console, f"To score the same answers{of_judge} from this file: {command}")
     return 0
@@ -101,7 +110,10 @@ def _export_to_database(url: str, store_path: Path) -> int:
     with JudgmentStore(store_path) as store, closing(JudgmentDatabase(url)) as database:
         judgments = [judgment for judgment in store.all() if judgment.purpose != "gate"]
         added = database.add(judgments)
-    line(plain_console(), f"{added} of {len(judgments)} judgments were new to the database")
+    line(
+        plain_console(),
+        f"{added} of {len(judgments)} judgments were new to the database",
+    )
     return 0
 
 
@@ -140,7 +152,11 @@ def run_import(options: argparse.Namespace) -> int:
 def _store_path(settings: RunSettings, agent_name: str) -> Path:
     from mind2web2.judge.store import FILE_NAME
 
-    return paths_of(settings, agent_name).eval_results_root / check_name("agent", agent_name) / FILE_NAME
+    return (
+        paths_of(settings, agent_name).eval_results_root
+        / check_name("agent", agent_name)
+        / FILE_NAME
+    )
 
 
 MERGE = """\
@@ -160,10 +176,18 @@ def _add_merge(commands: Subcommands) -> None:
         "merge", help="bring results of several machines together", description=MERGE
     )
     parser.add_argument(
-        "sources", metavar="FOLDER", nargs="+", type=Path, help="the eval_results/ of a machine"
+        "sources",
+        metavar="FOLDER",
+        nargs="+",
+        type=Path,
+        help="the eval_results/ of a machine",
     )
     parser.add_argument(
-        "--into", metavar="DIR", type=Path, required=True, help="the eval_results/ that takes them all"
+        "--into",
+        metavar="DIR",
+        type=Path,
+        required=True,
+        help="the eval_results/ that takes them all",
     )
     parser.set_defaults(run=run_merge)
 
@@ -180,8 +204,14 @@ def run_merge(options: argparse.Namespace) -> int:
     for agent, summary in report.summaries.items():
         print_metrics(console, summary)
         results = counted(report.results[agent], "new result")
-        line(console, f"{agent}: {results} and {counted(report.judgments[agent], 'new judgment')}")
+        line(
+            console,
+            f"{agent}: {results} and {counted(report.judgments[agent], 'new judgment')}",
+        )
     for conflict in report.conflicts:
         line(console, f"Conflict: {conflict}")
-    line(console, f"{counted(len(report.conflicts), 'conflict')}. Results: {options.into}")
+    line(
+        console,
+        f"{counted(len(report.conflicts), 'conflict')}. Results: {options.into}",
+    )
     return 1 if report.conflicts else 0

@@ -9,7 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.cli.options import Subcommands, add_folder_options, add_settings, add_task_option
+from mind2web2.cli.options import (
+    Subcommands,
+    add_folder_options,
+    add_settings,
+    add_task_option,
+)
 from mind2web2.cli.results.metrics import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_evaluation
@@ -23,7 +28,12 @@ if TYPE_CHECKING:
     from mind2web2.runs.verification import Check, Cure, Finding
     from mind2web2.utils.path_config import PathConfig
 
-_JUDGE = ("judge_model", "judge_reasoning_effort", "judge_temperature", "judge_extra_body")
+_JUDGE = (
+    "judge_model",
+    "judge_reasoning_effort",
+    "judge_temperature",
+    "judge_extra_body",
+)
 DESCRIPTION = """\
 Check an agent's results: each is judged again in a temporary folder, from the stored judgments, and its tree,
 votes and score are compared; so are the checksums of answer, script, pages, the files that the script read
@@ -48,9 +58,13 @@ _WRONG, _OUTDATED = 1, 3
 def add_command(commands: Subcommands) -> None:
     """Add ``verify-results`` to ``mind2web2``."""
     parser = commands.add_parser(
-        "verify-results", help="check that every score is correct and up to date", description=DESCRIPTION
+        "verify-results",
+        help="check that every score is correct and up to date",
+        description=DESCRIPTION,
     )
-    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
+    parser.add_argument(
+        "agent", metavar="AGENT", help="the agent, a folder under eval_results/"
+    )
     add_task_option(parser, "all, with the agent's own summary")
     judgments = replace(
         SETTINGS["judgments"],
@@ -61,14 +75,17 @@ def add_command(commands: Subcommands) -> None:
     )
     add_settings(parser, ["judgments", "eval_version"], changed=[judgments])
     _add_judge_options(parser)
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print the findings as JSON"
+    )
     add_folder_options(parser)
     parser.set_defaults(run=run)
 
 
 def _add_judge_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "judge", "the expected judge; results of others are stale (default: the judge of the newest result)"
+        "judge",
+        "the expected judge; results of others are stale (default: the judge of the newest result)",
     )
     changed = [replace(SETTINGS[name], default_text="") for name in _JUDGE]
     add_settings(parser, _JUDGE, changed=changed, group=group)
@@ -85,16 +102,22 @@ def run(options: argparse.Namespace) -> int:
     paths.script_versions()  # raises where a pinned version does not exist
     judgments = None if settings.judgments is None else Path(settings.judgments)
     if judgments is not None and not judgments.is_file():
-        raise UsageError(f"no judgments at {judgments}: name a judgments.sqlite3 or an exported .jsonl file")
+        raise UsageError(
+            f"no judgments at {judgments}: name a judgments.sqlite3 or an exported .jsonl file"
+        )
     task_ids = _tasks(paths, agent_name, settings.task_ids or None)
-    answers = verified(paths, agent_name, task_ids, judge=_judge(settings), judgments=judgments)
+    answers = verified(
+        paths, agent_name, task_ids, judge=_judge(settings), judgments=judgments
+    )
     places = task_ids if settings.task_ids else (*task_ids, None)
     summaries = [summaries_checked(paths, agent_name, task_id) for task_id in places]
     if options.json:
         _print_json(answers, summaries)
     else:
         _print(settings, agent_name, answers, summaries)
-    kinds = {finding.kind for check in (*answers, *summaries) for finding in check.findings}
+    kinds = {
+        finding.kind for check in (*answers, *summaries) for finding in check.findings
+    }
     return _WRONG if "wrong" in kinds else _OUTDATED if kinds else 0
 
 
@@ -110,11 +133,22 @@ def _judge(settings: RunSettings) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _tasks(paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None) -> list[str]:
+def _tasks(
+    paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None
+) -> list[str]:
     """Return the tasks that have answers or results, or those named."""
-    answered = {folder.name for folder in (paths.answers_root / agent_name).glob("[!.]*/")}
-    known = answered | {path.parts[-3] for path in (paths.eval_results_root / agent_name).glob("*/*/results")}
-    wanted = known if task_ids is None else {check_name("task", task_id) for task_id in task_ids}
+    answered = {
+        folder.name for folder in (paths.answers_root / agent_name).glob("[!.]*/")
+    }
+    known = answered | {
+        path.parts[-3]
+        for path in (paths.eval_results_root / agent_name).glob("*/*/results")
+    }
+    wanted = (
+        known
+        if task_ids is None
+        else {check_name("task", task_id) for task_id in task_ids}
+    )
     if not wanted <= known or not known:
         lacking = name_list(wanted - known) if wanted else "any task"
         raise UsageError(
@@ -128,7 +162,10 @@ def _state(check: Check) -> str:
 
 
 def _print(
-    settings: RunSettings, agent_name: str, answers: Sequence[Check], summaries: Sequence[Check]
+    settings: RunSettings,
+    agent_name: str,
+    answers: Sequence[Check],
+    summaries: Sequence[Check],
 ) -> None:
     from rich.table import Table
 
@@ -139,7 +176,9 @@ def _print(
     table = Table(title=f"Results of {agent_name}")
     for heading in ("task", "answer", "score", "recomputed", "state"):
         is_number = heading in ("score", "recomputed")
-        table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
+        table.add_column(
+            heading, justify="right" if is_number else "left", overflow="fold"
+        )
     by_finding: dict[Finding, list[str]] = {}
     for check in (*answers, *summaries):
         for finding in check.findings:
@@ -149,7 +188,9 @@ def _print(
         numbers = (number(check.score), number(check.recomputed_score))
         table.add_row(task_id, stem, *numbers, _state(check))
     console.print(table)
-    for finding, places in sorted(by_finding.items(), key=lambda item: KINDS.index(item[0].kind)):
+    for finding, places in sorted(
+        by_finding.items(), key=lambda item: KINDS.index(item[0].kind)
+    ):
         text = " ".join(finding.text.split())
         line(console, f"{finding.kind.capitalize()}: {', '.join(places)}: {text}")
     states = [_state(check) for check in answers]
@@ -163,14 +204,23 @@ def _print(
             by_cure.setdefault(check.gravest.cure, []).append(check)
     for cure, some in by_cure.items():
         suggestion = _suggestion(settings, agent_name, cure, some, answers)
-        line(console, f"Next, for {', '.join(check.place for check in some)}: {suggestion}")
+        line(
+            console,
+            f"Next, for {', '.join(check.place for check in some)}: {suggestion}",
+        )
 
 
 def _suggestion(
-    settings: RunSettings, agent_name: str, cure: Cure, some: Sequence[Check], answers: Sequence[Check]
+    settings: RunSettings,
+    agent_name: str,
+    cure: Cure,
+    some: Sequence[Check],
+    answers: Sequence[Check],
 ) -> str:
     if cure == "script":
-        return "see why the eval script returns another score than its rubric tree gives"
+        return (
+            "see why the eval script returns another score than its rubric tree gives"
+        )
     if cure == "answer":
         return "put the answer back in its place, or remove its folder of results"
     tasks = dict.fromkeys(check.task_id for check in some)
@@ -180,18 +230,29 @@ def _suggestion(
     words = [word for task_id in tasks for word in ("--task_id", str(task_id))]
     words += ["--overwrite"] if cure in ("overwrite", "judgments") else []
     # An answer without a result of its own is judged as the others were.
-    like = next((check.made_from for check in (*some, *answers) if check.made_from is not None), None)
+    like = next(
+        (check.made_from for check in (*some, *answers) if check.made_from is not None),
+        None,
+    )
     expected = _judge(settings)
     if "--overwrite" in words or expected:
         like = _asked_by_a_judge(like)
     if like is None:
-        words += [word for name, value in expected.items() for word in (f"--judge_{name}", str(value))]
+        words += [
+            word
+            for name, value in expected.items()
+            for word in (f"--judge_{name}", str(value))
+        ]
     else:
         like = like.model_copy(update={"judge": like.judge.model_copy(update=expected)})
     evaluate = suggested_evaluation(settings, agent_name, like, *words)
     if cure == "judgments":
         return f"name their file with --judgments FILE, or ask again: {evaluate}"
-    return f"{evaluate} (asks all its judgments again)" if cure == "overwrite" else evaluate
+    return (
+        f"{evaluate} (asks all its judgments again)"
+        if cure == "overwrite"
+        else evaluate
+    )
 
 
 def _asked_by_a_judge(made_from: Provenance | None) -> Provenance | None:
@@ -219,6 +280,9 @@ def _print_json(answers: Sequence[Check], summaries: Sequence[Check]) -> None:
             }
             for check in answers
         ],
-        "summaries": {check.place: [finding._asdict() for finding in check.findings] for check in summaries},
+        "summaries": {
+            check.place: [finding._asdict() for finding in check.findings]
+            for check in summaries
+        },
     }
     plain_console().print_json(json.dumps(content))

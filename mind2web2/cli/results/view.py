@@ -50,28 +50,59 @@ Write the same views into one HTML file, which opens from disk without a server 
 
 def add_command(commands: Subcommands) -> None:
     """Add ``view`` and ``report`` to ``mind2web2``."""
-    view = commands.add_parser("view", help="look at results in the browser", description=VIEW)
-    view.add_argument("agents", metavar="AGENT", nargs="*", help="default: all that have results")
+    view = commands.add_parser(
+        "view", help="look at results in the browser", description=VIEW
+    )
+    view.add_argument(
+        "agents", metavar="AGENT", nargs="*", help="default: all that have results"
+    )
     view.add_argument("--port", type=port_number, default=0, help="default: a free one")
     view.add_argument(
         "--host",
         default="127.0.0.1",
         help="the address to listen at (default: %(default)s, reachable from this machine only)",
     )
-    view.add_argument("--no_browser", action="store_true", help="print the address, and open nothing")
-    report = commands.add_parser("report", help="write results into one HTML file", description=REPORT)
+    view.add_argument(
+        "--no_browser", action="store_true", help="print the address, and open nothing"
+    )
+    report = commands.add_parser(
+        "report", help="write results into one HTML file", description=REPORT
+    )
     report.add_argument("agents", metavar="AGENT", nargs="+")
-    report.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="the file to write")
-    report.add_argument("--title", metavar="TEXT", help="the report's title (default: Mind2Web-2 results)")
-    report.add_argument("--no_pages", action="store_true", help="leave out texts and pictures of cited pages")
     report.add_argument(
-        "--redact_tasks", action="store_true", help="leave out the texts of tasks (gated benchmarks)"
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        required=True,
+        help="the file to write",
+    )
+    report.add_argument(
+        "--title",
+        metavar="TEXT",
+        help="the report's title (default: Mind2Web-2 results)",
+    )
+    report.add_argument(
+        "--no_pages",
+        action="store_true",
+        help="leave out texts and pictures of cited pages",
+    )
+    report.add_argument(
+        "--redact_tasks",
+        action="store_true",
+        help="leave out the texts of tasks (gated benchmarks)",
     )
     view.add_argument(
-        "--audit", metavar="NAME", help="label a blind sample of judged leaves, as this auditor"
+        "--audit",
+        metavar="NAME",
+        help="label a blind sample of judged leaves, as this auditor",
     )
     view.add_argument(
-        "--sample", type=positive_int, metavar="N", default=200, help="how many leaves (default: %(default)s)"
+        "--sample",
+        type=positive_int,
+        metavar="N",
+        default=200,
+        help="how many leaves (default: %(default)s)",
     )
     view.add_argument(
         "--second",
@@ -80,15 +111,24 @@ def add_command(commands: Subcommands) -> None:
         "judge differ; kept apart from the blind labels",
     )
     view.add_argument(
-        "--seed", type=count, default=0, help="auditors with one seed label the same leaves (default: 0)"
+        "--seed",
+        type=count,
+        default=0,
+        help="auditors with one seed label the same leaves (default: 0)",
     )
     for parser in (view, report):
         add_correction_roots(parser)
     pages = view.add_argument_group("pages that are captured again")
-    pages.add_argument("--reviewer", metavar="NAME", help="who decides (default: your user name)")
+    pages.add_argument(
+        "--reviewer", metavar="NAME", help="who decides (default: your user name)"
+    )
     add_settings(view, ["cdp_url", "allow_private_network"], group=pages)
     report.add_argument(
-        "--tasks", metavar="ID", nargs="+", default=[], help="only these tasks (as --task_id, repeated)"
+        "--tasks",
+        metavar="ID",
+        nargs="+",
+        default=[],
+        help="only these tasks (as --task_id, repeated)",
     )
     for parser in (view, report):
         add_task_option(parser, default="all that have results")
@@ -101,11 +141,22 @@ def run_view(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C and return the exit status."""
     from mind2web2.cli.console import line, plain_console
     from mind2web2.viewer.audit import AuditSession, AuditSettings
-    from mind2web2.viewer.server import Session, application, guarded, listen, open_browser, run_routes, serve
+    from mind2web2.viewer.server import (
+        Session,
+        application,
+        guarded,
+        listen,
+        open_browser,
+        run_routes,
+        serve,
+    )
 
     settings = settings_of(options)
     catalog = _catalog(
-        settings, options.agents, settings.task_ids, (options.audits_root, options.rejudged_root)
+        settings,
+        options.agents,
+        settings.task_ids,
+        (options.audits_root, options.rejudged_root),
     )
     catalog.agents()
     listener = listen(options.host, options.port)
@@ -119,14 +170,22 @@ def run_view(options: argparse.Namespace) -> int:
     if options.audit is not None:
         auditor = check_name("auditor", options.audit)
         sample = AuditSettings(
-            options.audits_root, _audited(catalog), auditor, options.sample, options.seed, options.second
+            options.audits_root,
+            _audited(catalog),
+            auditor,
+            options.sample,
+            options.seed,
+            options.second,
         )
         features["audit"] = AuditSession(catalog, sample).routes()
     first_view = "" if options.audit is None else "#/audit"
     address = f"http://{shown_host}:{port}/?token={session.token}{first_view}"
     console = plain_console()
     line(console, f"Open {address}")
-    line(console, "The address holds the key of this session: keep it to yourself. Ctrl-C ends the viewer.")
+    line(
+        console,
+        "The address holds the key of this session: keep it to yourself. Ctrl-C ends the viewer.",
+    )
     # Where the output is a pipe, the address is wanted now.
     console.file.flush()
     if not options.no_browser:
@@ -142,10 +201,17 @@ def run_report(options: argparse.Namespace) -> int:
     import asyncio
 
     from mind2web2.cli.console import line, plain_console
-    from mind2web2.viewer.front_end import DEFAULT_TITLE, LARGE_FILE_BYTES, ReportContent, write_report
+    from mind2web2.viewer.front_end import (
+        DEFAULT_TITLE,
+        LARGE_FILE_BYTES,
+        ReportContent,
+        write_report,
+    )
 
     title = options.title or DEFAULT_TITLE
-    content = ReportContent(pages=not options.no_pages, redact_tasks=options.redact_tasks, title=title)
+    content = ReportContent(
+        pages=not options.no_pages, redact_tasks=options.redact_tasks, title=title
+    )
     settings = settings_of(options)
     catalog = _catalog(
         settings,
@@ -166,7 +232,9 @@ def run_report(options: argparse.Namespace) -> int:
     return 0
 
 
-def _page_routes(settings: RunSettings, catalog: Catalog, reviewer: str | None) -> list[Route]:
+def _page_routes(
+    settings: RunSettings, catalog: Catalog, reviewer: str | None
+) -> list[Route]:
     import getpass
 
     from mind2web2.capture.models import CaptureSettings, NetworkSettings
@@ -182,12 +250,17 @@ def _audited(catalog: Catalog) -> str:
     """Return the agent of an audit."""
     agents = catalog.agents()
     if len(agents) != 1:
-        raise UsageError(f"an audit is of one agent: {program()} view AGENT --audit NAME")
+        raise UsageError(
+            f"an audit is of one agent: {program()} view AGENT --audit NAME"
+        )
     return agents[0]
 
 
 def _catalog(
-    settings: RunSettings, named: Sequence[str], tasks: Sequence[str], correctors: tuple[Path, Path]
+    settings: RunSettings,
+    named: Sequence[str],
+    tasks: Sequence[str],
+    correctors: tuple[Path, Path],
 ) -> Catalog:
     """Return the results to show; the last paths have the labels and the samples by a strong judge."""
     from mind2web2.runs.corrections import CorrectionRoots
@@ -195,4 +268,9 @@ def _catalog(
 
     agents = [check_name("agent", name.rstrip("/")) for name in named]
     paths = paths_of(settings, *agents)
-    return Catalog(paths, agents, list(tasks), CorrectionRoots(paths.eval_results_root, *correctors))
+    return Catalog(
+        paths,
+        agents,
+        list(tasks),
+        CorrectionRoots(paths.eval_results_root, *correctors),
+    )

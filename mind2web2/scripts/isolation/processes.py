@@ -97,7 +97,9 @@ class _Child:
 class ForkLoop:
     """Starts a process for each request, until the run closes the control socket."""
 
-    def __init__(self, control: socket.socket, run_script: Callable[[int], None]) -> None:
+    def __init__(
+        self, control: socket.socket, run_script: Callable[[int], None]
+    ) -> None:
         self._control = control
         self._run_script = run_script
         self._children: dict[int, _Child] = {}
@@ -131,7 +133,9 @@ class ForkLoop:
     def _start_one(self) -> bool:
         """Start the requested process; ``False`` where the run has closed the control socket."""
         try:
-            request, fds, _, _ = socket.recv_fds(self._control, START.size, FDS_PER_START)
+            request, fds, _, _ = socket.recv_fds(
+                self._control, START.size, FDS_PER_START
+            )
         except ConnectionError:
             return False
         if not request:
@@ -172,7 +176,9 @@ class ForkLoop:
 
     def _kill_unwanted(self, child: _Child) -> None:
         """Kill a process because the run closed its liveness socket."""
-        if child.pid in self._children:  # else it ended at the same moment and is reaped already
+        if (
+            child.pid in self._children
+        ):  # else it ended at the same moment and is reaped already
             self._selector.unregister(child.liveness)
             _kill(child.pid)
 
@@ -204,7 +210,9 @@ class ForkLoop:
         _kill_group(child.pid)
         with contextlib.suppress(KeyError):  # unwanted
             self._selector.unregister(child.liveness)
-        _report(child.liveness, f"ended {status} {TOO_LARGE if child.is_too_large else ''}")
+        _report(
+            child.liveness, f"ended {status} {TOO_LARGE if child.is_too_large else ''}"
+        )
         child.liveness.close()
 
 
@@ -214,7 +222,9 @@ def _memory_taken(pid: int) -> int:
         lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
     except OSError:
         return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(_COUNTED))
+    return sum(
+        int(line.split()[1]) * 1024 for line in lines if line.startswith(_COUNTED)
+    )
 
 
 def _report(liveness: socket.socket, event: str) -> None:
@@ -248,15 +258,36 @@ def _keep_only(connection_fd: int, output_fd: int) -> None:
 # A list of names to keep rather than of secrets to drop: a key may have any name.
 _KEPT = frozenset(
     {
-        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
-        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NO_PROXY", "no_proxy"),
+        *(
+            "PATH",
+            "HOME",
+            "USER",
+            "LOGNAME",
+            "SHELL",
+            "LANG",
+            "LANGUAGE",
+            "TZ",
+            "TMPDIR",
+            "TEMP",
+            "TMP",
+        ),
+        *(
+            "SSL_CERT_FILE",
+            "SSL_CERT_DIR",
+            "REQUESTS_CA_BUNDLE",
+            "CURL_CA_BUNDLE",
+            "NO_PROXY",
+            "no_proxy",
+        ),
         *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONUTF8"),
     }
 )
 # Locale settings, and those by which coverage is measured in processes that a test starts.
 _KEPT_BEGINNINGS = ("LC_", "COVERAGE_")
 # Many networks have no other way out; with a password in it, the setting is a secret.
-_PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"})
+_PROXIES = frozenset(
+    {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"}
+)
 
 # Loading leaves hardly any garbage.
 _COMMAND = """
@@ -284,7 +315,9 @@ def scrubbed_environment(variables: Mapping[str, str]) -> dict[str, str]:
     kept = {
         name: value
         for name, value in variables.items()
-        if name in _KEPT or name.startswith(_KEPT_BEGINNINGS) or (name in _PROXIES and "@" not in value)
+        if name in _KEPT
+        or name.startswith(_KEPT_BEGINNINGS)
+        or (name in _PROXIES and "@" not in value)
     }
     # Sets have the same order in every run, and so has a claim that a script builds from one.
     return {**kept, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "0"}
@@ -320,7 +353,11 @@ class ForkServer:
             self._end()
 
     def _ensure_started(self) -> socket.socket:
-        if self._process is None or self._control is None or self._process.poll() is not None:
+        if (
+            self._process is None
+            or self._control is None
+            or self._process.poll() is not None
+        ):
             self._end()
             self._control = self._start()
         return self._control
@@ -335,7 +372,10 @@ class ForkServer:
             try:
                 self._process.wait(_CLOSE_TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                log.warning("the process that starts scripts does not end pid=%d", self._process.pid)
+                log.warning(
+                    "the process that starts scripts does not end pid=%d",
+                    self._process.pid,
+                )
                 self._process.kill()
                 self._process.wait()
         self._process = self._control = None
@@ -424,8 +464,12 @@ async def script_process(
             await process.end()
 
 
-async def _started(server: ForkServer, memory_bytes: int, exits: AsyncExitStack) -> ScriptProcess:
-    ours, theirs = zip(*(socket.socketpair() for _ in range(FDS_PER_START)), strict=True)
+async def _started(
+    server: ForkServer, memory_bytes: int, exits: AsyncExitStack
+) -> ScriptProcess:
+    ours, theirs = zip(
+        *(socket.socketpair() for _ in range(FDS_PER_START)), strict=True
+    )
     # Closing a socket that its stream has closed does nothing.
     for end in ours:
         exits.callback(end.close)
@@ -443,9 +487,13 @@ async def _started(server: ForkServer, memory_bytes: int, exits: AsyncExitStack)
         async with asyncio.timeout(_START_TIMEOUT_S):
             words = (await liveness[0].readline()).decode().split(maxsplit=1)
     except TimeoutError as error:
-        raise MachineError(_not_started(f"nothing happened within {_START_TIMEOUT_S:g} s")) from error
+        raise MachineError(
+            _not_started(f"nothing happened within {_START_TIMEOUT_S:g} s")
+        ) from error
     if not words:
-        raise MachineError(_not_started(f"{sys.executable} -c 'import mind2web2' may show the reason"))
+        raise MachineError(
+            _not_started(f"{sys.executable} -c 'import mind2web2' may show the reason")
+        )
     if words[0] != "started":
         raise MachineError(_not_started(words[1]))
     return ScriptProcess(int(words[1]), *connection, output[0], liveness)

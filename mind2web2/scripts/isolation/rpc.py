@@ -98,7 +98,16 @@ class Done:
 _RECEIVED = {
     kind.__name__: TypeAdapter[Any](kind)
     for kind in (
-        *(Message, Done, JudgeLedger, Rejection, Usage, ServiceAnswer, ScriptInputs, ClockReading),
+        *(
+            Message,
+            Done,
+            JudgeLedger,
+            Rejection,
+            Usage,
+            ServiceAnswer,
+            ScriptInputs,
+            ClockReading,
+        ),
         *(QuestionContext, PageSettings, ServiceRequest),
     )
 }
@@ -134,10 +143,19 @@ class _ScriptPickler(pickle.Pickler):
         if isinstance(value, BaseException):
             return _error_of, (kind.__name__, str(value)[:MAX_REASON_CHARS])
         if kind.__name__ in _RECEIVED and kind.__module__.startswith("mind2web2."):
-            names = [each.name for each in fields(value)] if is_dataclass(value) else value.model_fields_set
-            return _made, (kind.__name__, {name: getattr(value, name) for name in names})
+            names = (
+                [each.name for each in fields(value)]
+                if is_dataclass(value)
+                else value.model_fields_set
+            )
+            return _made, (
+                kind.__name__,
+                {name: getattr(value, name) for name in names},
+            )
         if isinstance(value, BaseModel):
-            return dict, (value.model_dump(mode="json", by_alias=True, exclude_unset=True),)
+            return dict, (
+                value.model_dump(mode="json", by_alias=True, exclude_unset=True),
+            )
         for plain, made in _PLAIN.items():
             if isinstance(value, plain):
                 return plain, (made(value),)
@@ -173,7 +191,9 @@ def encoded(message: Message, pickler: type[pickle.Pickler] = _RunPickler) -> by
     pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(message)
     if buffer.tell() > MAX_MESSAGE_BYTES:
         limit_mb = MAX_MESSAGE_BYTES // 1024**2
-        raise ValueError(f"a message of {buffer.tell()} bytes; the limit is {limit_mb} MB")
+        raise ValueError(
+            f"a message of {buffer.tell()} bytes; the limit is {limit_mb} MB"
+        )
     return buffer.getvalue()
 
 
@@ -203,10 +223,16 @@ def _made(name: str, values: dict[str, Any]) -> Any:
 
 def _error_of(name: str, text: str) -> Exception:
     """Return one of our errors by the name of its class, another as an exception of that name."""
-    ours = DoubtfulPageError if name == DoubtfulPageError.__name__ else getattr(errors, name, None)
+    ours = (
+        DoubtfulPageError
+        if name == DoubtfulPageError.__name__
+        else getattr(errors, name, None)
+    )
     if isinstance(ours, type) and issubclass(ours, Mind2Web2Error):
         return ours(text)
-    foreign: Callable[[str], Exception] = type(name if name.isidentifier() else "Exception", (Exception,), {})
+    foreign: Callable[[str], Exception] = type(
+        name if name.isidentifier() else "Exception", (Exception,), {}
+    )
     return foreign(text)
 
 
@@ -237,7 +263,9 @@ def schema_proxy(name: str, schema: object) -> type[BaseModel]:
 
 @lru_cache(maxsize=256)
 def _proxy(name: str, schema_text: str) -> type[BaseModel]:
-    return type(name, (_SchemaProxy,), {"schema_text": schema_text, "__module__": __name__})
+    return type(
+        name, (_SchemaProxy,), {"schema_text": schema_text, "__module__": __name__}
+    )
 
 
 @contextmanager
@@ -336,7 +364,9 @@ class RpcClient(_End):
         """Return what ``ask`` does to code that cannot await, in any thread; call after ``listen``."""
         loop, thread, take = self._listening
         if threading.get_ident() != thread:
-            return asyncio.run_coroutine_threadsafe(self.ask(name, **arguments), loop).result()
+            return asyncio.run_coroutine_threadsafe(
+                self.ask(name, **arguments), loop
+            ).result()
         number = next(self._numbers)
         reply = self._waiting[number] = loop.create_future()
         self.send(Message("ask", arguments, name, number))
@@ -390,7 +420,9 @@ class Service(Protocol):
 class RpcConnection(_End):
     """The run's end of the connection to one script's process."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         super().__init__()
         self._reader = reader
         self._writer = writer

@@ -58,7 +58,13 @@ from mind2web2.scripts.isolation.processes import (
     fork_server,
     script_process,
 )
-from mind2web2.scripts.isolation.rpc import MAX_REASON_CHARS, Done, Message, RpcConnection, schema_proxy
+from mind2web2.scripts.isolation.rpc import (
+    MAX_REASON_CHARS,
+    Done,
+    Message,
+    RpcConnection,
+    schema_proxy,
+)
 from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob, TemplateName
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
 from mind2web2.storage.publication import is_in_object_store
@@ -149,19 +155,31 @@ async def isolated_result(
         package_level=logging.getLogger(PACKAGE).getEffectiveLevel(),
         with_captures=cache.captures is not None,
         stored_at_first=cache.page_library.stored_at_first(cache),
-        prices=own_prices() | ({} if price is None else {run.judge.settings.model: price}),
+        prices=own_prices()
+        | ({} if price is None else {run.judge.settings.model: price}),
         aliases=own_script_aliases(),
         network=isolation.network,
         as_of=run.as_of,
         zone=run.zone,
     )
-    async with script_process(isolation.server, isolation.limits.memory_bytes) as process:
+    async with script_process(
+        isolation.server, isolation.limits.memory_bytes
+    ) as process:
         connection = RpcConnection(process.reader, process.writer)
-        service = RunService(run.judge, (task_id, call.answer_name), cache, run.limits, logger, connection)
+        service = RunService(
+            run.judge,
+            (task_id, call.answer_name),
+            cache,
+            run.limits,
+            logger,
+            connection,
+        )
         printing = asyncio.create_task(log_printed(process.output, logger))
         try:
             connection.send(Message("job", job))
-            done = await _served(service, process, call.script_path, run, isolation.limits)
+            done = await _served(
+                service, process, call.script_path, run, isolation.limits
+            )
         except Mind2Web2Error:
             # If the judge failed, that is the reason, even if the script raised something else.
             if service.latch.failure is not None:
@@ -182,12 +200,19 @@ async def isolated_result(
 
 
 async def _served(
-    service: RunService, process: ScriptProcess, path: Path, run: RunSide, limits: ScriptLimits
+    service: RunService,
+    process: ScriptProcess,
+    path: Path,
+    run: RunSide,
+    limits: ScriptLimits,
 ) -> Done:
     """Serve a process until it is done, or has to be ended."""
     serving = asyncio.create_task(service.connection.served(service))
     try:
-        if not await ended_in_time(serving, run.timeout_s, run.clock) and run.timeout_s is not None:
+        if (
+            not await ended_in_time(serving, run.timeout_s, run.clock)
+            and run.timeout_s is not None
+        ):
             raise out_of_time(path, run.timeout_s)
         if (failure := serving.exception()) is not None:
             raise EvalScriptError(
@@ -210,10 +235,14 @@ async def _finished(task: asyncio.Task[Any]) -> None:
         task.exception()  # retrieved, so that asyncio does not log it
 
 
-def _exit_reason(process: ScriptProcess, path: Path, limits: ScriptLimits) -> EvalScriptError | MachineError:
+def _exit_reason(
+    process: ScriptProcess, path: Path, limits: ScriptLimits
+) -> EvalScriptError | MachineError:
     """Return why a process ended without a result; the sender of a signal is not known."""
     if process.status is None:
-        return MachineError("the process that starts scripts has ended: run the same command again")
+        return MachineError(
+            "the process that starts scripts has ended: run the same command again"
+        )
     if process.was_too_large:
         return EvalScriptError(
             f"script {path.name} took more than {limits.memory_bytes // 1024**2} MB of memory "
@@ -226,7 +255,11 @@ def _exit_reason(process: ScriptProcess, path: Path, limits: ScriptLimits) -> Ev
             "evaluation uses?"
         )
     number = os.WTERMSIG(process.status)
-    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    name = (
+        signal.Signals(number).name
+        if number in set(signal.Signals)
+        else f"signal {number}"
+    )
     why = "not by the evaluation: does it call os.kill or os.killpg, or did another program?"
     if name == "SIGXCPU":
         why = f"which the system sends after {limits.processor_s} s of processor time: an endless loop?"
@@ -239,7 +272,9 @@ def _exit_reason(process: ScriptProcess, path: Path, limits: ScriptLimits) -> Ev
         )
     elif name in _CRASHES:
         why = "a crash: check the compiled code that it calls"
-    return EvalScriptError(f"script {path.name}: its process was ended by {name}, {why}")
+    return EvalScriptError(
+        f"script {path.name}: its process was ended by {name}, {why}"
+    )
 
 
 @dataclass
@@ -320,7 +355,10 @@ class RunService:
         return await self.judge.judgment_ahead(request, subject, self.source, limits)
 
     def _request(
-        self, messages: list[dict[str, Any]], template: TemplateName | None, extra: dict[str, Any]
+        self,
+        messages: list[dict[str, Any]],
+        template: TemplateName | None,
+        extra: dict[str, Any],
     ) -> ChatRequest:
         settings = self.judge.settings
         return ChatRequest(
@@ -343,7 +381,9 @@ class RunService:
         async def check(text: str) -> str | None:
             try:
                 async with asyncio.timeout(_CHECK_TIMEOUT_S):
-                    problem: str | None = await self.connection.ask("check", template=number, text=text)
+                    problem: str | None = await self.connection.ask(
+                        "check", template=number, text=text
+                    )
             except TimeoutError as error:
                 raise EvalScriptError(
                     f"the script's process did not answer within {_CHECK_TIMEOUT_S:g} s"
@@ -357,7 +397,9 @@ class RunService:
     ) -> str | None:
         """Return what ``CachingJudge.record_skip_decision`` returns."""
         try:
-            return await self.judge.record_skip_decision(subject, self.source, ordinal, skip_reason)
+            return await self.judge.record_skip_decision(
+                subject, self.source, ordinal, skip_reason
+            )
         except JudgeError as error:
             raise self.latch.fail(error) from error.__cause__
 
@@ -366,7 +408,9 @@ class RunService:
 
         async def ask() -> Any:
             if request.name in ("geocode", "distance_matrix"):
-                return await self._maps.request(request.name, *request.arguments, **request.keywords)
+                return await self._maps.request(
+                    request.name, *request.arguments, **request.keywords
+                )
             papers = ArxivTool(int(request.keywords.get("page_size", 100)))
             if request.name == "by_id":
                 return await papers.search_arxiv_by_id(*request.arguments)
@@ -378,7 +422,12 @@ class RunService:
             raise self.latch.fail(error) from error.__cause__
 
     async def page(
-        self, url: str, settings: PageSettings, with_images: bool, with_capture: bool, is_noted: bool
+        self,
+        url: str,
+        settings: PageSettings,
+        with_images: bool,
+        with_capture: bool,
+        is_noted: bool,
     ) -> tuple[PreparedPage, int, str, list[str]]:
         """Return a page without its texts, the number by which they are released, its text, and digests."""
         request = PageRequest(
@@ -393,7 +442,9 @@ class RunService:
         try:
             page = await self.cache.page_library.page(request)
         except (OSError, MemoryError) as error:
-            raise MachineError(f"page {url} cannot be prepared: {type(error).__name__}: {error}") from error
+            raise MachineError(
+                f"page {url} cannot be prepared: {type(error).__name__}: {error}"
+            ) from error
         if is_noted:
             self.cache.note_shown(url, page.sha256)
         blob, texts = next(self._numbers), (page.text, *page.images)
@@ -416,7 +467,9 @@ class RunService:
     async def fetch(self, names: list[str]) -> bool:
         """Bring files of pages into the cache's folder."""
         folder = self.cache.task_cache.task_dir
-        paths = [folder / name for name in names if is_page_file(name) or is_sidecar(name)]
+        paths = [
+            folder / name for name in names if is_page_file(name) or is_sidecar(name)
+        ]
         try:
             return await asyncio.to_thread(fetch_files, folder, *paths)
         except StorageError as error:
@@ -431,7 +484,10 @@ async def log_printed(output: asyncio.StreamReader, logger: logging.Logger) -> N
         printed_bytes += len(piece)
         if printed_bytes > _PRINTED_BYTES:
             if printed_bytes - len(piece) <= _PRINTED_BYTES:
-                logger.warning("script prints more than %d bytes; the rest is left out", _PRINTED_BYTES)
+                logger.warning(
+                    "script prints more than %d bytes; the rest is left out",
+                    _PRINTED_BYTES,
+                )
             continue
         *lines, rest = (rest + piece).split(b"\n")
         if len(rest) > _LONGEST_LINE:

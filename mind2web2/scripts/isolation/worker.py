@@ -23,7 +23,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mind2web2.capture.models import NetworkSettings, downloads_from, refused_downloads_reported
+from mind2web2.capture.models import (
+    NetworkSettings,
+    downloads_from,
+    refused_downloads_reported,
+)
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.answer_client import AnswerClient
 from mind2web2.judge.permit import AnswerLimits
@@ -49,7 +53,12 @@ from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.inputs import InputRecorder, ScriptClock, inputs_recorded
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
 from mind2web2.scripts.isolation.rpc import Done, Message, PageText, RpcClient
-from mind2web2.scripts.run import LoopGuard, ScriptCall, log_unseen_errors, script_result
+from mind2web2.scripts.run import (
+    LoopGuard,
+    ScriptCall,
+    log_unseen_errors,
+    script_result,
+)
 from mind2web2.storage.mirror import Mirror, use_mirror
 from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
@@ -131,7 +140,9 @@ def _load_all() -> None:
     for name in _PRELOADED:
         import_module(name)
     price_usd(Usage(), "o4-mini")  # reads the price list
-    address_flags("")  # compiles the signs, which takes a third of a short script's time
+    address_flags(
+        ""
+    )  # compiles the signs, which takes a third of a short script's time
     # time_machine loads pytest where it is installed, which takes longer than all the rest.
     sys.modules.setdefault("pytest", None)  # type: ignore[arg-type]  # as the import system has it
     import_module("time_machine")
@@ -174,23 +185,31 @@ async def _evaluate(job: ScriptJob, client: RpcClient, clock: ScriptClock) -> No
         done = await _outcome(job, client, judge, clock)
     except Mind2Web2Error as error:
         done = Done(error=error)
-    with suppress(OSError, ValueError, AttributeError):  # the script may have replaced or closed it
+    with suppress(
+        OSError, ValueError, AttributeError
+    ):  # the script may have replaced or closed it
         sys.stdout.flush()
     # After the last message, the run may end the process at any moment.
     try:
         client.send(Message("done", done))
     except Exception as error:  # whatever keeps a script's result from being sent
-        failure = EvalScriptError(f"script {job.call.script_path.name} returned an unusable result: {error}")
+        failure = EvalScriptError(
+            f"script {job.call.script_path.name} returned an unusable result: {error}"
+        )
         client.send(Message("done", Done(error=failure)))
 
 
-async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock: ScriptClock) -> Done:
+async def _outcome(
+    job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock: ScriptClock
+) -> Done:
     judge = AnswerClient(run_judge, job.task_id, job.call.answer_name)
     if job.cache_is_mirrored:
         use_mirror(job.cache_dir, RunMirror(client))
     captures = captured_by_run() if job.with_captures else None
     pages = RunPages(client, captures, job.stored_at_first)
-    cache = AnswerCache(CacheFileSys(job.cache_dir), pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
+    cache = AnswerCache(
+        CacheFileSys(job.cache_dir), pages, asyncio.Semaphore(_OWN_CAPTURES), captures
+    )
     logger = _logger(job, client)
     log_unseen_errors(logger, modules=("",))
 
@@ -227,7 +246,9 @@ def _logger(job: ScriptJob, client: RpcClient) -> logging.Logger:
     package.propagate = False
     package.addHandler(RelayHandler(client.note, PACKAGE))
     # A manager of its own, as the run's loggers have.
-    logger = logging.Manager(logging.RootLogger(logging.DEBUG)).getLogger(job.logger_name)
+    logger = logging.Manager(logging.RootLogger(logging.DEBUG)).getLogger(
+        job.logger_name
+    )
     logger.propagate = False
     logger.setLevel(logging.DEBUG)
     logger.addHandler(RelayHandler(client.note, "answer"))
@@ -285,7 +306,9 @@ class RunPages(PageLibrary):
 
     async def page(self, request: PageRequest) -> PreparedPage:
         """Return what ``PageLibrary.page`` returns."""
-        is_captured_by_run = request.capture is not None and request.capture is self._captured_by_run
+        is_captured_by_run = (
+            request.capture is not None and request.capture is self._captured_by_run
+        )
         if request.capture is not None and not is_captured_by_run:
             await _capture(request, request.capture)
         page, number, text, digests = await self._client.ask(
@@ -298,7 +321,9 @@ class RunPages(PageLibrary):
         )
         blob = Blob(self._client, number)
         images = tuple(blob.text(f"image {sha256}", sha256) for sha256 in digests[1:])
-        with_texts: PreparedPage = replace(page, text=blob.text(text, digests[0]), images=images)
+        with_texts: PreparedPage = replace(
+            page, text=blob.text(text, digests[0]), images=images
+        )
         return with_texts
 
     async def images_of(self, page: PreparedPage) -> list[str]:
@@ -334,7 +359,9 @@ def captured_by_run() -> SharedCaptures:
 async def _capture(request: PageRequest, browser: SharedCaptures) -> None:
     """Capture a page that is not stored by a browser of the script's own, which only this process has."""
     if await asyncio.to_thread(request.cache.has, request.url) is None:
-        await browser.capture_into(request.url, request.shared_cache, request.limit, request.logger)
+        await browser.capture_into(
+            request.url, request.shared_cache, request.limit, request.logger
+        )
 
 
 class RunMirror(Mirror):
@@ -356,7 +383,9 @@ class RunMirror(Mirror):
 class RunJudge:
     """Stands for the run's ``CachingJudge``."""
 
-    def __init__(self, client: RpcClient, settings: JudgeSettings, endpoint: str) -> None:
+    def __init__(
+        self, client: RpcClient, settings: JudgeSettings, endpoint: str
+    ) -> None:
         self.settings = settings
         self.endpoint = endpoint
         # Set for this whole process.
@@ -385,7 +414,9 @@ class RunJudge:
         """Return what ``CachingJudge.judgment_ahead`` returns."""
         return await self._judgment("judgment_ahead", request, subject)
 
-    async def _judgment(self, kind: str, request: ChatRequest, subject: QuestionContext) -> Judgment:
+    async def _judgment(
+        self, kind: str, request: ChatRequest, subject: QuestionContext
+    ) -> Judgment:
         judgment: Judgment = await self._client.ask(
             kind,
             messages=list(request.messages),
@@ -404,7 +435,10 @@ class RunJudge:
     ) -> str | None:
         """Return what ``CachingJudge.record_skip_decision`` returns."""
         reason: str | None = await self._client.ask(
-            "record_skip_decision", subject=subject, ordinal=ordinal, skip_reason=skip_reason
+            "record_skip_decision",
+            subject=subject,
+            ordinal=ordinal,
+            skip_reason=skip_reason,
         )
         return reason
 
@@ -422,6 +456,8 @@ class RunJudge:
         if template is BinaryEvalResult:
             return None, template.__name__, {}
         if template not in self._templates:
-            self._names.append((len(self._templates), template.__name__, template.model_json_schema()))
+            self._names.append(
+                (len(self._templates), template.__name__, template.model_json_schema())
+            )
             self._templates.append(template)
         return self._names[self._templates.index(template)]

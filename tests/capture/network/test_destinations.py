@@ -53,7 +53,9 @@ async def test_names_lead_to_their_public_addresses_only():
     ]
 
 
-@pytest.mark.parametrize("answer", ["127.0.0.1", "10.1.2.3 ::1", "::ffff:192.168.0.1", "169.254.169.254"])
+@pytest.mark.parametrize(
+    "answer", ["127.0.0.1", "10.1.2.3 ::1", "::ffff:192.168.0.1", "169.254.169.254"]
+)
 async def test_names_of_internal_addresses_are_refused(answer):
     """A name with nothing else than internal addresses is refused, naming each of them."""
     with pytest.raises(DestinationRefusedError) as refusal:
@@ -68,8 +70,12 @@ async def test_a_name_that_is_rebound_is_not_asked_again():
     """The address that was checked is the one that is used, whatever the name server says next."""
     resolve, asked = names("8.8.8.8", "127.0.0.1")
     finder = Destinations(PUBLIC, resolve)
-    both = await asyncio.gather(finder.find("Site.example", 80), finder.find("site.example.", 443))
-    assert [str(address) for destination in both for address in destination.addresses] == ["8.8.8.8"] * 2
+    both = await asyncio.gather(
+        finder.find("Site.example", 80), finder.find("site.example.", 443)
+    )
+    assert [
+        str(address) for destination in both for address in destination.addresses
+    ] == ["8.8.8.8"] * 2
     assert asked == ["site.example"]
 
 
@@ -86,8 +92,28 @@ async def test_a_name_that_is_looked_up_again_is_checked_again(monkeypatch):
 @pytest.mark.parametrize(
     "host",
     [
-        *("127.0.0.1", "127.1", "2130706433", "0x7f.1", "0", "[::1]", "::1", "::ffff:127.0.0.1", "localhost"),
-        *("localhost.", "LOCALHOST", "a.b.localhost", "fe80::1%lo", "127.0.0.1\\xff", "", ".", "a..b", "a b"),
+        *(
+            "127.0.0.1",
+            "127.1",
+            "2130706433",
+            "0x7f.1",
+            "0",
+            "[::1]",
+            "::1",
+            "::ffff:127.0.0.1",
+            "localhost",
+        ),
+        *(
+            "localhost.",
+            "LOCALHOST",
+            "a.b.localhost",
+            "fe80::1%lo",
+            "127.0.0.1\\xff",
+            "",
+            ".",
+            "a..b",
+            "a b",
+        ),
         *("a/b", "a@b", "x" * 64, "1.2.3.4.5", "\\xe2\\x93\\x82"),
     ],
 )
@@ -119,7 +145,10 @@ async def test_failed_lookups_say_whether_they_may_pass(error, kind, is_transien
     """A name that does not exist is told from a name server that fails."""
     with pytest.raises(DestinationFailedError) as failed:
         await found("site.example", error)
-    assert (failed.value.failure.kind, failed.value.failure.is_transient) == (kind, is_transient)
+    assert (failed.value.failure.kind, failed.value.failure.is_transient) == (
+        kind,
+        is_transient,
+    )
     assert "site.example" in failed.value.failure.reason
 
 
@@ -172,7 +201,9 @@ PRIVATE_NETWORKS = """
 """
 
 
-@pytest.mark.parametrize("network", list(map(ip_network, PRIVATE_NETWORKS.split())), ids=str)
+@pytest.mark.parametrize(
+    "network", list(map(ip_network, PRIVATE_NETWORKS.split())), ids=str
+)
 def test_networks_are_refused_from_end_to_end(network):
     """The first and the last address of what is not public are refused."""
     assert refusal_reason(network[0])
@@ -182,8 +213,22 @@ def test_networks_are_refused_from_end_to_end(network):
 @pytest.mark.parametrize(
     "address",
     [
-        *("1.1.1.1", "8.8.8.8", "100.63.255.255", "100.128.0.0", "172.15.255.255", "172.32.0.0", "192.0.1.1"),
-        *("198.17.255.255", "198.20.0.0", "223.255.255.255", "2606:4700::1111", "2a00:1450:4001:81b::200e"),
+        *(
+            "1.1.1.1",
+            "8.8.8.8",
+            "100.63.255.255",
+            "100.128.0.0",
+            "172.15.255.255",
+            "172.32.0.0",
+            "192.0.1.1",
+        ),
+        *(
+            "198.17.255.255",
+            "198.20.0.0",
+            "223.255.255.255",
+            "2606:4700::1111",
+            "2a00:1450:4001:81b::200e",
+        ),
         *("::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "2002:808:808::1"),
     ],
 )
@@ -203,7 +248,10 @@ def test_public_addresses_pass(address):
         ("168.63.129.16", "metadata"),
         ("fd00:ec2::254", "metadata"),
         ("fd20:ce::254", "metadata"),
-        ("::ffff:169.254.169.254", "another form of 169.254.169.254, a cloud's metadata service"),
+        (
+            "::ffff:169.254.169.254",
+            "another form of 169.254.169.254, a cloud's metadata service",
+        ),
         ("::127.0.0.1", "another form of 127.0.0.1"),
         ("::ffff:0:10.0.0.1", "another form of 10.0.0.1"),
         ("64:ff9b::192.168.1.1", "another form of 192.168.1.1, a private address"),
@@ -234,7 +282,12 @@ def test_forms_of_an_address_are_as_public_as_it_is(address):
 @given(st.ip_addresses(v=4))
 def test_what_python_calls_private_is_refused(address):
     """Nothing passes that Python's own tables know to be special."""
-    is_special = address.is_private or address.is_loopback or address.is_link_local or address.is_multicast
+    is_special = (
+        address.is_private
+        or address.is_loopback
+        or address.is_link_local
+        or address.is_multicast
+    )
     assert not is_special or refusal_reason(address)
 
 
@@ -246,7 +299,10 @@ def test_what_python_calls_private_is_refused(address):
         ("0", "0.0.0.0"),
         ("127.0.0.1.", "127.0.0.1"),
         ("0X7F.0.0.0x1", "127.0.0.1"),
-        *((text, "127.0.0.1") for text in ("127.1", "127.0.1", "2130706433", "017700000001", "0x7f.1")),
+        *(
+            (text, "127.0.0.1")
+            for text in ("127.1", "127.0.1", "2130706433", "017700000001", "0x7f.1")
+        ),
         ("00000000000000177.0.0.1", "127.0.0.1"),
     ],
 )
@@ -256,7 +312,8 @@ def test_other_spellings(spelling, address):
 
 
 @pytest.mark.parametrize(
-    "name", ["localhost", "site.example", "1.example", "127.0.0.1.nip.io", "0x7g", "a.b", ""]
+    "name",
+    ["localhost", "site.example", "1.example", "127.0.0.1.nip.io", "0x7g", "a.b", ""],
 )
 def test_names_are_no_addresses(name):
     """A host whose last part is no number is a name."""
@@ -266,7 +323,16 @@ def test_names_are_no_addresses(name):
 @pytest.mark.parametrize(
     "text",
     [
-        *("256.1.1.1", "1.2.3.4.5", "4294967296", "127.0.0.256", "1.2.3.08", "a.1", "1..1", "fe80::1%lo"),
+        *(
+            "256.1.1.1",
+            "1.2.3.4.5",
+            "4294967296",
+            "127.0.0.256",
+            "1.2.3.08",
+            "a.1",
+            "1..1",
+            "fe80::1%lo",
+        ),
         *("[::g]", "1:2", "9" * 5000),
     ],
 )
@@ -276,7 +342,11 @@ def test_numbers_that_are_no_addresses(text):
         literal_address(text)
 
 
-@given(st.ip_addresses(v=4), st.sampled_from(["{0:d}", "{0:#x}", "0{0:o}"]), st.integers(1, 4))
+@given(
+    st.ip_addresses(v=4),
+    st.sampled_from(["{0:d}", "{0:#x}", "0{0:o}"]),
+    st.integers(1, 4),
+)
 def test_every_spelling_of_every_address(address, style, parts):
     """Decimal, octal and hexadecimal, in one to four parts."""
     value = int(address)

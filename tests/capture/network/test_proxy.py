@@ -21,14 +21,19 @@ SUCCEEDED, NOT_ALLOWED, HOST_UNREACHABLE, REFUSED = 0, 2, 4, 5
 @asynccontextmanager
 async def proxied(network=ANYWHERE, max_bytes=PLENTY_BYTES, **options):
     """Open a session of a proxy."""
-    async with FilteringProxy(network, **options) as proxy, proxy.session(max_bytes) as session:
+    async with (
+        FilteringProxy(network, **options) as proxy,
+        proxy.session(max_bytes) as session,
+    ):
         yield session
 
 
 @asynccontextmanager
 async def raw(session):
     """Open a connection to a session's port."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(session.server_url).port)
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", urlsplit(session.server_url).port
+    )
     try:
         yield reader, writer
     finally:
@@ -40,7 +45,13 @@ async def tunnel(session, host, port):
     """Ask for a connection; yields the reply's code, a reader and a writer."""
     async with raw(session) as (reader, writer):
         name = host.encode()
-        writer.write(b"\5\1\0" + b"\5\1\0\3" + bytes([len(name)]) + name + port.to_bytes(2, "big"))
+        writer.write(
+            b"\5\1\0"
+            + b"\5\1\0\3"
+            + bytes([len(name)])
+            + name
+            + port.to_bytes(2, "big")
+        )
         assert await reader.readexactly(2) == b"\5\0"
         reply = await reader.readexactly(10)
         yield reply[1], reader, writer
@@ -138,7 +149,11 @@ async def test_the_limit_of_bytes_cuts_everything():
             writer.write(bytes(65536))
             await writer.drain()
 
-    async with tcp_server(pour) as server, tcp_server(silence) as quiet, proxied(max_bytes=10**6) as session:
+    async with (
+        tcp_server(pour) as server,
+        tcp_server(silence) as quiet,
+        proxied(max_bytes=10**6) as session,
+    ):
         async with (
             tunnel(session, "127.0.0.1", quiet.port) as (_, idle_reader, _),
             tunnel(session, "127.0.0.1", server.port) as (_, reader, _),
@@ -156,7 +171,10 @@ async def test_the_limit_of_bytes_cuts_everything():
 
 async def test_the_number_of_connections_is_bounded():
     """One connection too many is refused, and when another has ended it is not."""
-    async with tcp_server(echo) as server, proxied(limits=ProxyLimits(max_tunnels=1)) as session:
+    async with (
+        tcp_server(echo) as server,
+        proxied(limits=ProxyLimits(max_tunnels=1)) as session,
+    ):
         async with tunnel(session, "127.0.0.1", server.port) as (_, reader, writer):
             assert await code(session, "127.0.0.1", server.port) == NOT_ALLOWED
             writer.write_eof()
@@ -189,7 +207,9 @@ async def test_closing_a_session_cuts_its_connections_and_its_port():
 
     async with tcp_server(notice) as server, FilteringProxy(ANYWHERE) as proxy:
         async with proxy.session(PLENTY_BYTES) as session:
-            reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(session.server_url).port)
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", urlsplit(session.server_url).port
+            )
             writer.write(b"\5\1\0\5\1\0\1\x7f\0\0\1" + server.port.to_bytes(2, "big"))
             await reader.readexactly(12)
         with pytest.raises(ConnectionResetError):
@@ -197,7 +217,9 @@ async def test_closing_a_session_cuts_its_connections_and_its_port():
         writer.transport.abort()
         await hung_up.wait()
         with pytest.raises(ConnectionRefusedError):
-            await asyncio.open_connection("127.0.0.1", urlsplit(session.server_url).port)
+            await asyncio.open_connection(
+                "127.0.0.1", urlsplit(session.server_url).port
+            )
 
 
 async def test_sessions_have_ports_and_records_of_their_own():
@@ -211,7 +233,10 @@ async def test_sessions_have_ports_and_records_of_their_own():
         assert one.server_url != other.server_url
         assert one.refused == [
             RefusedConnection(
-                host="10.0.0.1", port=80, reason="10.0.0.1 is a private address", is_private=True
+                host="10.0.0.1",
+                port=80,
+                reason="10.0.0.1 is a private address",
+                is_private=True,
             )
         ]
         assert other.refused == []
@@ -222,8 +247,18 @@ async def test_repeated_attempts_are_recorded_once_and_records_are_bounded():
     async with proxied(NetworkSettings()) as session:
         await asyncio.gather(*(code(session, "10.0.0.1", 80) for _ in range(3)))
         assert len(session.refused) == 1
-        await asyncio.gather(*(code(session, f"10.0.1.{number % 256}", 80 + number) for number in range(150)))
-        await asyncio.gather(*(code(session, f"10.0.2.{number % 256}", 80 + number) for number in range(100)))
+        await asyncio.gather(
+            *(
+                code(session, f"10.0.1.{number % 256}", 80 + number)
+                for number in range(150)
+            )
+        )
+        await asyncio.gather(
+            *(
+                code(session, f"10.0.2.{number % 256}", 80 + number)
+                for number in range(100)
+            )
+        )
         assert len(session.refused) == 200
 
 
@@ -245,7 +280,9 @@ async def overloaded(_):
         (resolve_to_loopback, "connection_refused", True, REFUSED),
     ],
 )
-async def test_failures_are_recorded_with_their_kind(resolve, kind, is_transient, reply):
+async def test_failures_are_recorded_with_their_kind(
+    resolve, kind, is_transient, reply
+):
     """A host that cannot be reached is told from one that must not be."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # and not listening
@@ -261,7 +298,9 @@ async def test_optimistic_sessions_reset_what_fails():
     """A client that is told of success in advance finds its connection reset, and the record says why."""
     async with (
         tcp_server(echo) as server,
-        FilteringProxy(NetworkSettings(host_map={"site.example": ("127.0.0.1", server.port)})) as proxy,
+        FilteringProxy(
+            NetworkSettings(host_map={"site.example": ("127.0.0.1", server.port)})
+        ) as proxy,
         proxy.session(PLENTY_BYTES, is_optimistic=True) as session,
     ):
         assert await code(session, "site.example", 80) == SUCCEEDED

@@ -44,7 +44,8 @@ def test_which_proxy_a_connection_takes(host, port, no_proxy, expected):
 
 
 @pytest.mark.parametrize(
-    "url", ["socks5://u:secret@h:1", "http://", "http://u:secret@h:x", "ftp://u:secret@h"]
+    "url",
+    ["socks5://u:secret@h:1", "http://", "http://u:secret@h:x", "ftp://u:secret@h"],
 )
 def test_an_unusable_proxy_is_an_error_that_hides_its_password(url):
     """It says what a proxy looks like instead."""
@@ -60,14 +61,31 @@ def test_no_representation_holds_a_password():
         "secret"
         not in f"{NetworkSettings(proxies={'http': url})!r} {parsed_upstream(url)!r} {parsed_upstream(url)}"
     )
-    assert (parsed_upstream("h:3128").host, parsed_upstream("h:3128").port) == ("h", 3128)
+    assert (parsed_upstream("h:3128").host, parsed_upstream("h:3128").port) == (
+        "h",
+        3128,
+    )
 
 
 @pytest.mark.parametrize(
     "host",
     [
-        *("127.0.0.1", "10.0.0.1", "0x7f.1", "169.254.169.254", "::1", "localhost", "a.localhost"),
-        *("intranet", "files.corp", "printer.local", "metadata.google.internal", "nas.home.arpa"),
+        *(
+            "127.0.0.1",
+            "10.0.0.1",
+            "0x7f.1",
+            "169.254.169.254",
+            "::1",
+            "localhost",
+            "a.localhost",
+        ),
+        *(
+            "intranet",
+            "files.corp",
+            "printer.local",
+            "metadata.google.internal",
+            "nas.home.arpa",
+        ),
     ],
 )
 async def test_private_addresses_and_names_stay_refused(host):
@@ -76,7 +94,9 @@ async def test_private_addresses_and_names_stay_refused(host):
     with pytest.raises(PrivateDestinationError):
         await Destinations(NetworkSettings(proxies=proxies)).find(host, 443)
     allowed = NetworkSettings(proxies=proxies, allow_private_network=True)
-    assert (await Destinations(allowed).find(host, 443)).upstream.host == "proxy.example"
+    assert (
+        await Destinations(allowed).find(host, 443)
+    ).upstream.host == "proxy.example"
 
 
 @pytest.mark.parametrize("tunnels_to", [None, 443])
@@ -89,15 +109,22 @@ async def test_a_page_is_captured_through_a_proxy(browser, tunnels_to, caplog):
             network = NetworkSettings(proxies={"http": url, "https": url})
             async with capturing(browser, network) as manager:
                 pages = [
-                    await manager.capture(site.at("plain", scheme=scheme)) for scheme in ("https", "http")
+                    await manager.capture(site.at("plain", scheme=scheme))
+                    for scheme in ("https", "http")
                 ]
                 unknown = await manager.capture("https://unknown.example/")
     assert [FACT in (page.text or "") for page in pages] == [True, True]
     assert f"{HOST}:443" in proxy.tunnels
-    assert any(request.startswith(f"http://{HOST}/") for request in proxy.requests) is (tunnels_to == 443)
-    assert "answered HTTP 502 when asked for unknown.example:443" in unknown.record.failure
+    assert any(request.startswith(f"http://{HOST}/") for request in proxy.requests) is (
+        tunnels_to == 443
+    )
+    assert (
+        "answered HTTP 502 when asked for unknown.example:443" in unknown.record.failure
+    )
     assert unknown.record.is_transient
-    assert PASSWORD not in caplog.text + "".join(page.record.model_dump_json() for page in (*pages, unknown))
+    assert PASSWORD not in caplog.text + "".join(
+        page.record.model_dump_json() for page in (*pages, unknown)
+    )
 
 
 async def test_a_download_takes_the_proxy_of_the_environment(monkeypatch):
@@ -109,8 +136,12 @@ async def test_a_download_takes_the_proxy_of_the_environment(monkeypatch):
             monkeypatch.setenv("HTTP_PROXY", proxy.url_with_credentials)
             assert await download("http://files.example/file") == b"whole"
             assert proxy.tunnels == ["files.example:80"]
-            monkeypatch.setenv("HTTP_PROXY", proxy.url.replace("http://", "http://u:secret@"))
-            with pytest.raises(CaptureError, match=r"HTTP 407.*check its user") as error:
+            monkeypatch.setenv(
+                "HTTP_PROXY", proxy.url.replace("http://", "http://u:secret@")
+            )
+            with pytest.raises(
+                CaptureError, match=r"HTTP 407.*check its user"
+            ) as error:
                 await download("http://files.example/file", first_delay_s=0)
             assert "secret" not in str(error.value)
 
@@ -130,9 +161,18 @@ async def test_a_login_is_lent_to_pages():
         site.pages["/"] = (
             "<p id=who>nobody</p><script>who.textContent = localStorage.user + document.cookie</script>"
         )
-        cookie = {"name": "session", "value": "opensesame", "domain": "127.0.0.1", "path": "/", "expires": -1}
+        cookie = {
+            "name": "session",
+            "value": "opensesame",
+            "domain": "127.0.0.1",
+            "path": "/",
+            "expires": -1,
+        }
         cookie |= {"httpOnly": False, "secure": False, "sameSite": "Lax"}
-        origin = {"origin": site.url, "localStorage": [{"name": "user", "value": "ada"}]}
+        origin = {
+            "origin": site.url,
+            "localStorage": [{"name": "user", "value": "ada"}],
+        }
         state = json.loads(json.dumps({"cookies": [cookie], "origins": [origin]}))
         network = NetworkSettings(allow_private_network=True)
         settings = CaptureSettings(network=network, storage_state=state)

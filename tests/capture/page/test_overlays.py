@@ -5,7 +5,10 @@ from capture.loaded import cases, load
 
 from mind2web2.capture.page.hidden_content import close_banners, pass_consent_wall
 
-ARTICLE = "<h1>Lighthouse</h1>" + "<p>It was built in 1853 of granite and stands 40 metres tall.</p>" * 8
+ARTICLE = (
+    "<h1>Lighthouse</h1>"
+    + "<p>It was built in 1853 of granite and stands 40 metres tall.</p>" * 8
+)
 COVER = "position:fixed;inset:0;z-index:9999;background:#fff"
 BAR = "position:fixed;bottom:0;left:0;right:0;z-index:9999;background:#fff"
 ASKS = "We use cookies and similar technologies to improve your experience. Do you consent to this?"
@@ -29,7 +32,9 @@ def banner(*buttons, style=BAR, text=ASKS, attributes="id=b"):
 @pytest.mark.parametrize(("buttons", "text", "pressed"), cases("banner_cases"))
 async def test_banners_are_refused_else_accepted(page, buttons, text, pressed):
     """The button that refuses is pressed, and only where there is none the one that agrees."""
-    loaded, result = await cleared(page, ARTICLE + banner(*buttons.split("|"), text=text))
+    loaded, result = await cleared(
+        page, ARTICLE + banner(*buttons.split("|"), text=text)
+    )
     assert await loaded.value("document.title") == pressed
     assert text not in await loaded.seen()
     assert len(result.done) == 1
@@ -77,7 +82,10 @@ async def test_banners_in_frames_are_answered(page):
     loaded, result = await cleared(page, html)
     assert await loaded.value("document.title", frame=1) == "1"
     assert (
-        await loaded.value("document.elementFromPoint(300, 300).closest('#sp_message_container_1')") is None
+        await loaded.value(
+            "document.elementFromPoint(300, 300).closest('#sp_message_container_1')"
+        )
+        is None
     )
     assert result.done
 
@@ -93,7 +101,10 @@ async def test_banners_without_a_way_out_are_removed(page):
     assert result.done == ("consent banner (generic): removed",)
     assert ASKS not in await loaded.seen()
     assert await loaded.value("getComputedStyle(document.body).overflowY") == "visible"
-    assert await loaded.value("getComputedStyle(document.querySelector('main')).filter") == "none"
+    assert (
+        await loaded.value("getComputedStyle(document.querySelector('main')).filter")
+        == "none"
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,7 +137,9 @@ async def test_a_page_with_nothing_but_a_banner_is_a_consent_wall(page):
     assert result.consent_wall.startswith("We use cookies")
 
 
-@pytest.mark.parametrize("content", [ARTICLE, "<p>The lighthouse is 41 metres tall.</p>"])
+@pytest.mark.parametrize(
+    "content", [ARTICLE, "<p>The lighthouse is 41 metres tall.</p>"]
+)
 async def test_a_page_behind_its_banner_is_no_wall(page, content):
     """The text that is left once the banner is answered is the page, were it one sentence."""
     _, result = await cleared(page, content + banner("Accept", style=COVER))
@@ -148,7 +161,10 @@ async def test_dialogs_are_closed_and_their_text_is_kept(page):
 @pytest.mark.parametrize(
     ("cover", "text"),
     [
-        (f"<div style='{COVER}'><p>The price is 12 euros.</p></div>", "The price is 12 euros."),
+        (
+            f"<div style='{COVER}'><p>The price is 12 euros.</p></div>",
+            "The price is 12 euros.",
+        ),
         (
             f"<div style='{COVER}'><p>Join our newsletter!</p><input type=email>"
             "<button>No thanks</button></div>",
@@ -187,7 +203,8 @@ async def test_panels_of_products_are_kept(page):
 
 
 POLICY = (
-    "<p>We use cookies. This cookie is kept for 90 days.</p><p>You can reject cookies in your browser.</p>"
+    "<p>We use cookies. This cookie is kept for 90 days.</p>"
+    "<p>You can reject cookies in your browser.</p>"
 )
 
 
@@ -218,7 +235,10 @@ async def test_a_short_policy_is_no_consent_wall(page, html):
     [
         ("<button>Reject all</button><button>Accept all</button>", "Reject all"),
         ("<button>Settings</button><button>I agree</button>", "I agree"),
-        ("<button>Alle akzeptieren</button><button>Auswahl speichern</button>", "Alle akzeptieren"),
+        (
+            "<button>Alle akzeptieren</button><button>Auswahl speichern</button>",
+            "Alle akzeptieren",
+        ),
         ("<button>Continue</button><button>OK</button>", None),
     ],
 )
@@ -248,14 +268,19 @@ async def test_forms_are_no_banners(page):
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("It looks like you are using an ad blocker. Please turn it off.", "adblock wall"),
+        (
+            "It looks like you are using an ad blocker. Please turn it off.",
+            "adblock wall",
+        ),
         ("Subscribe to continue reading. You have no free articles left.", "paywall"),
         ("Log in to continue. Create a free account to see this page.", "login wall"),
     ],
 )
 async def test_walls_are_reported_and_left(page, text, kind):
     """What bars the way stays where it is, and the result names it."""
-    loaded, result = await cleared(page, f"{ARTICLE}<div role=dialog style='{COVER}'><p>{text}</p></div>")
+    loaded, result = await cleared(
+        page, f"{ARTICLE}<div role=dialog style='{COVER}'><p>{text}</p></div>"
+    )
     assert result.walls[0].startswith(f"{kind}: ")
     assert text in await loaded.seen()
 

@@ -72,7 +72,9 @@ async def test_a_card_shows_the_side_that_is_turned_to_us(page):
         f"<p style='{side}'>front<p style='{side}; transform: rotateY(180deg)'>back</div>"
     )
     assert await text_of(page, html) == "front"
-    assert await text_of(page, html, "card.style.transform = 'rotateY(180deg)'") == "back"
+    assert (
+        await text_of(page, html, "card.style.transform = 'rotateY(180deg)'") == "back"
+    )
 
 
 @pytest.mark.parametrize("html", lines("hidden_markup"))
@@ -107,7 +109,10 @@ async def test_shadow_roots_show_their_slots_in_order(page):
         closed.querySelector('x-inner').attachShadow({ mode: 'closed' }).innerHTML = 'inner';
     }"""
     html = "<div id=open><b slot=b>bee</b><i slot=none>unseen</i>rest</div><x-outer>unseen</x-outer>"
-    assert await text_of(page, html, script) == "A: rest\n\nB: bee\n\nfallback\n\nclosed inner"
+    assert (
+        await text_of(page, html, script)
+        == "A: rest\n\nB: bee\n\nfallback\n\nclosed inner"
+    )
 
 
 @pytest.mark.parametrize("light", ["unseen", "<!-- --><p>unseen</p>", ""])
@@ -136,8 +141,14 @@ async def test_a_frame_of_another_site_is_read_too(page):
         head = await reader.readuntil(b"\r\n\r\n")
         port = writer.get_extra_info("sockname")[1]
         is_inner = head.startswith(b"GET /inner")
-        body = "<p>inner" if is_inner else f"outer<iframe src='http://localhost:{port}/inner'></iframe>"
-        writer.write(f"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<!doctype html>{body}".encode())
+        body = (
+            "<p>inner"
+            if is_inner
+            else f"outer<iframe src='http://localhost:{port}/inner'></iframe>"
+        )
+        writer.write(
+            f"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<!doctype html>{body}".encode()
+        )
         await writer.drain()
         writer.close()
 
@@ -152,10 +163,14 @@ async def test_markup_that_hides_dom_properties_hides_no_text(page):
     names += ["attributes", "getAttribute", "parentNode"]
     fields = "".join(f"<input name={name}>" for name in names)
     images = "".join(
-        f"<img name={name}>" for name in ["documentElement", "body", "title", "styleSheets", "compatMode"]
+        f"<img name={name}>"
+        for name in ["documentElement", "body", "title", "styleSheets", "compatMode"]
     )
     maps = "<p id=frameIds>x</p><p id=closedRoots>y</p>"
-    assert await text_of(page, f"<form>{fields}kept</form>{images}{maps}") == "kept\n\nx\n\ny"
+    assert (
+        await text_of(page, f"<form>{fields}kept</form>{images}{maps}")
+        == "kept\n\nx\n\ny"
+    )
 
 
 async def test_page_scripts_cannot_forge_the_text(page):
@@ -170,7 +185,12 @@ async def test_page_scripts_cannot_forge_the_text(page):
 
 async def test_text_cannot_pass_for_a_frame(page):
     """The marks of frames are made of characters that are dropped from text."""
-    assert await text_of(page, "<p>&#1;x&#1;", "() => document.body.append('\\u0001y\\u0001')") == "x\n\ny"
+    assert (
+        await text_of(
+            page, "<p>&#1;x&#1;", "() => document.body.append('\\u0001y\\u0001')"
+        )
+        == "x\n\ny"
+    )
 
 
 async def test_nesting_without_end_is_read(page):
@@ -209,7 +229,9 @@ async def test_password_fields_are_counted(page):
 
 async def test_a_page_without_a_document_element_is_empty(page):
     """There is nothing to be read, which is not an error."""
-    await page.goto("data:text/html,<script>setTimeout(() => document.documentElement.remove())</script>x")
+    await page.goto(
+        "data:text/html,<script>setTimeout(() => document.documentElement.remove())</script>x"
+    )
     session = await page.context.new_cdp_session(page)
     world = (await open_worlds(page, session))[0]
     await world.evaluate(
@@ -233,8 +255,12 @@ async def test_worlds_of_another_name_read_what_a_broken_world_cannot(page):
     session = await page.context.new_cdp_session(page)
     (broken,) = await open_worlds(page, session)
     getter = "{ get() { throw TypeError('Illegal') } }"
-    await broken.evaluate(f"() => void Object.defineProperty(Node.prototype, 'nextSibling', {getter})")
+    await broken.evaluate(
+        f"() => void Object.defineProperty(Node.prototype, 'nextSibling', {getter})"
+    )
     with pytest.raises(ScriptError, match="Illegal"):
         await read_text(await open_worlds(page, session), LIMIT)
-    assert (await read_text(await open_worlds(page, session, "another"), LIMIT)).text == "The weir is open."
+    assert (
+        await read_text(await open_worlds(page, session, "another"), LIMIT)
+    ).text == "The weir is open."
     await session.detach()

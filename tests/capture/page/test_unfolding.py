@@ -91,13 +91,20 @@ FEB = "Feb | City | Fee | Paris | 11 | Rome | 20 | Oslo | 31"
 TABS = {
     "a panel for each": (PANELS, ["Monthly | 12 euros | Yearly | 99 euros"]),
     "one panel": (
-        taking_turns({"Monthly": "12 euros", "Yearly": "99 euros"}).replace(" role=tabpanel", ""),
+        taking_turns({"Monthly": "12 euros", "Yearly": "99 euros"}).replace(
+            " role=tabpanel", ""
+        ),
         ["Yearly | 99 euros | Monthly | 12 euros"],
     ),
     "tables with common cells": (FEES, [FEB]),
     "tables outside of a panel": (FEES.replace("role=tabpanel", ""), [FEB]),
     "cards with common names": (
-        taking_turns({"Monthly": cards("10 euros", "20 euros"), "Yearly": cards("100 euros", "200 euros")}),
+        taking_turns(
+            {
+                "Monthly": cards("10 euros", "20 euros"),
+                "Yearly": cards("100 euros", "200 euros"),
+            }
+        ),
         ["Yearly | Pro | 100 euros | Team | 200 euros"],
     ),
     "a panel that every tab names": (
@@ -105,8 +112,14 @@ TABS = {
         [f"{day} | {hours}" for day, hours in DAYS.items()],
     ),
     "two sets of tabs": (
-        taking_turns(DAYS) + taking_turns({"Adults": "7 euros", "Children": "3 euros"}, into="q"),
-        ["Monday | 9 to 5", "Tuesday | closed", "Adults | 7 euros", "Children | 3 euros"],
+        taking_turns(DAYS)
+        + taking_turns({"Adults": "7 euros", "Children": "3 euros"}, into="q"),
+        [
+            "Monday | 9 to 5",
+            "Tuesday | closed",
+            "Adults | 7 euros",
+            "Children | 3 euros",
+        ],
     ),
 }
 
@@ -142,9 +155,15 @@ async def test_many_sections_and_tabs_are_opened(page):
         f"<p><button aria-expanded=false aria-controls=s{n}>A</button></p><p id=s{n} hidden>Secret {n}.</p>"
         for n in range(400)
     )
-    tabs = "".join(f"<button role=tab aria-controls=t{n}>{n}</button>" for n in range(60))
-    panels = "".join(f"<p id=t{n} {'hidden' if n else ''}>Panel {n}.</p>" for n in range(60))
-    loaded, result = await unfolded(page, f"{sections}<div role=tablist>{tabs}</div>{panels}")
+    tabs = "".join(
+        f"<button role=tab aria-controls=t{n}>{n}</button>" for n in range(60)
+    )
+    panels = "".join(
+        f"<p id=t{n} {'hidden' if n else ''}>Panel {n}.</p>" for n in range(60)
+    )
+    loaded, result = await unfolded(
+        page, f"{sections}<div role=tablist>{tabs}</div>{panels}"
+    )
     seen = await loaded.seen()
     assert [n for n in range(400) if f"Secret {n}." not in seen] == []
     assert [n for n in range(60) if f"Panel {n}." not in seen] == []
@@ -153,8 +172,12 @@ async def test_many_sections_and_tabs_are_opened(page):
 
 async def test_tabs_beyond_the_bound_are_reported(page):
     """Where there are more tabs than are opened, the result says how many were not."""
-    tabs = "".join(f"<button role=tab aria-controls=t{n}>{n}</button>" for n in range(90))
-    panels = "".join(f"<p id=t{n} {'hidden' if n else ''}>Panel {n}.</p>" for n in range(90))
+    tabs = "".join(
+        f"<button role=tab aria-controls=t{n}>{n}</button>" for n in range(90)
+    )
+    panels = "".join(
+        f"<p id=t{n} {'hidden' if n else ''}>Panel {n}.</p>" for n in range(90)
+    )
     loaded, result = await unfolded(page, f"<div role=tablist>{tabs}</div>{panels}")
     assert "Panel 79." in await loaded.seen()
     assert result.is_cut
@@ -186,7 +209,8 @@ async def test_a_page_with_nothing_folded_stays_as_it_is(page):
 async def test_frames_are_unfolded_too(page):
     """Sections within frames are opened as those of the page are."""
     loaded, result = await unfolded(
-        page, "<iframe srcdoc='<details><summary>A</summary>Secret 1</details>'></iframe>"
+        page,
+        "<iframe srcdoc='<details><summary>A</summary>Secret 1</details>'></iframe>",
     )
     assert "Secret 1" in await loaded.seen(frame=1)
     assert result.summary == ("details: 1",)
@@ -240,7 +264,9 @@ async def test_sections_that_a_hidden_box_shows_are_opened(page, style):
         f"<div class=s>Answer {n}.</div>"
         for n in range(3)
     )
-    loaded, result = await unfolded(page, f"{style}<ul>{items}</ul><p class=s>Never shown.</p>")
+    loaded, result = await unfolded(
+        page, f"{style}<ul>{items}</ul><p class=s>Never shown.</p>"
+    )
     seen = await loaded.seen()
     assert all(f"Answer {n}." in seen for n in range(3))
     assert "Never shown." not in seen

@@ -13,7 +13,11 @@ from projects import ClaimJudge, Project, evaluate, start_command
 from servers.judge_server import VERDICT, JudgeServer
 
 from mind2web2.errors import JudgeUnavailableError
-from mind2web2.scripts.isolation.processes import ForkServer, script_process, scrubbed_environment
+from mind2web2.scripts.isolation.processes import (
+    ForkServer,
+    script_process,
+    scrubbed_environment,
+)
 from mind2web2.scripts.isolation.run import Isolation
 
 # Says which processes there are, its own, its parent (the fork server) and one that it starts; then asks.
@@ -89,11 +93,15 @@ async def test_a_killed_fork_server_costs_no_answer(project, server):
     assert (outcome.score, outcome.reason) == (1.0, None)
     asked = len(judge.claims)
     await asyncio.to_thread(wait_for_end, pids)
-    [outcome] = await evaluate(project, judge, isolation=Isolation(server=server), reuse=False)
+    [outcome] = await evaluate(
+        project, judge, isolation=Isolation(server=server), reuse=False
+    )
     assert (outcome.score, len(judge.claims)) == (1.0, asked)
 
 
-async def test_a_judge_that_fails_while_the_fork_server_dies_is_the_reason(project, server):
+async def test_a_judge_that_fails_while_the_fork_server_dies_is_the_reason(
+    project, server
+):
     """Not the end of the fork server."""
 
     def kill_and_fail(_claim):
@@ -101,14 +109,20 @@ async def test_a_judge_that_fails_while_the_fork_server_dies_is_the_reason(proje
             os.kill(pid, signal.SIGKILL)
         raise JudgeUnavailableError("the judge is out")
 
-    [outcome] = await evaluate(project, ClaimJudge(kill_and_fail), isolation=Isolation(server=server))
+    [outcome] = await evaluate(
+        project, ClaimJudge(kill_and_fail), isolation=Isolation(server=server)
+    )
     assert outcome.reason == "the judge is out"
 
 
-async def test_a_fork_server_that_cannot_start_is_a_reason(project, server, monkeypatch):
+async def test_a_fork_server_that_cannot_start_is_a_reason(
+    project, server, monkeypatch
+):
     """With the way to do without."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    [outcome] = await evaluate(project, ClaimJudge(), isolation=Isolation(server=server))
+    [outcome] = await evaluate(
+        project, ClaimJudge(), isolation=Isolation(server=server)
+    )
     assert outcome.reason.startswith("no process could be started for a script: ")
     assert outcome.reason.endswith(
         "Or evaluate with --no_isolate: scripts then run in the process of the run itself"
@@ -121,7 +135,12 @@ async def test_a_fork_server_serves_several_event_loops(server, project):
     for _ in range(2):
         [outcome] = await asyncio.to_thread(
             lambda: asyncio.run(
-                evaluate(project, ClaimJudge(), isolation=Isolation(server=server), reuse=False)
+                evaluate(
+                    project,
+                    ClaimJudge(),
+                    isolation=Isolation(server=server),
+                    reuse=False,
+                )
             )
         )
         assert outcome.score == 1.0
@@ -129,7 +148,9 @@ async def test_a_fork_server_serves_several_event_loops(server, project):
     assert len(pids) == 1
 
 
-async def test_a_start_that_is_given_up_keeps_its_descriptors_till_the_end(server, monkeypatch):
+async def test_a_start_that_is_given_up_keeps_its_descriptors_till_the_end(
+    server, monkeypatch
+):
     """The thread that sends them cannot be stopped; they might be others' by then."""
     is_sending, may_send, sent = threading.Event(), threading.Event(), []
     start_script = server.start_script
@@ -173,7 +194,9 @@ async def test_a_fork_server_runs_no_thread(server):
 def threads_of_parent(pid):
     """Return the threads of a process's parent."""
     status = Path(f"/proc/{pid}/status").read_text()
-    parent = next(line.split()[1] for line in status.splitlines() if line.startswith("PPid:"))
+    parent = next(
+        line.split()[1] for line in status.splitlines() if line.startswith("PPid:")
+    )
     return list(Path(f"/proc/{parent}/task").iterdir())
 
 
@@ -209,7 +232,13 @@ async def test_a_set_has_the_same_order_in_every_run(project, monkeypatch):
     for seed in ("1", "2"):
         monkeypatch.setenv("PYTHONHASHSEED", seed)
         server, judge = ForkServer(), ClaimJudge()
-        await evaluate(project, judge, isolation=Isolation(server=server), reuse=False, overwrite=True)
+        await evaluate(
+            project,
+            judge,
+            isolation=Isolation(server=server),
+            reuse=False,
+            overwrite=True,
+        )
         server.close()
         claims.append(judge.claims[0])
     assert claims[0] == claims[1]

@@ -33,7 +33,13 @@ def project(tmp_path, monkeypatch):
 def seen_by(project, server, *more):
     """Evaluate and return what the script has told."""
     run = call(
-        evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url, "--overwrite", *more
+        evaluate_main,
+        "--agent_name",
+        "bot",
+        "--judge_base_url",
+        server.base_url,
+        "--overwrite",
+        *more,
     )
     assert (run.returncode, run.stderr) == (0, "")
     return read_json(project.result_paths()[-1])["seen"]
@@ -52,11 +58,20 @@ def test_memory_is_limited(project):
     project.add_script_body("held = b'x' * 2**28\nawait asyncio.Event().wait()\n")
     with JudgeServer() as server:
         run = call(
-            *(evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url),
+            *(
+                evaluate_main,
+                "--agent_name",
+                "bot",
+                "--judge_base_url",
+                server.base_url,
+            ),
             *("--script_memory", "200M", "--answer_timeout", "100"),
         )
     assert run.returncode == 1
-    assert "script lake.py took more than 200 MB of memory (--script_memory)" in " ".join(run.stdout.split())
+    assert (
+        "script lake.py took more than 200 MB of memory (--script_memory)"
+        in " ".join(run.stdout.split())
+    )
 
 
 def test_variables_are_handed_on_by_name(project, monkeypatch):
@@ -64,7 +79,9 @@ def test_variables_are_handed_on_by_name(project, monkeypatch):
     monkeypatch.setenv("LAKE_REGION", "north")
     with JudgeServer() as server:
         assert seen_by(project, server)["region"] is None
-        assert seen_by(project, server, "--script_env", "LAKE_REGION")["region"] == "north"
+        assert (
+            seen_by(project, server, "--script_env", "LAKE_REGION")["region"] == "north"
+        )
 
 
 def test_scripts_that_wait_for_batches_are_isolated_too(project, own_pid):
@@ -86,9 +103,19 @@ def test_a_system_that_cannot_fork_does_without(project, own_pid, monkeypatch):
     monkeypatch.setattr(processes, "IS_POSSIBLE", False)
     with JudgeServer() as server:
         assert seen_by(project, server)["pid"] == own_pid
-        run = call(evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url, "--isolate")
+        run = call(
+            evaluate_main,
+            "--agent_name",
+            "bot",
+            "--judge_base_url",
+            server.base_url,
+            "--isolate",
+        )
     assert run.returncode == 2
-    assert "--isolate needs a system that can fork processes: evaluate without it" in run.stderr
+    assert (
+        "--isolate needs a system that can fork processes: evaluate without it"
+        in run.stderr
+    )
 
 
 @pytest.fixture

@@ -30,7 +30,11 @@ from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
 from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.scripts.isolation.run import Isolation
 
-LAKE, OTHER, GONE = "https://lake.example/depth", "https://lake.example/other", "https://lake.example/gone"
+LAKE, OTHER, GONE = (
+    "https://lake.example/depth",
+    "https://lake.example/other",
+    "https://lake.example/gone",
+)
 DEPTH = """
 from pydantic import BaseModel, field_validator
 
@@ -108,8 +112,15 @@ class SeededJudge:
             return ChatReply(text="a text", usage=usage, served_model="seeded-1")
         if request.template.__name__ == "Depth":
             return ChatReply(text='{"metres": 80, "places": ["here"]}', usage=usage)
-        verdict = request.template(reasoning=f"read {request.name}", result=draw.random() < 0.6)
-        return ChatReply(text=verdict.model_dump_json(), value=verdict, usage=usage, served_model="seeded-1")
+        verdict = request.template(
+            reasoning=f"read {request.name}", result=draw.random() < 0.6
+        )
+        return ChatReply(
+            text=verdict.model_dump_json(),
+            value=verdict,
+            usage=usage,
+            served_model="seeded-1",
+        )
 
     async def close(self):
         """Close nothing."""
@@ -127,7 +138,9 @@ class Browser:
 
 async def results_of(project, judge, isolation, *, order=None, captures=None):
     """Evaluate a project and return what became of each answer, without what differs from run to run."""
-    folders = RunFolders(AGENT, project.paths.cache_root, project.paths.eval_results_root)
+    folders = RunFolders(
+        AGENT, project.paths.cache_root, project.paths.eval_results_root
+    )
     with JudgmentStore(project.results / FILE_NAME) as store:
         run_judge = CachingJudge(JudgeSettings("openai", "o4-mini"), judge, store)
         run = RunParts(
@@ -141,21 +154,31 @@ async def results_of(project, judge, isolation, *, order=None, captures=None):
             isolation=isolation,
         )
         work = select_work(project.paths, AGENT)
-        outcomes = await evaluate_work(work, folders, run, Concurrency(4, 3), RunProgress())
-    return {(each.task_id, each.answer_name): told(each) for each in outcomes}, run_judge.usage.total()
+        outcomes = await evaluate_work(
+            work, folders, run, Concurrency(4, 3), RunProgress()
+        )
+    return {
+        (each.task_id, each.answer_name): told(each) for each in outcomes
+    }, run_judge.usage.total()
 
 
 def told(outcome):
     """Return a result without times, or the reason why there is none."""
     if outcome.result is None:
         return outcome.reason
-    result = {name: value for name, value in outcome.result.document.items() if name not in ("run", "seal")}
+    result = {
+        name: value
+        for name, value in outcome.result.document.items()
+        if name not in ("run", "seal")
+    }
     # To the last digit, a sum depends on the order of what is added.
     result["judge_usage"] = {
         **result["judge_usage"],
         "cost_usd": round(outcome.result.document["judge_usage"]["cost_usd"], 3),
     }
-    return json.loads(re.sub(r'"captured_at": "[^"]*"', '"captured_at": "now"', json.dumps(result)))
+    return json.loads(
+        re.sub(r'"captured_at": "[^"]*"', '"captured_at": "now"', json.dumps(result))
+    )
 
 
 async def test_made_up_scripts_come_to_the_same(tmp_path):
@@ -262,13 +285,17 @@ async def test_a_script_may_bring_a_browser_of_its_own(tmp_path):
             "return evaluator.get_summary()"
         )
         judge = SeededJudge(3)
-        results, _ = await results_of(project, judge, isolation, captures=SharedCaptures.by(Browser()))
+        results, _ = await results_of(
+            project, judge, isolation, captures=SharedCaptures.by(Browser())
+        )
         seen.append((results, judge.asked))
         assert project.cache().get_web(OTHER)[0] == f"captured by the script: {OTHER}"
     assert seen[0] == seen[1]
 
 
-@pytest.mark.parametrize("body", ["", "except Exception: pass", "except BaseException: pass"])
+@pytest.mark.parametrize(
+    "body", ["", "except Exception: pass", "except BaseException: pass"]
+)
 async def test_a_judge_that_fails_leaves_no_result(tmp_path, body):
     """Whatever the script makes of it; what was asked before is kept, and nothing is asked afterwards."""
     reasons = []
@@ -276,7 +303,8 @@ async def test_a_judge_that_fails_leaves_no_result(tmp_path, body):
         project = Project(tmp_path / name)
         project.add_answer("answer_1")
         verifying = [
-            f"await evaluator.verify('point {each}', evaluator.add_leaf('p{each}', 'd'))" for each in range(9)
+            f"await evaluator.verify('point {each}', evaluator.add_leaf('p{each}', 'd'))"
+            for each in range(9)
         ]
         lines = [f"try: {each}\n{body}" if body else each for each in verifying]
         project.add_script_body("\n".join([*lines, "return {'final_score': 1.0}"]))
@@ -295,15 +323,24 @@ async def test_a_reply_that_the_scripts_template_refuses_is_repaired(tmp_path):
         DEPTH + "found = await evaluator.extract('How deep?', Depth)\n"
         "return {**evaluator.get_summary(), 'final_score': float(found.metres == 80)}\n"
     )
-    faults = [content('{"metres": 3, "places": []}'), content('{"metres": 80, "places": []}')] * 2
+    faults = [
+        content('{"metres": 3, "places": []}'),
+        content('{"metres": 80, "places": []}'),
+    ] * 2
     requests = []
     with JudgeServer(faults=faults) as server:
         for isolation in (None, Isolation()):
             (project.results / FILE_NAME).unlink(missing_ok=True)
             async with LLMClient(
-                "openai", is_async=True, base_url=server.base_url, api_key="none", retry=QUICK_RETRY
+                "openai",
+                is_async=True,
+                base_url=server.base_url,
+                api_key="none",
+                retry=QUICK_RETRY,
             ) as client:
-                [outcome] = await evaluate(project, client, isolation=isolation, reuse=False)
+                [outcome] = await evaluate(
+                    project, client, isolation=isolation, reuse=False
+                )
             assert outcome.score == 1.0, outcome.reason
             requests.append(server.requests[len(requests) * 2 :])
     assert requests[0] == requests[1]
@@ -317,7 +354,8 @@ async def test_a_stored_judgment_that_no_longer_fits_is_asked_anew(tmp_path):
     asked = []
     for limit in (10, 11, 90):
         body = (
-            DEPTH.replace("value > 10", f"value > {limit}") + "await evaluator.extract('How deep?', Depth)\n"
+            DEPTH.replace("value > 10", f"value > {limit}")
+            + "await evaluator.extract('How deep?', Depth)\n"
         )
         project.add_script_body(body + "return evaluator.get_summary()")
         judge = SeededJudge(1)
@@ -347,7 +385,12 @@ async def test_maps_are_asked_by_the_run(tmp_path, monkeypatch):
             {"base_url": web.url, "retry_timeout_s": 30.0, "first_delay_s": 0.0},
         )
         [outcome] = await evaluate(project, SeededJudge(1), isolation=Isolation())
-    assert outcome.result.document["seen"] == ["Tarn", None, 12_345, "Distance not found"]
+    assert outcome.result.document["seen"] == [
+        "Tarn",
+        None,
+        12_345,
+        "Distance not found",
+    ]
 
 
 def test_the_example_comes_to_the_same_results(tmp_path, monkeypatch):
@@ -367,8 +410,14 @@ def test_the_example_comes_to_the_same_results(tmp_path, monkeypatch):
         run = call(evaluate_main, *options, "--eval_results_root", root, option)
         assert (run.returncode, run.stderr) == (0, "")
         results = {
-            path.parent.parent.relative_to(root): read_json(path) for path in root.rglob("results/*.json")
+            path.parent.parent.relative_to(root): read_json(path)
+            for path in root.rglob("results/*.json")
         }
         assert len(results) == 9
-        found.append({name: {**result, "run": None, "seal": None} for name, result in results.items()})
+        found.append(
+            {
+                name: {**result, "run": None, "seal": None}
+                for name, result in results.items()
+            }
+        )
     assert found[0] == found[1]

@@ -37,26 +37,37 @@ async def outcomes_of(project, body, isolation=TIGHT, **options):
         "return summary",
     ]
     project.add_script_body("\n".join(lines) + "\n")
-    outcomes = outcomes_by_name(await evaluate(project, ClaimJudge(), isolation=isolation, **options))
+    outcomes = outcomes_by_name(
+        await evaluate(project, ClaimJudge(), isolation=isolation, **options)
+    )
     return outcomes["answer_1.md"], outcomes["answer_2.md"]
 
 
 def log_of(project, stem="answer_1"):
     """Return the text of an answer's log."""
-    return "".join(path.read_text() for path in sorted((project.folder(stem) / "logs").glob("*.log")))
+    return "".join(
+        path.read_text()
+        for path in sorted((project.folder(stem) / "logs").glob("*.log"))
+    )
 
 
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("raise ValueError('no such lake')", r"raised ValueError: no such lake \(line \d+\)$"),
+        (
+            "raise ValueError('no such lake')",
+            r"raised ValueError: no such lake \(line \d+\)$",
+        ),
         ("raise KeyboardInterrupt", r"raised KeyboardInterrupt \(line \d+\)$"),
         ("sys.exit(3)", r"called sys\.exit\(3\)$"),
         (
             "import os\nos._exit(0)",
             r"ended its process without a result \(status 0\): does it call os\._exit",
         ),
-        ("while True: pass", r"was stopped: it blocked all other work for 0\.5 s \(an endless loop"),
+        (
+            "while True: pass",
+            r"was stopped: it blocked all other work for 0\.5 s \(an endless loop",
+        ),
         ("time.sleep(1000)", r"was stopped: it blocked all other work for 0\.5 s"),
         (
             "import threading\n"
@@ -66,7 +77,10 @@ def log_of(project, stem="answer_1"):
             "await asyncio.sleep(1000)",
             r"its process was ended by SIGXCPU, which the system sends after 2 s of processor time: an",
         ),
-        ("def down(n): return down(n + 1)\ndown(0)", r"raised RecursionError: .* \(line \d+\)$"),
+        (
+            "def down(n): return down(n + 1)\ndown(0)",
+            r"raised RecursionError: .* \(line \d+\)$",
+        ),
         (
             "import ctypes\nctypes.string_at(0)",
             r"its process was ended by SIGSEGV, a crash: check the compiled code",
@@ -94,7 +108,9 @@ def log_of(project, stem="answer_1"):
         ),
     ],
 )
-async def test_a_script_that_misbehaves_costs_its_own_answer_only(project, body, reason):
+async def test_a_script_that_misbehaves_costs_its_own_answer_only(
+    project, body, reason
+):
     """Each of them with one line that names the script, and the cure as far as there is one."""
     broken, other = await outcomes_of(project, body)
     assert broken.result is None
@@ -111,8 +127,12 @@ async def test_a_script_that_cannot_be_interrupted_ends_at_its_time_limit(tmp_pa
     project.add_script_body(
         "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(1000)\n"
     )
-    [outcome] = await evaluate(project, ClaimJudge(), isolation=TIGHT, answer_timeout_s=1)
-    assert outcome.reason == "script lake.py did not return within 1 s (--answer_timeout)"
+    [outcome] = await evaluate(
+        project, ClaimJudge(), isolation=TIGHT, answer_timeout_s=1
+    )
+    assert (
+        outcome.reason == "script lake.py did not return within 1 s (--answer_timeout)"
+    )
 
 
 SMALL = Isolation(ScriptLimits(memory_bytes=150 * 1024**2, block_s=20))
@@ -136,7 +156,11 @@ TOO_MUCH = "script lake.py took more than 150 MB of memory (--script_memory)"
             None,
             TOO_MUCH,
         ),
-        ("import mmap\nheld = mmap.mmap(-1, 2**30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)", 1.0, None),
+        (
+            "import mmap\nheld = mmap.mmap(-1, 2**30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)",
+            1.0,
+            None,
+        ),
         (
             "import threading\n"
             "end = threading.Event()\n"
@@ -148,7 +172,9 @@ TOO_MUCH = "script lake.py took more than 150 MB of memory (--script_memory)"
     ],
     ids=["used", "used, whatever it catches", "reserved", "of threads"],
 )
-async def test_a_script_that_uses_too_much_memory_has_no_result(project, body, score, reason):
+async def test_a_script_that_uses_too_much_memory_has_no_result(
+    project, body, score, reason
+):
     """Nothing is refused, which it might catch: no score rests on our limit. Unused memory does not count."""
     broken, other = await outcomes_of(project, body, SMALL)
     assert (broken.score if broken.result else None, broken.reason) == (score, reason)
@@ -157,9 +183,8 @@ async def test_a_script_that_uses_too_much_memory_has_no_result(project, body, s
 
 async def test_a_file_beyond_all_measure_ends_the_process(project):
     """Rather than being an error that the script may catch."""
-    body = (
-        f"file = open({str(project.root / 'large')!r}, 'wb')\ntry: file.truncate(2**31)\nexcept OSError: pass"
-    )
+    opened = f"file = open({str(project.root / 'large')!r}, 'wb')"
+    body = f"{opened}\ntry: file.truncate(2**31)\nexcept OSError: pass"
     broken, _ = await outcomes_of(project, body)
     assert broken.reason == (
         "script lake.py: its process was ended by SIGXFSZ, which the system sends for a file of "
@@ -194,7 +219,14 @@ async def test_names_that_cannot_be_written_do_no_harm(project, isolation):
         "import atexit\natexit.register(time.sleep, 1000)",
         "import warnings\nwarnings.warn('odd')",
     ],
-    ids=["a thread", "a task that exits", "a task that interrupts", "a fork", "an exit handler", "a warning"],
+    ids=[
+        "a thread",
+        "a task that exits",
+        "a task that interrupts",
+        "a fork",
+        "an exit handler",
+        "a warning",
+    ],
 )
 async def test_what_a_script_leaves_running_does_not_matter(project, body):
     """Its result stands, and nobody waits."""
@@ -241,9 +273,13 @@ async def test_what_a_script_prints_goes_to_its_log(project, capfd):
 
 async def test_what_a_script_prints_without_end_is_cut(project):
     """A megabyte is kept, with a note; the log stays readable and the disk free."""
-    broken, _ = await outcomes_of(project, "for _ in range(3000): print('x' * 999)", PATIENT)
+    broken, _ = await outcomes_of(
+        project, "for _ in range(3000): print('x' * 999)", PATIENT
+    )
     assert broken.score == 1.0
-    assert "script prints more than 1048576 bytes; the rest is left out" in log_of(project)
+    assert "script prints more than 1048576 bytes; the rest is left out" in log_of(
+        project
+    )
     assert len(log_of(project)) < 1.5 * 1024**2
 
 
@@ -260,10 +296,13 @@ async def test_logs_are_those_of_a_script_in_the_run_itself(project):
         broken, _ = await outcomes_of(project, body, isolation, reuse=False)
         assert broken.score == 1.0
         newest = max(
-            (project.folder() / "logs").glob("*.jsonl"), key=lambda path: (path.stat().st_mtime, path.name)
+            (project.folder() / "logs").glob("*.jsonl"),
+            key=lambda path: (path.stat().st_mtime, path.name),
         )
         entries = [read_json_line(line) for line in newest.read_text().splitlines()]
-        logged.append([entry for entry in entries if "result written" not in entry["message"]])
+        logged.append(
+            [entry for entry in entries if "result written" not in entry["message"]]
+        )
     # Extras are texts on the way.
     assert [{**entry, "metres": str(entry.get("metres"))} for entry in logged[0]] == [
         {**entry, "metres": str(entry.get("metres"))} for entry in logged[1]
@@ -322,7 +361,9 @@ async def test_a_result_of_any_size_is_bounded(project):
     broken, other = await outcomes_of(
         project, "summary['more'] = 'x' * 2**26", Isolation(ScriptLimits(block_s=30))
     )
-    assert broken.reason.startswith("script lake.py returned an unusable result: a message of 67")
+    assert broken.reason.startswith(
+        "script lake.py returned an unusable result: a message of 67"
+    )
     assert other.score == 1.0
 
 

@@ -93,13 +93,22 @@ def sent(content):
 
 
 @pytest.mark.parametrize(
-    "error", [CaptureError("gone"), DoubtfulPageError("for now"), JudgeUnavailableError("out"), KeyError("x")]
+    "error",
+    [
+        CaptureError("gone"),
+        DoubtfulPageError("for now"),
+        JudgeUnavailableError("out"),
+        KeyError("x"),
+    ],
 )
 def test_errors_are_what_they_were(error):
     """Ours keep their class, others its name, in both directions."""
     received = sent(error)
     assert repr(pickle.loads(encoded(Message("note", error))).content) == repr(received)
-    assert (type(received).__name__, str(received)) == (type(error).__name__, str(error))
+    assert (type(received).__name__, str(received)) == (
+        type(error).__name__,
+        str(error),
+    )
     assert isinstance(received, type(error)) == (not isinstance(error, KeyError))
 
 
@@ -131,13 +140,22 @@ LEDGER = JudgeLedger(
     doubts=["one"],
     services=[ServiceAnswer(request="r", key="k", sha256="s")],
 )
-INPUTS = ScriptInputs(files={"a": None}, clock=ClockReading(moment="now", zone="UTC", is_read=True))
+INPUTS = ScriptInputs(
+    files={"a": None}, clock=ClockReading(moment="now", zone="UTC", is_read=True)
+)
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        Done({"final_score": 1.0}, None, LEDGER, {"https://a.example/\ud83d"}, ["b"], is_listed=True),
+        Done(
+            {"final_score": 1.0},
+            None,
+            LEDGER,
+            {"https://a.example/\ud83d"},
+            ["b"],
+            is_listed=True,
+        ),
         Done(inputs=INPUTS),
         QuestionContext("verify", "leaf", "a claim \ud83d", None, 2),
         PageSettings(max_text_chars=1),
@@ -149,7 +167,9 @@ def test_objects_of_messages_come_back(content):
     assert sent(content) == content
 
 
-@pytest.mark.parametrize("content", [Message2("note"), Message2, sent, {"day": [Path()]}, Call(os.getpid)])
+@pytest.mark.parametrize(
+    "content", [Message2("note"), Message2, sent, {"day": [Path()]}, Call(os.getpid)]
+)
 def test_objects_that_the_run_does_not_make_are_refused_where_they_are_sent(content):
     """The script gets the error."""
     with pytest.raises(TypeError, match="cannot be sent to the run"):
@@ -183,7 +203,10 @@ def test_a_schema_proxy_asks_the_same_question():
     """By the key of its judgments, and by the schema that a model gets."""
     proxy = schema_proxy("Lake", json.loads(json.dumps(Lake.model_json_schema())))
     assert proxy is schema_proxy("Lake", Lake.model_json_schema())
-    requests = [ChatRequest("m", [{"role": "user", "content": "?"}], template=each) for each in (Lake, proxy)]
+    requests = [
+        ChatRequest("m", [{"role": "user", "content": "?"}], template=each)
+        for each in (Lake, proxy)
+    ]
     assert judgment_key(requests[0], 1) == judgment_key(requests[1], 1)
     assert schema_of(proxy) == schema_of(Lake)
 
@@ -338,9 +361,16 @@ async def test_a_pages_texts_are_kept_until_they_are_released(tmp_path):
     """A page that is requested twice has its texts in memory once."""
     cache = AnswerCache(CacheFileSys(tmp_path), PageLibrary())
     cache.put_web("https://a.example", "deep", None)
-    service = RunService(None, ("task", "answer"), cache, None, logging.getLogger("tests.pages"), None)
-    given = [await service.page("https://a.example", PageSettings(), False, False, True) for _ in range(2)]
-    [(first, sha256), (second, _)] = [(blob, digests[0]) for _, blob, _, digests in given]
+    service = RunService(
+        None, ("task", "answer"), cache, None, logging.getLogger("tests.pages"), None
+    )
+    given = [
+        await service.page("https://a.example", PageSettings(), False, False, True)
+        for _ in range(2)
+    ]
+    [(first, sha256), (second, _)] = [
+        (blob, digests[0]) for _, blob, _, digests in given
+    ]
     assert service.text(first, sha256) is service.text(second, sha256)
     service.release(first)
     assert service.text(second, sha256) == given[1][2]
@@ -353,11 +383,23 @@ def test_a_record_is_logged_as_it_was(caplog):
     notes = []
     handler = RelayHandler(lambda _name, **arguments: notes.append(arguments), "answer")
     record = logging.makeLogRecord(
-        {"msg": "100% sure of %d", "args": ("x",), "levelno": 40, "metres": 80, "name": "n"}
+        {
+            "msg": "100% sure of %d",
+            "args": ("x",),
+            "levelno": 40,
+            "metres": 80,
+            "name": "n",
+        }
     )
     handler.emit(record)
-    service = RunService(None, ("task", "answer"), None, None, logging.getLogger("tests.relay"), None)
+    service = RunService(
+        None, ("task", "answer"), None, None, logging.getLogger("tests.relay"), None
+    )
     service.log(**sent(notes[0]))
     [relayed] = caplog.records
     assert relayed.getMessage() == "100% sure of %d ('x',)"
-    assert (relayed.levelno, relayed.created, relayed.metres) == (40, record.created, "80")
+    assert (relayed.levelno, relayed.created, relayed.metres) == (
+        40,
+        record.created,
+        "80",
+    )

@@ -1,7 +1,9 @@
 """Eval scripts made up at random, and a judge with random verdicts that takes its random time."""
 
 import asyncio
+import gc
 import random
+import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -480,7 +482,20 @@ async def cache_in(folder, pace_seed):
 
 
 async def outcome_of(path, judge, options, cache_folder=None):
-    """Return the summary that a script comes to with these options, or the error that it raises."""
+    """Return the summary that a script comes to with these options, or the error that it raises.
+
+    Where a judge fails, ``asyncio.gather`` of a script leaves coroutines that it has not come to. They are
+    collected here: later, Python's warning of them would fail any other test.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited")
+        outcome = await _outcome_of(path, judge, options, cache_folder)
+        if isinstance(outcome, str):
+            gc.collect()
+    return outcome
+
+
+async def _outcome_of(path, judge, options, cache_folder):
     cache = (
         None if cache_folder is None else await cache_in(cache_folder, judge.pace_seed)
     )

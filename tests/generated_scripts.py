@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
-from mind2web2.judge.ledger import JudgeLedger
+from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.session import FailureLatch
 from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.pages.answer_cache import AnswerCache

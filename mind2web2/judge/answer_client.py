@@ -16,10 +16,14 @@ from mind2web2.errors import (
     JudgeError,
     JudgmentMissingError,
 )
-from mind2web2.judge.asking import ask_within_limits
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.session import JudgeSession, cut_off_noted, unexpected
+from mind2web2.judge.session import (
+    JudgeSession,
+    ask_within_limits,
+    cut_off_noted,
+    unexpected,
+)
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, ServiceAnswer, judgment_key
 from mind2web2.judge.usage import tokens_of, usage_of

@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 
 from mind2web2.errors import BudgetReachedError, UsageError
+from mind2web2.judge.permit import NoReservation
 from mind2web2.judge.tokens import request_tokens
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError
@@ -189,25 +190,6 @@ class Budget:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
-
-
-class NoReservation:
-    """A question's part of a budget, for a run without a budget: it reserves nothing."""
-
-    def start_over(self) -> None:
-        """Note that the reply to the question's latest request is read."""
-
-    async def reserve(self) -> None:
-        """Reserve the expected cost of the next request."""
-
-    async def settle_refusal(self) -> None:
-        """Wait until the replies in flight are read: a refusal cancels the other questions of its answer."""
-
-    def end(self, error: BaseException | None) -> None:
-        """Note that the request has ended, with a reply if there is no error."""
-
-    def settle(self, usages: Sequence[Usage]) -> None:
-        """Replace the estimates by the cost of each reply."""
 
 
 class Reservation(NoReservation):

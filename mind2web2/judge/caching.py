@@ -24,12 +24,11 @@ from mind2web2.errors import (
     JudgmentMissingError,
     JudgmentStoreError,
 )
-from mind2web2.judge.asking import ask_twice_if_declined
 from mind2web2.judge.budget import Budget
-from mind2web2.judge.circuit_breaker import CircuitBreaker
-from mind2web2.judge.permit import AnswerLimits, Permit
+from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, Permit
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.services import ServiceAnswers
+from mind2web2.judge.session import ask_twice_if_declined
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import (
     JudgeIdentity,

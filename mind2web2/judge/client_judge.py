@@ -19,10 +19,14 @@ from mind2web2.errors import (
     JudgeError,
     JudgeOutputError,
 )
-from mind2web2.judge.asking import ask_twice_if_declined, ask_within_limits
 from mind2web2.judge.permit import AnswerLimits, Permit
 from mind2web2.judge.protocol import Judge, QuestionContext
-from mind2web2.judge.session import JudgeSession, unexpected
+from mind2web2.judge.session import (
+    JudgeSession,
+    ask_twice_if_declined,
+    ask_within_limits,
+    unexpected,
+)
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Usage
 from mind2web2.llm_client.image_limits import ImageLimit

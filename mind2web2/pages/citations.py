@@ -29,8 +29,8 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     UsageError,
 )
-from mind2web2.judge.asking import ask_twice_if_declined
 from mind2web2.judge.client_judge import ScriptedClient, as_provider
+from mind2web2.judge.session import ask_twice_if_declined
 from mind2web2.llm_client.chat import (
     ChatProvider,
     ChatReply,

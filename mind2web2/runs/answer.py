@@ -26,7 +26,7 @@ from mind2web2.errors import (
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.answer_client import AnswerClient
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.ledger import JudgeLedger
+from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.store import CheckRecord
 from mind2web2.pages.answer_cache import AnswerCache

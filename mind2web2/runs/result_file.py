@@ -16,7 +16,7 @@ from typing import Annotated, Any, Self, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-from mind2web2.judge.ledger import JudgeLedger, Rejection
+from mind2web2.judge.protocol import JudgeLedger, Rejection
 from mind2web2.judge.store import CheckRecord
 from mind2web2.judge.usage import rounded_usd
 from mind2web2.rubric.verdicts import ExtractionRecord, Flag, QuoteMatch, aggregate

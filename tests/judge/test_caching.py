@@ -22,8 +22,7 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.answer_client import AnswerClient
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.ledger import Rejection
-from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.protocol import QuestionContext, Rejection
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage

@@ -6,9 +6,7 @@ from contextlib import nullcontext
 import pytest
 
 from mind2web2.errors import BudgetReachedError, JudgeAccessError, JudgeError
-from mind2web2.judge.budget import NoReservation
-from mind2web2.judge.circuit_breaker import CircuitBreaker
-from mind2web2.judge.permit import AnswerLimits, Permit
+from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, NoReservation, Permit
 from mind2web2.judge.session import FailureLatch
 
 

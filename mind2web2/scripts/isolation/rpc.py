@@ -29,8 +29,7 @@ from pydantic import BaseModel, InstanceOf, RootModel, TypeAdapter
 
 from mind2web2 import errors
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.ledger import JudgeLedger, Rejection
-from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.protocol import JudgeLedger, QuestionContext, Rejection
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.store import ServiceAnswer
 from mind2web2.llm_client.chat import Usage

@@ -33,9 +33,8 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.ledger import JudgeLedger
 from mind2web2.judge.permit import AnswerLimits
-from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.protocol import JudgeLedger, QuestionContext
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.session import FailureLatch, unexpected
 from mind2web2.judge.store import Judgment, ServiceAnswer

@@ -17,8 +17,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
-from mind2web2.judge.ledger import JudgeLedger, Rejection
-from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.protocol import JudgeLedger, QuestionContext, Rejection
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.store import ServiceAnswer, judgment_key
 from mind2web2.llm_client.chat import ChatRequest, Usage

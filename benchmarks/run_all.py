@@ -26,6 +26,7 @@ NAMES = (
     "paired_tests",
     "score_variation",
     "audit_correction",
+    "votes_on_demand",
     "example_replay",
     "discovery",
     "html_to_text",

@@ -21,6 +21,7 @@ from mind2web2.rubric.verdicts import (
     is_majority,
 )
 from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.runs.planned_votes import votes_by_page
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import latest_results
 from mind2web2.runs.score_bounds import blocked, unblocked
@@ -179,18 +180,12 @@ def _is_voted(leaf: WrittenNode, evidence: Evidence) -> bool:
     return is_by_votes and implied_verdict(evidence) == leaf.verdict
 
 
-def _groups(leaf: WrittenNode) -> list[tuple[PageShown | None, Sequence[Vote]]]:
-    """Return the votes on each page in the order asked, or those on the answer."""
-    evidence = leaf.evidence
-    if evidence is None:
-        return []
-    groups: list[tuple[PageShown | None, Sequence[Vote]]] = [(None, evidence.votes)]
-    groups += [(check.page, check.votes) for check in evidence.pages]
-    return [(page, votes) for page, votes in groups if votes]
+def _votes_of(leaf: WrittenNode) -> list[tuple[PageShown | None, Sequence[Vote]]]:
+    return [] if leaf.evidence is None else votes_by_page(leaf.evidence)
 
 
 def _vote_count(leaf: WrittenNode) -> int:
-    return sum(len(votes) for _, votes in _groups(leaf))
+    return sum(len(votes) for _, votes in _votes_of(leaf))
 
 
 def _leaf_by_rule(leaf: WrittenNode, signs: frozenset[Sign] | None) -> tuple[int, bool]:
@@ -200,7 +195,7 @@ def _leaf_by_rule(leaf: WrittenNode, signs: frozenset[Sign] | None) -> tuple[int
     unknown, and counts as no support.
     """
     requests = 0
-    for page, votes in _groups(leaf):
+    for page, votes in _votes_of(leaf):
         found: set[Sign] = {
             *doubts_of(votes[0], page),
             *(("gate",) if leaf.critical else ()),

@@ -23,8 +23,10 @@ from mind2web2.judge.transfer import judgments_named, reading
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, image_tokens, price_usd
 from mind2web2.pages.citations import cited_urls
+from mind2web2.rubric.verdicts import VoteRule
 from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, why_judged_again
+from mind2web2.runs.planned_votes import GUESSED_VOTES, other_votes
 from mind2web2.runs.result_file import JudgeUsage, ResultFile
 from mind2web2.runs.results import LoadedResult, latest_result, loaded_results
 from mind2web2.runs.run import answer_jobs
@@ -35,8 +37,8 @@ log = logging.getLogger(__name__)
 # How far the true amount may lie outside of earlier results, of a single one, and of a guess.
 _MANY, _ONE, _GUESS = 1.25, 2.0, 4.0
 
-# The guess: two votes on each of two claims a page and four on the whole answer, and one extraction.
-_VOTES, _CLAIMS_A_PAGE, _CLAIMS_ON_THE_ANSWER, _EXTRACTIONS = 2, 2, 4, 1
+# The guess: votes on two claims a page and on four about the whole answer, and one extraction.
+_CLAIMS_A_PAGE, _CLAIMS_ON_THE_ANSWER, _EXTRACTIONS = 2, 4, 1
 _QUESTION_TOKENS, _PAGE_TOKENS, _PAGE_IMAGES, _OUTPUT_TOKENS, _CACHED_SHARE = (
     1000,
     4000,
@@ -233,7 +235,7 @@ class _Estimator:
         usages = [
             usage
             for result in of_judge or results
-            if (usage := result.judge_usage) is not None
+            if (usage := usage_by_rule(result, self._run.judge.votes)) is not None
         ]
         if not usages:
             return None
@@ -258,8 +260,9 @@ class _Estimator:
         return Range(low.times(1 / factor), mean, high.times(factor), basis)
 
     def _guess(self, text: str) -> Range:
-        on_pages = _VOTES * _CLAIMS_A_PAGE * len(cited_urls(text))
-        requests = _EXTRACTIONS + _VOTES * _CLAIMS_ON_THE_ANSWER + on_pages
+        votes = GUESSED_VOTES[self._run.judge.votes]
+        on_pages = round(votes * _CLAIMS_A_PAGE * len(cited_urls(text)))
+        requests = _EXTRACTIONS + round(votes * _CLAIMS_ON_THE_ANSWER) + on_pages
         page_tokens = _PAGE_TOKENS + _PAGE_IMAGES * image_tokens(
             self._run.judge.model, *PART_SIZE_PX
         )
@@ -336,6 +339,26 @@ def stored_judgments(
             key: (task_id, name)
             for key, task_id, name in connection.execute(query, parameters)
         }
+
+
+def usage_by_rule(result: ResultFile, rule: VoteRule) -> JudgeUsage | None:
+    """Return the judge's use for a result, had it been judged by another rule of votes.
+
+    Votes are taken to be as long as the mean of all requests.
+    """
+    usage = result.judge_usage
+    if usage is None:
+        return None
+    requests = max(usage.judgments + other_votes(result, rule), 1)
+    share = requests / usage.judgments
+    return usage.model_copy(
+        update={
+            "judgments": requests,
+            "input_tokens": round(usage.input_tokens * share),
+            "cached_tokens": round(usage.cached_tokens * share),
+            "output_tokens": round(usage.output_tokens * share),
+        }
+    )
 
 
 def task_results(task_folder: Path) -> list[ResultFile]:

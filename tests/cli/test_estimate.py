@@ -290,6 +290,33 @@ def test_judgments_of_another_agent_are_not_asked_again(project, server):
     assert len(server.calls) == 2 * asked
 
 
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("made_by", "planned", "requests"),
+    [
+        ("always", "1", 4),
+        ("always", "doubt", 8),
+        ("doubt", "1", 4),
+        ("1", "always", 8),
+        ("1", "1", 4),
+    ],
+)
+def test_results_by_another_rule_of_votes_are_converted(
+    server, made_by, planned, requests
+):
+    """The judge quotes nothing, so that `doubt` asks twice as well."""
+    assert run(server, "--votes", made_by).returncode == 0
+    told = run(server, "--estimate", "--overwrite", "--votes", planned)
+    assert f"probably {requests}, based on your 2 earlier results." in told.stdout
+
+
+@pytest.mark.usefixtures("project")
+def test_a_guess_follows_the_rule_of_votes(server):
+    """One vote a claim is about half of the requests."""
+    told = run(server, "--estimate", "--votes", "1")
+    assert "probably 12, based on a guess" in told.stdout
+
+
 def test_a_damaged_store_of_another_agent_is_left_out(project, server, caplog):
     """The run asks instead, and names it."""
     other = project.results.parent / "older" / FILE_NAME

@@ -14,9 +14,14 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mind2web2.authoring.plausible import fields_of, lists_of
-from mind2web2.authoring.rehearsal_run import Asked, Rehearsed, World, rehearsed
+from mind2web2.authoring.rehearsal_run import (
+    Asked,
+    LoadedScript,
+    Rehearsed,
+    World,
+    rehearsed,
+)
 from mind2web2.errors import UsageError
-from mind2web2.scheduling.stopping import EvaluateAnswer
 from mind2web2.scripts.rubric_file import (
     RubricFileError,
     field_name,
@@ -146,7 +151,7 @@ def case_text(header: CaseHeader, answer: str, note: str = "") -> str:
 
 
 async def rehearse_cases(
-    evaluate: EvaluateAnswer, path: Path, cases: Sequence[Case]
+    script: LoadedScript, cases: Sequence[Case]
 ) -> list[CaseOutcome]:
     """Evaluate the cases without a model.
 
@@ -161,7 +166,7 @@ async def rehearse_cases(
             raise UsageError(
                 f"{case.path} has no facts: give some, or write {case.path.parent / 'perfect.md'}"
             )
-        done = await rehearsed(evaluate, path, world_of(case, truth))
+        done = await rehearsed(script, world_of(case, truth))
         if case.name == PERFECT:
             truth = {(asked.claim, asked.page) for asked in done.requests.claims}
         outcomes.append(compared(case, done))
@@ -274,10 +279,10 @@ def variants(perfect: Case, templates: Mapping[str, type[BaseModel]]) -> list[Va
 
 
 async def written_cases(
-    evaluate: EvaluateAnswer, path: Path, perfect: Case, folder: Path
+    script: LoadedScript, perfect: Case, folder: Path
 ) -> dict[Path, str]:
     """Return the files of the variants that are not there yet, with the scores that they get now."""
-    done = await rehearsed(evaluate, path, world_of(perfect, None))
+    done = await rehearsed(script, world_of(perfect, None))
     truth = {(asked.claim, asked.page) for asked in done.requests.claims}
     files = {}
     for variant in variants(perfect, done.requests.templates):
@@ -288,7 +293,7 @@ async def written_cases(
             expect=0, extract=variant.extract, facts=perfect.header.facts
         )
         draft = Case(target, header, variant.answer)
-        got = await rehearsed(evaluate, path, world_of(draft, truth))
+        got = await rehearsed(script, world_of(draft, truth))
         header = header.model_copy(update={"expect": round(got.score, 4)})
         note = f"{variant.about}; expect is what the rubric gives today: check that it is what you want"
         files[target] = case_text(header, variant.answer, note)

@@ -19,6 +19,7 @@ from mind2web2.authoring.rehearsal import (
     rehearse_task,
 )
 from mind2web2.authoring.rubric_text import rubric_yaml
+from mind2web2.authoring.structure import JudgePrice
 from mind2web2.errors import JudgeDeclinedError, JudgeOutputError, WorkerError
 from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.llm_client.chat import ChatRequest, Message
@@ -121,11 +122,13 @@ def first_request(question: str) -> ChatRequest:
     return _request([str(BlockChain().block("question", question))])
 
 
-async def draft_task(judge: Judge, task_id: str, question: str, model: str) -> Draft:
+async def draft_task(
+    judge: Judge, task_id: str, question: str, price: JudgePrice
+) -> Draft:
     """Ask for a draft, check it, and have it repaired at most three times.
 
     Args:
-        model: whose prices a rehearsal names.
+        price: which the rehearsals name.
 
     Raises:
         JudgeError: the model failed, declined or gave no proper reply.
@@ -134,7 +137,7 @@ async def draft_task(judge: Judge, task_id: str, question: str, model: str) -> D
     request = first_request(question)
     while len(attempts) <= MOST_REPAIRS:
         reply = await _asked(judge, request, len(attempts) + 1)
-        attempt = await _checked(reply, task_id, question, model)
+        attempt = await _checked(reply, task_id, question, price)
         attempts.append(attempt)
         if not attempt.findings:
             break
@@ -183,7 +186,7 @@ async def _asked(judge: Judge, request: ChatRequest, number: int) -> DraftedTask
 
 
 async def _checked(
-    reply: DraftedTask, task_id: str, question: str, model: str
+    reply: DraftedTask, task_id: str, question: str, price: JudgePrice
 ) -> Attempt:
     try:
         read = parsed_rubric(
@@ -202,7 +205,7 @@ async def _checked(
             (Path(folder) / f"{name}.md").write_text(text, encoding="utf-8")
         linted = lint_file(script)
         report = await _rehearsed(
-            RehearsalPlan(task_id, script, question, Path(folder), model)
+            RehearsalPlan(task_id, script, question, Path(folder), price)
         )
         found = [
             f"{finding.kind}: {finding.message}".replace(f"{folder}/", "")

@@ -18,13 +18,16 @@ from mind2web2.authoring.cases import (
     rehearse_cases,
     written_cases,
 )
-from mind2web2.authoring.structure import Finding, Structure, structure_of
+from mind2web2.authoring.rehearsal_run import (
+    WORLD_TIMEOUT_S,
+    LoadedScript,
+    loaded_script,
+)
+from mind2web2.authoring.structure import Finding, JudgePrice, Structure, structure_of
 from mind2web2.errors import Mind2Web2Error, UsageError
-from mind2web2.scheduling.stopping import EvaluateAnswer
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.load import unload_eval_script
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, read_rubric
-from mind2web2.scripts.run import load_script
 from mind2web2.utils.files import read_regular_file, write_whole
 
 GOLDEN = "golden"
@@ -36,22 +39,24 @@ class RehearsalPlan:
 
     Args:
         cases: the folder of the author's cases; it may be missing.
-        model: the judge whose prices count.
+        price: of the judge that is to come.
         aliases: of packages that scripts import, beside those that are built in.
         import_paths: ``sys.path`` of the command, where scripts find their helper modules.
         writes_cases: write variants of the perfect case first.
         writes_golden: keep the cases' trees, to be compared from now on.
+        world_timeout_s: the seconds that the script has for one answer.
     """
 
     task_id: str
     script: Path
     question: str
     cases: Path
-    model: str
+    price: JudgePrice
     aliases: Mapping[str, str] = field(default_factory=dict)
     import_paths: tuple[str, ...] = ()
     writes_cases: bool = False
     writes_golden: bool = False
+    world_timeout_s: float = WORLD_TIMEOUT_S
 
 
 @dataclass(frozen=True)
@@ -112,16 +117,14 @@ async def _rehearsal(plan: RehearsalPlan) -> TaskRehearsal:
     rubric = (
         read_rubric(plan.script).rubric if plan.script.suffix == RUBRIC_SUFFIX else None
     )
-    evaluate = load_script(plan.script)
+    script = await loaded_script(plan.script, plan.world_timeout_s)
     try:
-        structure = await structure_of(
-            evaluate, plan.script, plan.question, rubric, plan.model
-        )
-        written = await _write_cases(evaluate, plan) if plan.writes_cases else ()
+        structure = await structure_of(script, plan.question, rubric, plan.price)
+        written = await _write_cases(script, plan) if plan.writes_cases else ()
         cases = read_cases(plan.cases)
-        outcomes = await rehearse_cases(evaluate, plan.script, cases) if cases else []
+        outcomes = await rehearse_cases(script, cases) if cases else []
     finally:
-        unload_eval_script(evaluate)
+        unload_eval_script(script.evaluate)
     written = (
         *written,
         *(_write_golden(outcomes, plan.cases) if plan.writes_golden else ()),
@@ -146,11 +149,9 @@ def _judged_by_cases(
     return replace(structure, unshown=unshown)
 
 
-async def _write_cases(
-    evaluate: EvaluateAnswer, plan: RehearsalPlan
-) -> tuple[str, ...]:
+async def _write_cases(script: LoadedScript, plan: RehearsalPlan) -> tuple[str, ...]:
     perfect = _perfect(plan)
-    files = await written_cases(evaluate, plan.script, perfect, plan.cases)
+    files = await written_cases(script, perfect, plan.cases)
     for path, text in files.items():
         write_whole(path, text)
     return tuple(str(path) for path in files)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from mind2web2.errors import CaptureError
+from mind2web2.errors import CaptureError, EvalScriptError
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.session import JudgeSession
 from mind2web2.judge.tokens import text_tokens
@@ -25,13 +27,13 @@ from mind2web2.prompts import HashedText
 from mind2web2.rubric.verdicts import Outcome, Status
 from mind2web2.scheduling.deferral import guarded
 from mind2web2.scheduling.stopping import EvaluateAnswer
-from mind2web2.scripts.run import run_script
+from mind2web2.scripts.run import LoopGuard, load_script, run_script
 from mind2web2.verification.claims import BinaryEvalResult
 
 # So long the loop has nothing else to do before a round of questions is answered.
 _QUIET_TURNS = 40
 # An evaluation without a model takes milliseconds; a script that takes longer waits for something.
-_TIMEOUT_S = 30.0
+WORLD_TIMEOUT_S = 10.0
 # What a page adds to a question, as estimates of runs assume.
 PAGE_TOKENS = 4000
 OUTPUT_TOKENS = 400
@@ -291,8 +293,43 @@ class Rehearsed:
 _log = logging.Logger("rehearsal", logging.CRITICAL + 1)
 
 
+class WorldTimeoutError(EvalScriptError):
+    """A script took longer on one answer than a rehearsal waits."""
+
+
+@dataclass(frozen=True)
+class LoadedScript:
+    """A script that is rehearsed, with the seconds that it has for one answer."""
+
+    evaluate: EvaluateAnswer
+    path: Path
+    timeout_s: float = WORLD_TIMEOUT_S
+
+
+async def loaded_script(path: Path, timeout_s: float) -> LoadedScript:
+    """Import a script. Raises EvalScriptError: it cannot be used, or its import does not end."""
+    async with _ended_within(timeout_s, path):
+        return LoadedScript(load_script(path), path, timeout_s)
+
+
+@asynccontextmanager
+async def _ended_within(timeout_s: float, path: Path) -> AsyncIterator[None]:
+    """Stop a script that blocks the event loop, and name the option that gives it longer."""
+    started_s = time.monotonic()
+    try:
+        async with LoopGuard(timeout_s):
+            yield
+    except EvalScriptError as error:
+        if time.monotonic() - started_s < timeout_s:
+            raise
+        raise WorldTimeoutError(
+            f"script {path.name} did not end within {timeout_s:g} s on one answer (an endless loop, or "
+            "a wait?): correct it, or give it longer by --world_timeout S"
+        ) from error
+
+
 async def rehearsed(
-    evaluate: EvaluateAnswer, path: Path, world: World, *, count_rounds: bool = False
+    script: LoadedScript, world: World, *, count_rounds: bool = False
 ) -> Rehearsed:
     """Evaluate an answer in a world.
 
@@ -300,24 +337,25 @@ async def rehearsed(
         count_rounds: also count the chain of rounds and the tokens.
 
     Raises:
-        EvalScriptError: the script failed.
+        WorldTimeoutError: the script did not end in time.
+        EvalScriptError: it failed.
     """
-    if not count_rounds:
-        return await _rehearsed(
-            evaluate, path, _RehearsalJudge(world, None), _BlankCache(world.has_page)
-        )
-    judge = _DeferringJudge(world, _Rounds())
-    return await _rehearsed(evaluate, path, judge, _DeferringCache(world.has_page))
+    async with _ended_within(script.timeout_s, script.path):
+        if not count_rounds:
+            judge = _RehearsalJudge(world, None)
+            return await _rehearsed(script, judge, _BlankCache(world.has_page))
+        judge = _DeferringJudge(world, _Rounds())
+        return await _rehearsed(script, judge, _DeferringCache(world.has_page))
 
 
 async def _rehearsed(
-    evaluate: EvaluateAnswer, path: Path, judge: _RehearsalJudge, cache: _BlankCache
+    script: LoadedScript, judge: _RehearsalJudge, cache: _BlankCache
 ) -> Rehearsed:
     rounds = judge.rounds
     clock = asyncio.ensure_future(rounds.run()) if rounds is not None else None
 
     async def call() -> Any:
-        return await evaluate(
+        return await script.evaluate(
             client=judge,
             answer=judge.world.answer,
             agent_name="rehearsal",
@@ -328,7 +366,7 @@ async def _rehearsed(
         )
 
     try:
-        result = await run_script(call, path, _TIMEOUT_S, _log)
+        result = await run_script(call, script.path, script.timeout_s, _log)
     finally:
         if clock is not None:
             clock.cancel()

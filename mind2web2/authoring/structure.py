@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pydantic import BaseModel
 
@@ -21,17 +20,18 @@ from mind2web2.authoring.plausible import (
 from mind2web2.authoring.rehearsal_run import (
     OUTPUT_TOKENS,
     Asked,
+    LoadedScript,
     Rehearsed,
     Requests,
     TreeNode,
     World,
+    WorldTimeoutError,
     rehearsed,
 )
 from mind2web2.errors import EvalScriptError
 from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.prices import price_usd
+from mind2web2.llm_client.prices import OwnPrice, price_usd
 from mind2web2.rubric.verdicts import Outcome, aggregate
-from mind2web2.scheduling.stopping import EvaluateAnswer
 from mind2web2.scripts.rubric_file import ANSWER_EXTRACTION, ITEM, RubricFile
 from mind2web2.verification.extractor import empty_instance
 
@@ -55,6 +55,14 @@ class Finding:
     leaves: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class JudgePrice:
+    """The judge whose prices count; ``own`` is the user's price of it, in place of the list's."""
+
+    model: str
+    own: OwnPrice | None = None
+
+
 @dataclass
 class Structure:
     """What the structure part of a rehearsal found.
@@ -62,6 +70,7 @@ class Structure:
     Args:
         scores: of the worlds, by name.
         gates: the score that is left where a gate alone fails, by leaf.
+        judge_model: whose price ``cost_usd`` is, of one answer; ``None`` where it is unknown.
         unshown: leaves that code decides and that no rehearsal has seen pass.
     """
 
@@ -73,6 +82,7 @@ class Structure:
     judgments: int = 0
     longest_chain: int = 0
     pages: int = 0
+    judge_model: str = ""
     cost_usd: float | None = None
 
 
@@ -81,13 +91,11 @@ class _Rehearsal:
 
     def __init__(
         self,
-        evaluate: EvaluateAnswer,
-        path: Path,
+        script: LoadedScript,
         question: str,
         rubric: RubricFile | None,
     ) -> None:
-        self._evaluate = evaluate
-        self._path = path
+        self._script = script
         self._question = question
         self._given = {} if rubric is None else _wanted_values(rubric)
         self._known_counts = {} if rubric is None else _list_counts(rubric)
@@ -130,9 +138,9 @@ class _Rehearsal:
             answer or self._answer_text(), decide, fill, lambda _url: has_pages
         )
         try:
-            done = await rehearsed(
-                self._evaluate, self._path, world, count_rounds=count_rounds
-            )
+            done = await rehearsed(self._script, world, count_rounds=count_rounds)
+        except WorldTimeoutError:
+            raise
         except EvalScriptError as error:
             if not self.runs:
                 raise
@@ -223,26 +231,25 @@ def _list_counts(rubric: RubricFile) -> dict[str, int]:
 
 
 async def structure_of(
-    evaluate: EvaluateAnswer,
-    path: Path,
+    script: LoadedScript,
     question: str,
     rubric: RubricFile | None,
-    model: str,
+    price: JudgePrice,
 ) -> Structure:
     """Rehearse a task's structure.
 
     Args:
         rubric: the task's rubric file, where it has one.
-        model: the judge whose prices count.
+        price: of the judge that is to come.
 
     Raises:
         EvalScriptError: the script failed.
     """
-    rehearsal = _Rehearsal(evaluate, path, question, rubric)
+    rehearsal = _Rehearsal(script, question, rubric)
     found = Structure()
     await rehearsal.count_items()
     right = await rehearsal.run("all right", count_rounds=True)
-    _note_amounts(found, right, model)
+    _note_amounts(found, right, price)
     met = _met_by_cases_only(found, right)
     _check_right(found, right, met)
     await _check_worthless(found, rehearsal)
@@ -258,7 +265,7 @@ async def structure_of(
     return found
 
 
-def _note_amounts(found: Structure, right: Rehearsed, model: str) -> None:
+def _note_amounts(found: Structure, right: Rehearsed, price: JudgePrice) -> None:
     requests = right.requests
     found.leaves = len(right.tree.leaves())
     found.judgments, found.longest_chain, found.pages = (
@@ -267,8 +274,10 @@ def _note_amounts(found: Structure, right: Rehearsed, model: str) -> None:
         len(requests.pages),
     )
     mean = requests.usage.input_tokens // max(requests.usage.requests, 1)
-    price = price_usd(Usage(input_tokens=mean, output_tokens=OUTPUT_TOKENS), model)
-    found.cost_usd = None if price is None else price * requests.usage.requests
+    found.judge_model = price.model
+    usage = Usage(input_tokens=mean, output_tokens=OUTPUT_TOKENS)
+    cost_usd = price_usd(usage, price.model, price.own)
+    found.cost_usd = None if cost_usd is None else cost_usd * requests.usage.requests
 
 
 def _met_by_cases_only(found: Structure, right: Rehearsed) -> dict[str, Outcome]:

@@ -191,19 +191,19 @@ def _cost(settings: RunSettings, usages: list[Usage]) -> str:
 
 async def _drafted(settings: RunSettings, order: _Order, console: Console) -> int:
     from mind2web2.authoring.draft import draft_task
+    from mind2web2.authoring.structure import JudgePrice
     from mind2web2.cli.console import line, totals_text, warnings_on
     from mind2web2.judge.answer_client import AnswerClient
     from mind2web2.judge.store import FILE_NAME
     from mind2web2.runs.session import open_run
 
     store = order.cases / ".drafts" / FILE_NAME
+    price = JudgePrice(settings.model, settings.prices.get(settings.model))
     with warnings_on(console):
         async with open_run(settings, store) as session:
             judge = AnswerClient(session.judge, "draft", order.task_id)
             try:
-                draft = await draft_task(
-                    judge, order.task_id, order.question, settings.model
-                )
+                draft = await draft_task(judge, order.task_id, order.question, price)
             except JudgeError as error:
                 raise UsageError(f"no draft: {error}; {_KEPT}") from error
             used = totals_text(session.judge.usage)

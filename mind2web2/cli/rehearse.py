@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from mind2web2.cli.options import (
     add_settings,
     asking_providers,
     given_settings,
+    positive_seconds,
 )
 from mind2web2.cli.serve import SCORING_DEFAULTS, scorer_of
 from mind2web2.cli.settings_file import paths_of, settings_of
@@ -40,7 +42,9 @@ Try a task before agents answer it: no key, no pages, seconds (docs/rehearsals.m
 Findings are points for worthless answers, leaves that never matter, are never reached or always fall
 together, missing items that cost nothing, and cases whose score is not the expected one.
 """
-_TIMEOUT_S = 600.0
+# Of a task with all its answers: stops what no time limit within the process reaches.
+_TASK_TIMEOUT_S = 600.0
+_WORLD_TIMEOUT_S = 10.0
 _CHANGED = (
     asking_providers(),
     replace(
@@ -81,6 +85,13 @@ def add_command(commands: Subcommands) -> None:
         action="store_true",
         help="keep the trees of the cases, to be compared from now on",
     )
+    add(
+        "--world_timeout",
+        metavar="S",
+        type=positive_seconds,
+        default=_WORLD_TIMEOUT_S,
+        help="seconds that a script has for one made-up answer (default: %(default)g)",
+    )
     add("--strict", action="store_true", help="exit status 1 where there is a finding")
     add(
         "--junit",
@@ -110,17 +121,23 @@ def add_command(commands: Subcommands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Rehearse the tasks, print the findings, and return the exit status."""
     from mind2web2.cli.console import plain_console
+    from mind2web2.cli.event_loop import run_to_exit
 
     # A model in mind2web2.toml is no wish to pay for one.
     is_judged = given_settings(options).judge_model is not None
     settings = settings_of(options, is_announced=is_judged)
     plans = [
         replace(
-            plan, writes_cases=options.write_cases, writes_golden=options.write_golden
+            plan,
+            writes_cases=options.write_cases,
+            writes_golden=options.write_golden,
+            world_timeout_s=options.world_timeout,
         )
         for plan in _plans(settings, options.tasks, options.cases)
     ]
-    reports = asyncio.run(_rehearsed(plans))
+    reports: list[TaskRehearsal] = []
+    if status := run_to_exit(_rehearse(plans, reports), _say_stopped):
+        return status
     if is_judged:
         with scorer_of(
             settings, options.pages, options.missing_pages, isolate=True
@@ -144,10 +161,12 @@ def _plans(
     settings: RunSettings, names: Sequence[str], cases: Path
 ) -> list[RehearsalPlan]:
     from mind2web2.authoring.rehearsal import RehearsalPlan
+    from mind2web2.authoring.structure import JudgePrice
     from mind2web2.benchmark.tasks import find_tasks, select_tasks
     from mind2web2.scripts.aliases import own_script_aliases
 
     paths = paths_of(settings)
+    price = JudgePrice(settings.model, settings.prices.get(settings.model))
     tasks = [
         task
         for task in find_tasks(paths, Path("tasks"))
@@ -163,7 +182,7 @@ def _plans(
                 paths.default_script_for(task.task_id).absolute(),
                 question,
                 (cases / task.task_id).absolute(),
-                settings.model,
+                price,
                 aliases=own_script_aliases(),
                 import_paths=tuple(sys.path),
             )
@@ -175,18 +194,39 @@ def _plans(
     return plans
 
 
-async def _rehearsed(plans: Sequence[RehearsalPlan]) -> list[TaskRehearsal]:
+async def _rehearse(
+    plans: Sequence[RehearsalPlan], reports: list[TaskRehearsal]
+) -> int:
+    """Rehearse the tasks on all cores, fill in their reports in order, and return 0."""
     from mind2web2.authoring.rehearsal import TaskRehearsal, rehearse_task
+    from mind2web2.cli.rehearsal_display import RehearsalDisplay, RehearsalProgress
     from mind2web2.errors import MachineError, WorkerError
-    from mind2web2.utils.workers import run_in_worker
+    from mind2web2.utils.workers import MAX_WORKERS, run_in_worker
+
+    progress = RehearsalProgress(len(plans))
+    free_worker = asyncio.Semaphore(MAX_WORKERS)
 
     async def one(plan: RehearsalPlan) -> TaskRehearsal:
-        try:
-            return await run_in_worker(rehearse_task, plan, timeout_s=_TIMEOUT_S)
-        except (WorkerError, MachineError) as error:
-            return TaskRehearsal(plan.task_id, error=str(error))
+        async with free_worker:
+            progress.running[plan.task_id] = time.monotonic()
+            try:
+                return await run_in_worker(
+                    rehearse_task, plan, timeout_s=_TASK_TIMEOUT_S
+                )
+            except (WorkerError, MachineError) as error:
+                reason = f"the rehearsal of {plan.script.name} was stopped: {error}"
+                return TaskRehearsal(plan.task_id, error=reason)
+            finally:
+                del progress.running[plan.task_id]
+                progress.done += 1
 
-    return list(await asyncio.gather(*map(one, plans)))
+    async with RehearsalDisplay(progress):
+        reports += await asyncio.gather(*map(one, plans))
+    return 0
+
+
+def _say_stopped() -> None:
+    print("stopped: no task is reported", file=sys.stderr)  # noqa: T201
 
 
 def _judged(
@@ -235,15 +275,15 @@ def _print(console: Console, reports: Sequence[TaskRehearsal]) -> None:
             continue
         found = report.structure
         price = (
-            "price unknown"
+            f"the price of {found.judge_model} is unknown (mind2web2.toml can state it)"
             if found.cost_usd is None
-            else f"about {dollars(found.cost_usd)}"
+            else f"about {dollars(found.cost_usd)} an answer by {found.judge_model}"
         )
         line(
             console,
             f"{report.task_id}: {counted(found.leaves, 'leaf').replace('leafs', 'leaves')}, "
             f"{counted(found.judgments, 'judgment')} in {counted(found.longest_chain, 'round')}, "
-            f"{counted(found.pages, 'page')}, {price} an answer",
+            f"{counted(found.pages, 'page')}; {price}",
         )
         line(
             console,

@@ -1,6 +1,7 @@
 """Rehearsals: tasks tried without a judge."""
 
 import json
+import re
 from xml.etree import ElementTree
 
 import pytest
@@ -9,6 +10,7 @@ from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2 import CacheFileSys
 from mind2web2.authoring.rehearsal import RehearsalPlan, rehearse_task
+from mind2web2.authoring.structure import JudgePrice
 from mind2web2.cli import main
 
 EXAMPLES = REPOSITORY / "examples" / "rubrics" / "example"
@@ -114,7 +116,7 @@ def plan(folder, script, **settings):
         script,
         QUESTION,
         folder / "rehearsals" / script.stem,
-        "o4-mini",
+        JudgePrice("o4-mini"),
         **settings,
     )
 
@@ -245,6 +247,25 @@ def test_variants_of_a_perfect_answer(tmp_path, monkeypatch, capsys):
     assert differing == {"wrong_walks_length": "every leaf passed"}
     suite = ElementTree.parse(tmp_path / "found.xml").find("testsuite")
     assert suite.get("failures") == str(len(report["findings"]))
+
+
+def test_the_price_is_that_of_the_settings_file(tmp_path, monkeypatch, capsys):
+    """Of a model that no list has; without a price, the model is named."""
+    monkeypatch.chdir(tmp_path)
+    project(tmp_path, "step_free_walks.yaml")
+    settings = 'judge_model = "own-judge"\n'
+    price = '[prices."own-judge"]\ninput = 1000\noutput = 0\n'
+    for text, expected in (
+        (settings, "; the price of own-judge is unknown (mind2web2.toml can state it)"),
+        (settings + price, " an answer by own-judge"),
+    ):
+        (tmp_path / "mind2web2.toml").write_text(text, encoding="utf-8")
+        assert main(["rehearse"]) == 0
+        shown = capsys.readouterr().out.splitlines()[0]
+        assert shown.endswith(expected), shown
+    [dollars] = re.findall(r"about \$([\d.]+) an answer", shown)
+    # Some twenty judgments of 4,000 tokens and more, at a tenth of a cent a token.
+    assert 80 < float(dollars) < 300
 
 
 def test_scripts_find_the_helpers_of_the_command(tmp_path, monkeypatch, capsys):

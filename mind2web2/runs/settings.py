@@ -595,6 +595,7 @@ class RunSettings:
             parse=values.positive_dollars,
             metavar="USD",
             group=_COSTS,
+            in_file=InFile("20", (int, float)),
         ),
     )
 

@@ -84,6 +84,18 @@ def test_a_price_from_the_file_keeps_a_budget(project, server):
     assert "--max_cost" in stopped.stdout
 
 
+def test_the_file_may_limit_the_cost(project, server):
+    """The command line may raise the limit; what is no amount is refused."""
+    price = '[prices."local-judge"]\ninput = 1000\noutput = 1000\n'
+    write(project, server, f"max_cost = 0.009\n{price}")
+    stopped = call(evaluate_main, *RUN)
+    assert (stopped.returncode, server.requests) == (1, [])
+    assert "max_cost 0.009" in stopped.stdout
+    assert call(evaluate_main, *RUN, "--max_cost", "100").returncode == 0
+    write(project, server, f"max_cost = 0\n{price}")
+    assert "mind2web2.toml: max_cost: '0' is no" in call(evaluate_main, *RUN).stderr
+
+
 def test_a_replay_takes_its_judge_from_the_store(project, server):
     """A judge that the file names must not hide the stored one; nor is another provider's judge meant."""
     asked = call(

@@ -18,7 +18,7 @@ from pathlib import Path
 from measuring import title
 
 from mind2web2.judge.batch_state import BatchFolder, Collector
-from mind2web2.llm_client.json_body import JsonBody
+from mind2web2.llm_client.transport import JsonBody
 from mind2web2.prompts import HashedText
 
 QUESTIONS = 300

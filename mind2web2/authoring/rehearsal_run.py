@@ -18,8 +18,7 @@ from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.session import JudgeSession
 from mind2web2.judge.tokens import text_tokens
 from mind2web2.llm_client.async_calls import AsyncCalls
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
-from mind2web2.llm_client.image_limits import ImageLimit
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
 from mind2web2.pages.captures import PageRequest
 from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.prepared_page import PreparedPage

@@ -28,8 +28,7 @@ from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, ServiceAnswer, judgment_key
 from mind2web2.judge.usage import tokens_of, usage_of
 from mind2web2.llm_client.async_calls import AsyncCalls
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
-from mind2web2.llm_client.image_limits import ImageLimit
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
 from mind2web2.llm_client.prices import OwnPrice
 from mind2web2.scheduling.deferral import guarded, toolkit_at_work
 from mind2web2.utils.api_misuse import script_api

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -24,6 +24,7 @@ from mind2web2.llm_client.openai_protocol import (
 )
 from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.llm_client.transport import ReplyPart
+from mind2web2.utils.json_fields import JsonObject
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -81,7 +82,7 @@ class BatchReport(ReplyPart):
     output_file_id: str | None = None
     error_file_id: str | None = None
     errors: _Errors | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: JsonObject | None = None
 
     @property
     def is_over(self) -> bool:
@@ -223,9 +224,9 @@ class BatchEndpoints:
         return self._pools.here().sdk
 
     async def _list(self, limit: int, after: str | None = None) -> _Page:
-        query: Mapping[str, object] = {"limit": limit} | (
-            {} if after is None else {"after": after}
-        )
+        query: dict[str, int | str] = {"limit": limit}
+        if after is not None:
+            query["after"] = after
         return await self._reply(
             _Page, self._sdk.batches.with_raw_response.list(extra_query=query)
         )

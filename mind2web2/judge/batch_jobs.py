@@ -37,11 +37,10 @@ from mind2web2.judge.batch_state import (
 from mind2web2.judge.session import unexpected
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
-from mind2web2.llm_client.json_body import JsonBody
 from mind2web2.llm_client.openai_protocol import OpenAITransport, request_body
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.retries import Attempts, RetryPolicy
-from mind2web2.llm_client.transport import Completion, WireRequest
+from mind2web2.llm_client.transport import Completion, JsonBody, WireRequest
 
 log = logging.getLogger(__name__)
 

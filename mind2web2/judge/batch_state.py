@@ -26,9 +26,8 @@ from mind2web2.llm_client.failures import (
     failure_from_body,
     one_line,
 )
-from mind2web2.llm_client.json_body import JsonBody
 from mind2web2.llm_client.openai_protocol import read_completion
-from mind2web2.llm_client.transport import Completion, ReplyPart
+from mind2web2.llm_client.transport import Completion, JsonBody, ReplyPart
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import read_regular_file, write_whole
 

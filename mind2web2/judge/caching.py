@@ -42,10 +42,10 @@ from mind2web2.llm_client.chat import (
     ChatProvider,
     ChatReply,
     ChatRequest,
+    ImageLimit,
     SentRequests,
     Usage,
 )
-from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.llm_client.prices import OwnPrice, price_usd, total_price_usd
 from mind2web2.llm_client.retries import MeasuredProvider
 from mind2web2.utils.aio import to_the_end

@@ -28,8 +28,14 @@ from mind2web2.judge.session import (
     unexpected,
 )
 from mind2web2.llm_client.async_calls import AsyncCalls
-from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Usage
-from mind2web2.llm_client.image_limits import ImageLimit
+from mind2web2.llm_client.chat import (
+    ChatProvider,
+    ChatReply,
+    ChatRequest,
+    ImageLimit,
+    Limit,
+    Usage,
+)
 
 
 class ScriptedClient(Protocol):

@@ -9,8 +9,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.store import ServiceAnswer
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
-from mind2web2.llm_client.image_limits import ImageLimit
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
 
 Purpose = Literal["verify", "extract", "script"]
 Noted = Literal["doubts", "refused_downloads", "ignored_arguments", "script_faults"]

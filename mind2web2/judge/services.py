@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 
 from mind2web2.errors import JudgmentMissingError
 from mind2web2.judge.store import Judgment, JudgmentStore, ServiceAnswer
+from mind2web2.llm_client.chat import Parameters
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class ServiceRequest:
     service: Literal["google_maps", "arxiv"]
     name: Literal["geocode", "distance_matrix", "by_id", "by_title"]
     arguments: Sequence[Any]
-    keywords: Mapping[str, Any] = field(default_factory=dict)
+    keywords: Parameters = field(default_factory=dict)
 
     def in_words(self) -> str:
         """Return the request for readers."""

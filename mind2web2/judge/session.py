@@ -22,8 +22,15 @@ from mind2web2.judge.protocol import (
     QuestionContext,
     Rejection,
 )
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
-from mind2web2.llm_client.image_limits import NO_LIMIT, ImageLimit, with_fewer_images
+from mind2web2.llm_client.chat import (
+    NO_LIMIT,
+    ChatReply,
+    ChatRequest,
+    ImageLimit,
+    Limit,
+    Usage,
+)
+from mind2web2.llm_client.messages import with_fewer_images
 from mind2web2.scheduling.deferral import guard_access
 from mind2web2.scheduling.stopping import STOPPED, cut_off
 

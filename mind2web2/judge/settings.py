@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from mind2web2.judge.store import JudgmentSource
-from mind2web2.llm_client.image_limits import ImageLimit
+from mind2web2.llm_client.chat import ImageLimit
 from mind2web2.rubric.verdicts import VoteRule
 
 

@@ -20,9 +20,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2 import __version__
 from mind2web2.errors import JudgmentStoreError, ResultWriteError
-from mind2web2.llm_client.chat import ChatRequest, Message
+from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message, MessagePart
 from mind2web2.llm_client.failures import one_line
-from mind2web2.llm_client.image_limits import ImageLimit
 from mind2web2.prompts import HashedText
 from mind2web2.utils.aio import ThreadQueue
 from mind2web2.utils.files import read_regular_file, write_whole
@@ -165,14 +164,14 @@ def _schema(template: type[BaseModel]) -> str:
     return json.dumps(template.model_json_schema(), sort_keys=True)
 
 
-def _message_hashes(message: Message) -> dict[str, Any]:
+def _message_hashes(message: Message) -> Message:
     content = message.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     return {**message, "content": [_part_hashes(part) for part in content or ()]}
 
 
-def _part_hashes(part: Mapping[str, Any]) -> dict[str, Any]:
+def _part_hashes(part: MessagePart) -> MessagePart:
     return {name: _value_hashes(value) for name, value in part.items()}
 
 

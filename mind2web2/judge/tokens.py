@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.llm_client.image_limits import image_size_px
+from mind2web2.llm_client.chat import ChatRequest, MessagePart
+from mind2web2.llm_client.messages import image_size_px
 from mind2web2.llm_client.prices import image_tokens
 
 # English text; other scripts have fewer characters a token, but more bytes a character.
@@ -35,7 +34,7 @@ def request_tokens(request: ChatRequest) -> int:
     return tokens
 
 
-def _parts(request: ChatRequest) -> Iterator[Mapping[str, Any]]:
+def _parts(request: ChatRequest) -> Iterator[MessagePart]:
     for message in request.messages:
         content = message.get("content")
         if isinstance(content, str):

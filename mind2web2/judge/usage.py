@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypedDict
 
 from mind2web2.judge.store import Judgment
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import OwnPrice, total_price_usd
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retries import Retries
+
+
+class UsageEntry(TypedDict):
+    """A usage in ``usage.json``."""
+
+    judgments: int
+    requests: int
+    untold_requests: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+
+
+class TaskUsageEntry(TypedDict):
+    """The usage of a task, or of the whole run, in ``usage.json``."""
+
+    asked: UsageEntry
+    reused: UsageEntry
 
 
 @dataclass(slots=True)
@@ -23,7 +42,7 @@ class TaskUsage:
         """Return the sum of both."""
         return TaskUsage(self.asked + other.asked, self.reused + other.reused)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> TaskUsageEntry:
         """Return the entry of ``usage.json``."""
         return {"asked": _as_json(self.asked), "reused": _as_json(self.reused)}
 
@@ -45,7 +64,7 @@ class RunUsage:
         return sum(self.tasks.values(), TaskUsage())
 
 
-def _as_json(usage: Usage) -> dict[str, Any]:
+def _as_json(usage: Usage) -> UsageEntry:
     return {
         "judgments": usage.judgments,
         "requests": usage.requests,

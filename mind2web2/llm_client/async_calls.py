@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel
 
 from mind2web2.errors import JudgeDeclinedError
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message, Usage
+from mind2web2.llm_client.chat import (
+    ChatReply,
+    ChatRequest,
+    Limit,
+    Message,
+    Parameters,
+    Usage,
+)
 from mind2web2.llm_client.failures import one_line
 from mind2web2.utils.api_misuse import script_api
 
@@ -78,9 +85,7 @@ def _token_counts(usage: Usage) -> dict[str, int]:
     }
 
 
-def _check_keywords(
-    model: object, response_format: object, extra: Mapping[str, Any]
-) -> None:
+def _check_keywords(model: object, response_format: object, extra: Parameters) -> None:
     if not isinstance(model, str) or not model:
         raise ValueError(f"model must be a model's name, not {model!r}")
     is_template = isinstance(response_format, type) and issubclass(

@@ -5,19 +5,52 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, NotRequired, Protocol, Self, TypedDict
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
-# A chat message (eval-scripts.md): {"role", "content"}, the content a text or a list of {"type": "text"} and
-# {"type": "image_url"} parts.
+from mind2web2.errors import ImagesRefusedError
+
+# A chat message as scripts give it, not checked yet (eval-scripts.md): {"role", "content"}, the content a
+# text or a list of {"type": "text"} and {"type": "image_url"} parts.
 Message = Mapping[str, Any]
+MessagePart = Mapping[str, Any]
+# Parameters of a request that go to the provider as they are.
+Parameters = Mapping[str, Any]
 
 # Returns the problem with a reply's JSON, to be shown to the model; ``None`` if it is valid.
 ReplyCheck = Callable[[str], Awaitable[str | None]]
 
 # Entered around each HTTP request: an ``asyncio.Semaphore``, for instance.
 Limit = AbstractAsyncContextManager[Any]
+
+
+class TextPart(TypedDict):
+    """A text in a message."""
+
+    type: Literal["text"]
+    text: str
+
+
+class ImageUrl(TypedDict):
+    """The address of an image, or its content as a ``data:`` URL."""
+
+    url: str
+    detail: NotRequired[str]
+
+
+class ImagePart(TypedDict):
+    """An image in a message."""
+
+    type: Literal["image_url"]
+    image_url: ImageUrl
+
+
+class CheckedMessage(TypedDict):
+    """A chat message that can be sent."""
+
+    role: str
+    content: str | list[TextPart | ImagePart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +113,52 @@ class SentRequests:
         )
 
 
+class ImageLimit(BaseModel):
+    """Most images in one question, and the longest side of an image; ``None`` for any."""
+
+    model_config = ConfigDict(frozen=True)
+
+    max_images: int | None = None
+    max_side_px: int | None = None
+
+    @classmethod
+    def of(cls, refusal: ImagesRefusedError) -> Self:
+        """Return the limit that a refusal names."""
+        return cls(max_images=refusal.max_images, max_side_px=refusal.max_side_px)
+
+    def refusal(self, reason: str) -> ImagesRefusedError:
+        """Return the error that names this limit."""
+        return ImagesRefusedError(reason, self.max_images, self.max_side_px)
+
+    def merged(self, other: ImageLimit) -> ImageLimit:
+        """Return the limit that respects both."""
+        return ImageLimit(
+            max_images=_least(self.max_images, other.max_images),
+            max_side_px=_least(self.max_side_px, other.max_side_px),
+        )
+
+    def in_words(self) -> str:
+        """Return a description such as ``at most 3 images``."""
+        side = (
+            ""
+            if self.max_side_px is None
+            else f" of at most {self.max_side_px} pixels a side"
+        )
+        if self.max_images is None:
+            return f"images{side}"
+        if self.max_images == 0:
+            return "no images"
+        return f"at most {self.max_images} image{'s' * (self.max_images != 1)}{side}"
+
+
+NO_LIMIT = ImageLimit()
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    known = [number for number in (one, other) if number is not None]
+    return min(known, default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One question to a model.
@@ -97,7 +176,7 @@ class ChatRequest:
     template: type[BaseModel] | None = None
     temperature: float | None = None
     reasoning_effort: str | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Parameters = field(default_factory=dict)
     name: str = ""
     check: ReplyCheck | None = None
     sent: SentRequests = field(default_factory=SentRequests, compare=False, repr=False)

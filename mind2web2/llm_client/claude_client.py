@@ -5,16 +5,16 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, cast
 
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgeRequestError, UsageError
-from mind2web2.llm_client.chat import Usage
+from mind2web2.llm_client.chat import CheckedMessage, ImagePart, TextPart, Usage
 from mind2web2.llm_client.failures import (
     RequestFailedError,
     Service,
@@ -48,11 +48,11 @@ from mind2web2.llm_client.transport import (
     ReplyPart,
     WireRequest,
 )
+from mind2web2.utils.json_fields import JsonObject
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic, AsyncAnthropicBedrock
 
-Block = dict[str, Any]
 
 _DATA_URL = re.compile(r"data:(image/[\w.+-]+);base64,")
 
@@ -65,10 +65,47 @@ _DEFAULT_MAX_TOKENS = 8192
 _TRUNCATED = ("max_tokens", "model_context_window_exceeded")
 
 
+class _CacheControl(TypedDict):
+    type: Literal["ephemeral"]
+
+
+class _ImageSource(TypedDict):
+    type: Literal["base64"]
+    media_type: str
+    data: str
+
+
+class _TextBlock(TypedDict):
+    type: Literal["text"]
+    text: str
+    cache_control: NotRequired[_CacheControl]
+
+
+class _ImageBlock(TypedDict):
+    type: Literal["image"]
+    source: _ImageSource
+    cache_control: NotRequired[_CacheControl]
+
+
+Block = _TextBlock | _ImageBlock
+
+
+class Turn(TypedDict):
+    """A turn of the conversation."""
+
+    role: str
+    content: list[Block]
+
+
+class _Connecting(TypedDict):
+    max_retries: int
+    timeout: object
+
+
 class _Block(ReplyPart):
     type: str
     text: str | None = None
-    input: dict[str, Any] | None = None
+    input: JsonObject | None = None
 
 
 class _Usage(ReplyPart):
@@ -184,7 +221,7 @@ def _package(name: str, judge: str, extra: str) -> Any:
         ) from error
 
 
-def _connecting(anthropic: Any) -> dict[str, Any]:
+def _connecting(anthropic: Any) -> _Connecting:
     return {
         "max_retries": 0,
         "timeout": anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S),
@@ -289,8 +326,8 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
 
 
 def claude_messages(
-    messages: Sequence[Mapping[str, Any]], *, marks_cache: bool
-) -> tuple[list[Block], list[Block]]:
+    messages: Sequence[CheckedMessage], *, marks_cache: bool
+) -> tuple[list[Block], list[Turn]]:
     """Return the system blocks and the turns of checked messages.
 
     Args:
@@ -298,7 +335,7 @@ def claude_messages(
             last part.
     """
     system: list[Block] = []
-    turns: list[Block] = []
+    turns: list[Turn] = []
     for message in messages:
         blocks = _blocks(message["content"])
         if message["role"] in ("system", "developer"):
@@ -310,14 +347,14 @@ def claude_messages(
     return system, turns
 
 
-def _blocks(content: str | Sequence[Mapping[str, Any]]) -> list[Block]:
+def _blocks(content: str | Sequence[TextPart | ImagePart]) -> list[Block]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     # Claude rejects empty texts.
-    return [_block(part) for part in content if part.get("text") != ""]
+    return [_block(part) for part in content if part["type"] != "text" or part["text"]]
 
 
-def _block(part: Mapping[str, Any]) -> Block:
+def _block(part: TextPart | ImagePart) -> Block:
     if part["type"] == "text":
         return {"type": "text", "text": part["text"]}
     url = part["image_url"]["url"]
@@ -327,7 +364,7 @@ def _block(part: Mapping[str, Any]) -> Block:
             f"Claude is sent images as base64 data URLs only, not {url[:60]}"
         )
     media_type = found.group(1).lower()
-    source = {
+    source: _ImageSource = {
         "type": "base64",
         "media_type": _MEDIA_TYPE_ALIASES.get(media_type, media_type),
         "data": url[found.end() :],
@@ -335,7 +372,7 @@ def _block(part: Mapping[str, Any]) -> Block:
     return {"type": "image", "source": source}
 
 
-def _parameters(wire: WireRequest) -> dict[str, Any]:
+def _parameters(wire: WireRequest) -> JsonObject:
     parameters = {"max_tokens": _DEFAULT_MAX_TOKENS, **wire.extra}
     if wire.temperature is not None:
         parameters["temperature"] = wire.temperature

@@ -1,18 +1,24 @@
-"""Chat messages: checked before they are sent, and changed for what a server takes."""
+"""Chat messages: checked before they are sent, changed for what a server takes, and the images in them."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
-from mind2web2.llm_client.chat import Message
+from mind2web2.errors import DocumentError
+from mind2web2.llm_client.chat import CheckedMessage, ImagePart, Message, TextPart
 from mind2web2.prompts import HashedText
+from mind2web2.utils.images import size_px
 
 _ROLES = ("system", "developer", "user", "assistant")
 _IMAGE_SCHEMES = ("data:image/", "https://", "http://")
+# The header with an image's size, usually and with long metadata before it.
+_HEADER_CHARS = (4096, 64 * 1024)
 
 
-def checked_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def checked_messages(messages: Sequence[Message]) -> list[CheckedMessage]:
     """Return the messages in a form that can be sent.
 
     Raises:
@@ -33,32 +39,36 @@ def checked_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def with_text_at_end(
-    messages: Sequence[Mapping[str, Any]], text: str
-) -> list[dict[str, Any]]:
+    messages: Sequence[CheckedMessage], text: str
+) -> list[CheckedMessage]:
     """Return the messages with a text added to the user's last turn."""
-    *earlier, last = ({**message} for message in messages)
+    *earlier, last = messages
     if last["role"] != "user":
-        return [*earlier, last, {"role": "user", "content": text}]
+        return [*messages, {"role": "user", "content": text}]
     content = last["content"]
     if isinstance(content, str):
-        last["content"] = f"{content}\n\n{text}"
-    else:
-        last["content"] = [*content, {"type": "text", "text": text}]
-    return [*earlier, last]
+        return [*earlier, {**last, "content": f"{content}\n\n{text}"}]
+    added: TextPart = {"type": "text", "text": text}
+    return [*earlier, {**last, "content": [*content, added]}]
 
 
-def with_content_as_text(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def with_content_as_text(messages: Sequence[CheckedMessage]) -> list[CheckedMessage]:
     """Return the messages with a string as their content, apart from those with images."""
-    return [
-        {**message, "content": "\n".join(part["text"] for part in message["content"])}
-        if not isinstance(message["content"], str)
-        and all(part["type"] == "text" for part in message["content"])
-        else dict(message)
-        for message in messages
-    ]
+    changed: list[CheckedMessage] = []
+    for message in messages:
+        content = message["content"]
+        if isinstance(content, str):
+            changed.append(message)
+            continue
+        texts = [part["text"] for part in content if part["type"] == "text"]
+        has_images = len(texts) < len(content)
+        changed.append(
+            message if has_images else {**message, "content": "\n".join(texts)}
+        )
+    return changed
 
 
-def _checked_message(message: object, where: str) -> dict[str, Any]:
+def _checked_message(message: object, where: str) -> CheckedMessage:
     if not isinstance(message, Mapping):
         raise ValueError(
             f"{where} must be a {{'role', 'content'}} object, not {type(message).__name__}"
@@ -69,7 +79,7 @@ def _checked_message(message: object, where: str) -> dict[str, Any]:
             f"{where} has role {role!r}, expected one of {', '.join(_ROLES)}"
         )
     if isinstance(content, str):
-        return {**message, "content": sendable_text(content)}
+        return cast(CheckedMessage, {**message, "content": sendable_text(content)})
     if not isinstance(content, Sequence) or not content:
         raise ValueError(
             f"{where}['content'] must be a text or a non-empty list of parts"
@@ -78,22 +88,21 @@ def _checked_message(message: object, where: str) -> dict[str, Any]:
         _checked_part(part, f"{where}['content'][{index}]")
         for index, part in enumerate(content)
     ]
-    return {**message, "content": parts}
+    # Further fields, such as a name, go to the provider as they are.
+    return cast(CheckedMessage, {**message, "content": parts})
 
 
-def _checked_part(part: object, where: str) -> dict[str, Any]:
-    kind = part.get("type") if isinstance(part, Mapping) else None
-    if (
-        isinstance(part, Mapping)
-        and kind == "text"
-        and isinstance(part.get("text"), str)
-    ):
-        return {**part, "text": sendable_text(part["text"])}
-    if isinstance(part, Mapping) and kind == "image_url":
-        image = part.get("image_url")
+def _checked_part(part: object, where: str) -> TextPart | ImagePart:
+    fields = part if isinstance(part, Mapping) else {}
+    kind = fields.get("type")
+    if kind == "text" and isinstance(fields.get("text"), str):
+        text = sendable_text(fields["text"])
+        return cast(TextPart, {**fields, "text": text})
+    if kind == "image_url":
+        image = fields.get("image_url")
         url = image.get("url") if isinstance(image, Mapping) else None
         if isinstance(url, str) and url.startswith(_IMAGE_SCHEMES):
-            return dict(part)
+            return cast(ImagePart, dict(fields))
         raise ValueError(
             f"{where} must hold {{'image_url': {{'url': 'data:image/...' or 'https://...'}}}}"
         )
@@ -111,3 +120,52 @@ def sendable_text(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def with_fewer_images(messages: Sequence[Message], count: int) -> list[Message]:
+    """Return the messages with the first images only, and a note in place of each other image."""
+    left = count
+    fewer: list[Message] = []
+    for message in messages:
+        content = message.get("content")
+        parts: list[Any] = []
+        for part in () if isinstance(content, str) else content or ():
+            is_image = part.get("type") == "image_url"
+            is_left_out = is_image and left <= 0
+            left -= is_image
+            parts.append(
+                {"type": "text", "text": "[An image is left out here.]"}
+                if is_left_out
+                else part
+            )
+        fewer.append(
+            {**message, "content": content if isinstance(content, str) else parts}
+        )
+    return fewer
+
+
+def image_urls(messages: Sequence[Message]) -> list[str]:
+    """Return the addresses of all images, in their order."""
+    return [
+        part["image_url"]["url"]
+        for message in messages
+        if not isinstance(message.get("content"), str)
+        for part in message.get("content") or ()
+        if part.get("type") == "image_url"
+    ]
+
+
+def longest_side_px(images: Sequence[str]) -> int:
+    """Return the longest side of the images that are given as data, 0 where none is."""
+    return max((max(image_size_px(url) or (0, 0)) for url in images), default=0)
+
+
+def image_size_px(url: str) -> tuple[int, int] | None:
+    """Return width and height of an image that is given as data, ``None`` for another or a damaged one."""
+    head, _, data = url[: _HEADER_CHARS[-1]].partition(";base64,")
+    for length in _HEADER_CHARS if head.startswith("data:") else ():
+        try:
+            return size_px(base64.b64decode(data[: min(length, len(data)) // 4 * 4]))
+        except (DocumentError, binascii.Error):
+            continue
+    return None

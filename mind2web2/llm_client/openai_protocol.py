@@ -6,7 +6,7 @@ import asyncio
 import errno
 import json
 import socket
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -17,7 +17,7 @@ from urllib.request import getproxies
 from pydantic import ValidationError
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.chat import Usage
+from mind2web2.llm_client.chat import Parameters, Usage
 from mind2web2.llm_client.failures import (
     RequestFailedError,
     Service,
@@ -25,7 +25,6 @@ from mind2web2.llm_client.failures import (
     failure_from_body,
     one_line,
 )
-from mind2web2.llm_client.json_body import JsonBody
 from mind2web2.llm_client.settings import (
     ADDRESS_GIVEN,
     KEY_GIVEN,
@@ -38,10 +37,12 @@ from mind2web2.llm_client.settings import (
 )
 from mind2web2.llm_client.transport import (
     Completion,
+    JsonBody,
     OutputMode,
     ReplyPart,
     WireRequest,
 )
+from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.private_attributes import check_private_attributes
 from mind2web2.utils.retry_after import retry_after_s
 
@@ -334,7 +335,7 @@ class _Message(ReplyPart):
 class _Choice(ReplyPart):
     message: _Message = _Message()
     finish_reason: str | None = None
-    error: dict[str, Any] | None = None
+    error: JsonObject | None = None
 
 
 class _Body(ReplyPart):
@@ -342,7 +343,7 @@ class _Body(ReplyPart):
     usage: _Usage | None = None
     model: str | None = None
     system_fingerprint: str | None = None
-    error: dict[str, Any] | None = None  # routers send errors with status 200
+    error: JsonObject | None = None  # routers send errors with status 200
 
 
 class _Model(ReplyPart):
@@ -501,7 +502,9 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
     if problem := body.error or choice.error:
         # The text before the error may be incomplete.
         raise failure_from_body(
-            _status_in(problem), json.dumps({"error": problem}), secrets=secrets
+            _status_in(problem.get("code")),
+            json.dumps({"error": problem}),
+            secrets=secrets,
         )
     if choice.finish_reason == "error":
         raise RequestFailedError("the model broke off with an error", status=500)
@@ -524,9 +527,9 @@ def _path(sdk: AsyncOpenAI, model: str) -> str:
     return "/chat/completions"
 
 
-def _parameters(wire: WireRequest) -> dict[str, Any]:
+def _parameters(wire: WireRequest) -> Parameters:
     """Return the parameters beside model and messages."""
-    parameters: dict[str, Any] = dict(wire.extra)
+    parameters = dict(wire.extra)
     if wire.temperature is not None:
         parameters["temperature"] = wire.temperature
     if wire.reasoning_effort is not None:
@@ -552,6 +555,5 @@ def _declined(choice: _Choice) -> str | None:
     return "content filter" if choice.finish_reason == "content_filter" else None
 
 
-def _status_in(error: Mapping[str, Any]) -> int:
-    code = error.get("code")
+def _status_in(code: object) -> int:
     return code if isinstance(code, int) and 400 <= code < 600 else 500

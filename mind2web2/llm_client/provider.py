@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from pydantic import BaseModel
 
@@ -26,16 +26,24 @@ from mind2web2.errors import (
     JudgeUnusableError,
 )
 from mind2web2.llm_client.async_calls import AsyncCalls
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
+from mind2web2.llm_client.chat import (
+    ChatReply,
+    ChatRequest,
+    CheckedMessage,
+    ImageLimit,
+    Limit,
+    Usage,
+)
 from mind2web2.llm_client.failures import (
     BODY_TOO_LARGE,
     RequestFailedError,
     judge_error,
     one_line,
 )
-from mind2web2.llm_client.image_limits import ImageLimit, image_urls, longest_side_px
 from mind2web2.llm_client.messages import (
     checked_messages,
+    image_urls,
+    longest_side_px,
     with_content_as_text,
     with_text_at_end,
 )
@@ -127,7 +135,7 @@ class Capabilities:
     def wire(
         self,
         request: ChatRequest,
-        messages: Sequence[dict[str, object]],
+        messages: Sequence[CheckedMessage],
         schema: TemplateSchema | None,
     ) -> WireRequest:
         """Return the request in the best form that was not refused before."""
@@ -529,7 +537,7 @@ class _Exchange:
         )
 
     async def _answered(
-        self, messages: list[dict[str, Any]], *, must_show_schema: bool
+        self, messages: list[CheckedMessage], *, must_show_schema: bool
     ) -> Completion:
         """Send the messages in the best form that the server accepts."""
         while True:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from mind2web2.llm_client.chat import CheckedMessage
 from mind2web2.llm_client.transport import Completion, JsonSchema, TemplateSchema
 from mind2web2.prompts import BlockChain
 
@@ -102,7 +103,7 @@ def _resolved(schema: JsonSchema, root: JsonSchema) -> JsonSchema:
     return resolved
 
 
-def _strict(schema: Mapping[str, Any]) -> JsonSchema:
+def _strict(schema: JsonSchema) -> JsonSchema:
     if not any(
         keyword in schema for keyword in _TYPED_BY
     ) or not _STRUCTURE_KEYWORDS.isdisjoint(schema):
@@ -124,7 +125,7 @@ def _strict(schema: Mapping[str, Any]) -> JsonSchema:
     return strict | _strict_alternatives(schema)
 
 
-def _strict_object(schema: Mapping[str, Any]) -> JsonSchema:
+def _strict_object(schema: JsonSchema) -> JsonSchema:
     if schema.get("additionalProperties", False) is not False:
         raise NotStrictError
     properties = schema.get("properties", {})
@@ -135,7 +136,7 @@ def _strict_object(schema: Mapping[str, Any]) -> JsonSchema:
     }
 
 
-def _strict_alternatives(schema: Mapping[str, Any]) -> JsonSchema:
+def _strict_alternatives(schema: JsonSchema) -> JsonSchema:
     variants = schema.get("anyOf") or schema.get("oneOf")
     if variants:
         return {"anyOf": [_strict(variant) for variant in variants]}
@@ -229,12 +230,12 @@ def json_text(reply: str) -> str:
 
 def repair_messages(
     completion: Completion, problem: InvalidOutputError
-) -> list[dict[str, Any]]:
+) -> list[CheckedMessage]:
     """Return the turns that show a model its invalid reply and the problem.
 
     The problem stands in a block, as it may quote the reply, and with it the page.
     """
-    turns = []
+    turns: list[CheckedMessage] = []
     if completion.text.strip():
         turns.append(
             {"role": "assistant", "content": _shortened(completion.text.strip())}
@@ -253,7 +254,7 @@ def repair_messages(
 def _unambiguous(text: str) -> Any:
     """Return the JSON; an object that gives one property twice is invalid."""
 
-    def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def checked(pairs: list[tuple[str, object]]) -> object:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:

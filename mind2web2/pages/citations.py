@@ -37,6 +37,7 @@ from mind2web2.llm_client.chat import (
     ChatRequest,
     Limit,
     Message,
+    Parameters,
 )
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import PageKind, read_file
@@ -119,7 +120,7 @@ async def judged_urls(
     client: ChatProvider | ScriptedClient,
     model: str,
     limit: Limit | None = None,
-    extra: Mapping[str, Any] | None = None,
+    extra: Parameters | None = None,
 ) -> tuple[list[str], ChatReply]:
     """Return the pages that a judge model finds cited, as ``cited_urls`` does and often the same ones.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mind2web2.llm_client.image_limits import NO_LIMIT, ImageLimit
+from mind2web2.llm_client.chat import NO_LIMIT, ImageLimit
 from mind2web2.prompts import HashedText
 from mind2web2.rubric.verdicts import TO_THIS_JUDGE, Flag, PageShown
 

@@ -25,8 +25,7 @@ from mind2web2.capture.models import (
 )
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentSource
-from mind2web2.llm_client.chat import Message
-from mind2web2.llm_client.image_limits import ImageLimit
+from mind2web2.llm_client.chat import ImageLimit, Message
 from mind2web2.llm_client.structured_output import (
     InvalidOutputError,
     repair_messages,

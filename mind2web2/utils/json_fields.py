@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+# A JSON object that is passed on as it is: nothing here reads its fields.
+JsonObject = dict[str, Any]
+
 
 def mapping(value: object) -> Mapping[str, Any]:
     """Return a field that should be an object, empty where it is none."""

@@ -19,8 +19,7 @@ from mind2web2.errors import (
     Mind2Web2Error,
 )
 from mind2web2.judge.protocol import Judge, QuestionContext
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message
-from mind2web2.llm_client.image_limits import ImageLimit
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Message
 from mind2web2.pages.captures import DoubtfulPageError, PageRequest, SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.page_cache import (

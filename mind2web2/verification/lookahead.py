@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
-from mind2web2.llm_client.image_limits import ImageLimit
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
 from mind2web2.pages.page_cache import shared_cache
 from mind2web2.scheduling.options import current_options
 from mind2web2.verification.claims import ClaimJudging, Verification

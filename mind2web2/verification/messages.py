@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mind2web2.llm_client.chat import Message
+from mind2web2.llm_client.chat import ImagePart, Message, TextPart
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import BlockChain, instructions, shown_text
 from mind2web2.rubric.verdicts import QuoteSource
@@ -27,7 +25,7 @@ def verification_messages(
 ) -> list[Message]:
     """Return the question whether a page supports a claim, or without one, whether it is correct."""
     chain = BlockChain()
-    parts = [
+    parts: list[TextPart | ImagePart] = [
         _text([str(chain.block("task", task)), str(chain.block("answer", answer))])
     ]
     if page is not None:
@@ -53,6 +51,7 @@ def extraction_messages(
     """
     chain = BlockChain()
     shown = [str(chain.block("task", task))]
+    parts: list[TextPart | ImagePart]
     if page is None:
         parts = [_text([*shown, str(chain.block("answer", answer))])]
     else:
@@ -74,29 +73,28 @@ def quotable(
     return (("page", page.text), ("address", shown_text(page.url)))
 
 
-def _messages(name: str, parts: list[dict[str, Any]]) -> list[Message]:
+def _messages(name: str, parts: list[TextPart | ImagePart]) -> list[Message]:
     return [
         {"role": "system", "content": instructions(name)},
         {"role": "user", "content": parts},
     ]
 
 
-def _page_parts(chain: BlockChain, page: PreparedPage) -> list[dict[str, Any]]:
+def _page_parts(chain: BlockChain, page: PreparedPage) -> list[TextPart | ImagePart]:
     address = chain.block("page address", page.url)
     text = chain.block("page", page.text)
     images = f"Images of the page: {len(page.images)}." if page.images else _NO_IMAGES
     # Square brackets, as the instructions announce; such a note is ours and stands outside the page's block.
     images += "".join(f" [{note}]" for note in page.notes)
-    return [
+    parts: list[TextPart | ImagePart] = [
         _text([str(address), text.opening]),
         # A part of its own: the very same text object in all requests on this page.
         {"type": "text", "text": text.text},
         _text([text.closing, images]),
-        *(
-            {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
-            for url in page.images
-        ),
     ]
+    for url in page.images:
+        parts.append({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
+    return parts
 
 
 def _extra_instruction(chain: BlockChain, additional_instruction: str | None) -> str:
@@ -108,5 +106,5 @@ def _extra_instruction(chain: BlockChain, additional_instruction: str | None) ->
     return str(chain.block("extra instruction", additional_instruction))
 
 
-def _text(pieces: list[str]) -> dict[str, Any]:
+def _text(pieces: list[str]) -> TextPart:
     return {"type": "text", "text": "\n".join(piece for piece in pieces if piece)}

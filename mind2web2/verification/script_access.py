@@ -9,8 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from mind2web2.errors import CaptureError
-from mind2web2.llm_client.chat import Limit, Message
-from mind2web2.llm_client.image_limits import NO_LIMIT
+from mind2web2.llm_client.chat import NO_LIMIT, Limit, Message
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.context import EvaluationContext
 

@@ -10,7 +10,7 @@ from projects import call, claim_in, entered, read_json
 from servers.judge_server import JudgeServer, image_urls, prompt_text, status
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.llm_client.image_limits import longest_side_px
+from mind2web2.llm_client.messages import longest_side_px
 
 URLS = [f"https://lake.test/{name}" for name in ("a", "b", "c")]
 CLAIMS = {url[-1]: (f"The lake is deep, says {url[-1]}.", url) for url in URLS}

@@ -5,7 +5,7 @@ import math
 import tracemalloc
 
 from mind2web2.judge.batch_state import BatchFolder, Collector, line_frame
-from mind2web2.llm_client.json_body import JsonBody
+from mind2web2.llm_client.transport import JsonBody
 from mind2web2.prompts import HashedText
 
 PAGE = HashedText("data:image/jpeg;base64," + "A" * 1_000_000).prepared()

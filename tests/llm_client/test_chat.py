@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from servers.judge_server import JudgeServer, image_urls, prompt_text
 
 from mind2web2.llm_client import LLMClient
-from mind2web2.llm_client.json_body import JsonBody
 from mind2web2.llm_client.messages import checked_messages, with_text_at_end
+from mind2web2.llm_client.transport import JsonBody
 from mind2web2.prompts import HashedText
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}

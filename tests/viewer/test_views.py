@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 
+import pytest
 from patchright.async_api import expect
 from viewer.conftest import served
 from viewer.made_results import Results, leaf, result
@@ -43,6 +44,67 @@ async def test_overview_has_agents_and_a_cell_for_each_answer(page, home):
     await expect(page.locator("table.matrix td.cell")).to_have_count(9)
     await page.get_by_label("answer_1 of museum_saturday").click()
     await expect(page.locator("h1")).to_have_text(re.compile("answer_1.*0.4444"))
+
+
+@pytest.fixture
+def rivals(tmp_path):
+    """Make results of two agents, of whom the second is better but at one task, with other scores each run."""
+    made = Results(tmp_path)
+    for number in range(8):
+        passes = {"old": 1 + number % 2, "new": 1 if number == 5 else 3 + number % 2}
+        for agent, passed in passes.items():
+            for run in (1, 2):
+                leaves = [
+                    leaf(f"l{place}", "A claim", passed=place < passed + run - 1)
+                    for place in range(5)
+                ]
+                made.add(result(agent, f"answer_{run}", leaves), f"task_{number}")
+    made.summarise("old", "new")
+    return made
+
+
+async def test_agents_are_drawn_with_their_intervals_best_first(page, rivals):
+    """The order follows the column that is chosen, and is in the address; figures stand beside the drawing."""
+    with served(Catalog(rivals.paths)) as home:
+        await show(page, home, "#/overview")
+        names = page.locator("table.agents tbody th bdi")
+        await expect(names).to_have_text(["new", "old"])
+        best = page.locator("table.agents tbody tr").first.locator("td.plot").first
+        await expect(best).to_have_text(re.compile(r"^72\.5%\s+\d\d\.\d% to \d\d\.\d%"))
+        interval = best.locator("line.between")
+        text = await best.inner_text()
+        low, high = re.search(r"([\d.]+)% to ([\d.]+)%", text).groups()
+        drawn = [await interval.get_attribute(end) for end in ("x1", "x2")]
+        assert [float(end.strip("%")) for end in drawn] == pytest.approx(
+            [float(low), float(high)], abs=0.06
+        )
+        await page.get_by_role("link", name="std over runs").click()
+        await expect(page).to_have_url(re.compile("agents=spread"))
+        chosen = page.locator("table.agents th[aria-sort='descending']")
+        await expect(chosen).to_contain_text("std over runs")
+
+
+async def test_tasks_are_drawn_in_the_order_that_is_chosen(page, rivals):
+    """The matrix has the same order; each line says its scores and leads to the task's row."""
+    with served(Catalog(rivals.paths)) as home:
+        await show(page, home, "#/overview")
+        lines, rows = (
+            page.locator(".task-plot a"),
+            page.locator("table.matrix tbody tr"),
+        )
+        await expect(lines.first).to_contain_text("task_5: new 0.3, old 0.5")
+        await expect(lines.first.locator("path")).to_have_count(2)
+        await expect(lines.first.locator("line.tick")).to_have_count(4)
+        await expect(rows.first).to_contain_text("task_5")
+        await page.get_by_label("Order of tasks").select_option("name")
+        await expect(page).to_have_url(re.compile("tasks=name"))
+        await expect(rows.first).to_contain_text("task_0")
+        await page.get_by_role("link", name=re.compile("^below 1")).click()
+        await expect(page).to_have_url(re.compile("tasks=name.*filter=failed"))
+        await lines.nth(5).focus()
+        await page.keyboard.press("Enter")
+        await expect(page.locator("table.matrix tr.current")).to_contain_text("task_5")
+        await expect(page.locator("table.matrix th:focus")).to_have_text("task_5")
 
 
 async def test_filters_and_search_narrow_the_overview(page, home):
@@ -187,7 +249,7 @@ async def test_comparison_of_agents_has_its_tests(page, tmp_path):
                 reason
             )
             await show(page, place, "#/overview")
-            await expect(page.locator("table.agents thead th")).to_have_count(4)
+            await expect(page.locator("table.agents tbody tr")).to_have_count(3)
             await expect(
                 page.locator("p.notice", has_text="No results yet: empty")
             ).to_be_visible()

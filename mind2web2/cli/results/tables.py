@@ -181,8 +181,8 @@ def print_variation(console: Console, summary: Mapping[str, Any]) -> None:
         (low, high), (low_rate, high_rate) = bounds["avg_score"], bounds["success_rate"]
         line(
             console,
-            f"Bounds, had verdicts on weak evidence gone either way: partial completion {number(low)} to "
-            f"{number(high)}, success rate {number(low_rate)} to {number(high_rate)}.",
+            f"With other verdicts on weak evidence, partial completion lies between {number(low)} and "
+            f"{number(high)}, the success rate between {number(low_rate)} and {number(high_rate)}.",
         )
     elif bounds["without"]:
         line(

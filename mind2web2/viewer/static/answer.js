@@ -92,7 +92,7 @@ export function Answer({ steps, options }) {
 function Bounds({ bounds }) {
   if (!bounds || bounds.low === bounds.high) return null;
   return html`<p class="hint">
-    ${number(bounds.low)} to ${number(bounds.high)}, had the verdicts on weak evidence (${bounds.weak_leaves === 1 ? "one leaf" : `${bounds.weak_leaves} leaves`}) gone either way.
+    With other verdicts on weak evidence (${bounds.weak_leaves === 1 ? "one leaf" : `${bounds.weak_leaves} leaves`}), the score lies between ${number(bounds.low)} and ${number(bounds.high)}.
   </p>`;
 }
 

@@ -138,7 +138,7 @@ function Heading({ name, options }) {
   const isChosen = name === (options.agents || FIRST_ORDER);
   const link = address("overview", [], { ...options, agents: name === FIRST_ORDER ? "" : name });
   return html`<th scope="col" class=${isPlot ? "plot" : ""} aria-sort=${isChosen ? "descending" : undefined}>
-    ${rank ? html`<a class="sort" href=${link}>${title}<span aria-hidden="true">${isChosen ? " ↓" : ""}</span></a>` : title}
+    ${rank ? html`<a class="sort" href=${link}>${title}<span aria-hidden="true">${isChosen ? "\u00a0↓" : ""}</span></a>` : title}
     ${isPlot && html`<span class="scale" aria-hidden="true">${QUARTERS.map((share) => html`<span>${share * 100}</span>`)}</span>`}
   </th>`;
 }
@@ -194,7 +194,7 @@ function corrected(found) {
 function Legend({ columns }) {
   const explained = columns.map((name) => COLUMNS[name]).filter((column) => column.hint);
   return html`<details class="legend">
-    <summary>What the figures, marks and colours mean</summary>
+    <summary>What the figures and colours mean</summary>
     <dl>
       ${explained.map(({ title, hint }) => html`<dt>${title}</dt><dd>${hint}</dd>`)}
       <dt>thick line, small figures</dt>

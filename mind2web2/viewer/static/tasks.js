@@ -17,6 +17,8 @@ const ORDERS = {
   name: { title: "name", height: () => 0 },
 };
 const FIRST_ORDER = "lowest";
+/** Fewer tasks are easier to compare one below the other than in columns. */
+const FEW = 15;
 
 /**
  * All tasks, each with the answers and the mean score of every agent.
@@ -76,7 +78,7 @@ export function TaskPlot({ tasks, agents, places, options }) {
       ${agents.map((agent) => html`<span><${MarkInText} place=${places.get(agent.name)} /> <bdi>${agent.name}</bdi></span> `)}
       <span>Each line runs from 0 to 1; a mark is an agent's mean, a tick one of its runs.</span>
     </p>
-    <ol class="task-plot">
+    <ol class=${`task-plot ${tasks.length < FEW ? "few" : ""}`}>
       ${tasks.map((task) => html`<${TaskLine} key=${task.name} ...${{ task, agents, places, options }} />`)}
     </ol>
   `;

@@ -48,7 +48,7 @@ async def test_overview_has_agents_and_a_cell_for_each_answer(page, home):
 
 @pytest.fixture
 def rivals(tmp_path):
-    """Make results of two agents, of whom the second is better but at one task, with other scores each run."""
+    """Make results of two agents with two runs; the second is better but at one task."""
     made = Results(tmp_path)
     for number in range(8):
         passes = {"old": 1 + number % 2, "new": 1 if number == 5 else 3 + number % 2}
@@ -64,7 +64,7 @@ def rivals(tmp_path):
 
 
 async def test_agents_are_drawn_with_their_intervals_best_first(page, rivals):
-    """The order follows the column that is chosen, and is in the address; figures stand beside the drawing."""
+    """Their order follows the chosen column and is in the address; figures stand beside it."""
     with served(Catalog(rivals.paths)) as home:
         await show(page, home, "#/overview")
         names = page.locator("table.agents tbody th bdi")
@@ -85,7 +85,7 @@ async def test_agents_are_drawn_with_their_intervals_best_first(page, rivals):
 
 
 async def test_tasks_are_drawn_in_the_order_that_is_chosen(page, rivals):
-    """The matrix has the same order; each line says its scores and leads to the task's row."""
+    """The matrix has the same order; a line says its scores and leads to the row."""
     with served(Catalog(rivals.paths)) as home:
         await show(page, home, "#/overview")
         lines, rows = (

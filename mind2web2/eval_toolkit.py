@@ -14,9 +14,9 @@ from mind2web2.rubric.values import (
     shown,
     total,
 )
-from mind2web2.verification.claims import BinaryEvalResult
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.extractor import Extractor, create_evaluator
+from mind2web2.verification.messages import BinaryEvalResult
 from mind2web2.verification.verifier import Verifier
 
 __all__ = [

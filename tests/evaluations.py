@@ -11,8 +11,8 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys, Evaluator
 from mind2web2.errors import CaptureError
-from mind2web2.pages.captures import PageRequest, SharedCaptures
-from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.captures import SharedCaptures
+from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.prepared_page import PageSettings
 
 PAGE = "https://lake.example/depth"

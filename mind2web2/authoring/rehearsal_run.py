@@ -19,15 +19,14 @@ from mind2web2.judge.session import JudgeSession
 from mind2web2.judge.tokens import text_tokens
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
-from mind2web2.pages.captures import PageRequest
-from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.rubric.verdicts import Outcome, Status
 from mind2web2.scheduling.deferral import guarded
 from mind2web2.scheduling.stopping import EvaluateAnswer
 from mind2web2.scripts.run import LoopGuard, load_script, run_script
-from mind2web2.verification.claims import BinaryEvalResult
+from mind2web2.verification.messages import BinaryEvalResult
 
 # So long the loop has nothing else to do before a round of questions is answered.
 _QUIET_TURNS = 40

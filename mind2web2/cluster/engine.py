@@ -38,8 +38,7 @@ from mind2web2.judge.budget import Budget
 from mind2web2.judge.shared_store import SharedJudgmentStore
 from mind2web2.judge.transfer import judgments_named
 from mind2web2.judge.usage import RunUsage, TaskUsage
-from mind2web2.llm_client.rate_limiter import Slowdown
-from mind2web2.llm_client.retries import Retries
+from mind2web2.llm_client.chat import Retries, Slowdown
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import AnswerJob
 from mind2web2.runs.results import latest_result, newest_result_name

@@ -54,10 +54,8 @@ from mind2web2.judge.shared_store import JudgmentDatabase, SharedJudgmentStore
 from mind2web2.judge.store import CheckRecord, Judgment
 from mind2web2.judge.usage import TaskUsage
 from mind2web2.llm_client import LLMClient
-from mind2web2.llm_client.chat import Limit
+from mind2web2.llm_client.chat import Limit, Retries, Slowdown
 from mind2web2.llm_client.prices import OwnPrice, own_prices, set_own_prices
-from mind2web2.llm_client.rate_limiter import Slowdown
-from mind2web2.llm_client.retries import Retries
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.page_cache import PageCache

@@ -6,10 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 from mind2web2.judge.store import Judgment
-from mind2web2.llm_client.chat import Usage
+from mind2web2.llm_client.chat import Retries, Slowdown, Usage
 from mind2web2.llm_client.prices import OwnPrice, total_price_usd
-from mind2web2.llm_client.rate_limiter import Slowdown
-from mind2web2.llm_client.retries import Retries
 
 
 class UsageEntry(TypedDict):

@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mind2web2.capture.models import CaptureRecord, Trouble
+from mind2web2.capture.models import CaptureRecord, PageKind, Trouble
 from mind2web2.errors import CacheMiss, JudgeOutputError, MachineError, Mind2Web2Error
 from mind2web2.judge.answer_client import AnswerClient
 from mind2web2.judge.caching import CachingJudge
@@ -36,7 +36,6 @@ from mind2web2.judge_check.labelled_set import (
 )
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.pages.library import PageLibrary
-from mind2web2.pages.prepared_page import PageKind
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import Evidence, Vote
 from mind2web2.statistics.paired import (
@@ -48,10 +47,10 @@ from mind2web2.statistics.paired import (
     share,
 )
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.verification.claims import BinaryEvalResult
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extractor import Extractor
+from mind2web2.verification.messages import BinaryEvalResult
 from mind2web2.verification.verifier import Verifier
 
 log = logging.getLogger(__name__)

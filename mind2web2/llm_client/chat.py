@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ Message = Mapping[str, Any]
 MessagePart = Mapping[str, Any]
 # Parameters of a request that go to the provider as they are.
 Parameters = Mapping[str, Any]
+
+_REASONS_SHOWN = 4
 
 # Returns the problem with a reply's JSON, to be shown to the model; ``None`` if it is valid.
 ReplyCheck = Callable[[str], Awaitable[str | None]]
@@ -89,6 +92,57 @@ class Usage:
             self.unreported_requests + other.unreported_requests,
             (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if is_priced else None,
         )
+
+
+@dataclass(slots=True)
+class Slowdown:
+    """How much rate limits have slowed a run down.
+
+    Args:
+        refusals: replies with status 429.
+        waited_s: time in which the limiter held requests back.
+    """
+
+    refusals: int = 0
+    waited_s: float = 0.0
+
+    def in_words(self) -> str:
+        """Return the numbers in words, empty if there was no slowdown."""
+        refused = f"{self.refusals} refused (429)" if self.refusals else ""
+        held = (
+            f"requests held back for {self.waited_s:.0f} s"
+            if self.waited_s >= 1
+            else ""
+        )
+        return (
+            f"rate limit: {', '.join(filter(None, (refused, held)))}"
+            if refused or held
+            else ""
+        )
+
+
+@dataclass(slots=True)
+class Retries:
+    """The retries of a run, counted by the reason."""
+
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def note(self, reason: str) -> None:
+        """Count one more retry."""
+        self.reasons[reason] += 1
+
+    def in_words(self) -> str:
+        """Return the number and the most frequent reasons, empty without retries."""
+        if not self.reasons:
+            return ""
+        reasons = [
+            f"{reason}: {count}"
+            for reason, count in self.reasons.most_common(_REASONS_SHOWN)
+        ]
+        if len(self.reasons) > _REASONS_SHOWN:
+            reasons.append("...")
+        total = self.reasons.total()
+        return f"{total} request{'s' * (total != 1)} tried again ({', '.join(reasons)})"
 
 
 @dataclass(slots=True)

@@ -13,12 +13,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 
 from mind2web2.errors import JudgeAccessError, JudgeUnusableError, UsageError
-from mind2web2.llm_client.chat import Limit
+from mind2web2.llm_client.chat import Limit, Retries, Slowdown
 from mind2web2.llm_client.failures import RequestFailedError, Service
 from mind2web2.llm_client.openai_protocol import OpenAITransport, openai_connection
 from mind2web2.llm_client.provider import AsyncProviderClient
-from mind2web2.llm_client.rate_limiter import RateLimiter, Sent, Slowdown
-from mind2web2.llm_client.retries import Attempts, Retries, RetryPolicy
+from mind2web2.llm_client.rate_limiter import RateLimiter, Sent
+from mind2web2.llm_client.retries import Attempts, RetryPolicy
 from mind2web2.llm_client.settings import POOL_ENDPOINT, PoolServer, PoolSource
 from mind2web2.llm_client.transport import Completion, Transport, WireRequest
 

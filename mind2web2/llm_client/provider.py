@@ -32,6 +32,8 @@ from mind2web2.llm_client.chat import (
     CheckedMessage,
     ImageLimit,
     Limit,
+    Retries,
+    Slowdown,
     Usage,
 )
 from mind2web2.llm_client.failures import (
@@ -47,8 +49,8 @@ from mind2web2.llm_client.messages import (
     with_content_as_text,
     with_text_at_end,
 )
-from mind2web2.llm_client.rate_limiter import RateLimiter, Slowdown
-from mind2web2.llm_client.retries import Attempts, Retries, RetryPolicy
+from mind2web2.llm_client.rate_limiter import RateLimiter
+from mind2web2.llm_client.retries import Attempts, RetryPolicy
 from mind2web2.llm_client.structured_output import (
     InvalidOutputError,
     read_template,

@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
+from mind2web2.llm_client.chat import Slowdown
 from mind2web2.llm_client.failures import Allowance, Allowances, RequestFailedError
 from mind2web2.llm_client.transport import Completion
 
@@ -42,33 +43,6 @@ _PROBE_INTERVALS_S = (1.0, 2.0, 4.0, 5.0)
 _LONGEST_BUDGET_WAIT_S = 120.0
 # A late event loop may send the requests of so many seconds at once.
 _CATCH_UP_S = 0.02
-
-
-@dataclass(slots=True)
-class Slowdown:
-    """How much rate limits have slowed a run down.
-
-    Args:
-        refusals: replies with status 429.
-        waited_s: time in which the limiter held requests back.
-    """
-
-    refusals: int = 0
-    waited_s: float = 0.0
-
-    def in_words(self) -> str:
-        """Return the numbers in words, empty if there was no slowdown."""
-        refused = f"{self.refusals} refused (429)" if self.refusals else ""
-        held = (
-            f"requests held back for {self.waited_s:.0f} s"
-            if self.waited_s >= 1
-            else ""
-        )
-        return (
-            f"rate limit: {', '.join(filter(None, (refused, held)))}"
-            if refused or held
-            else ""
-        )
 
 
 @dataclass(slots=True, eq=False)

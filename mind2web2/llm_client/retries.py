@@ -5,47 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from mind2web2.llm_client.chat import ChatProvider, Limit
+from mind2web2.llm_client.chat import ChatProvider, Limit, Retries, Slowdown
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.rate_limiter import RateLimiter, Sent, Slowdown
+from mind2web2.llm_client.rate_limiter import RateLimiter, Sent
 from mind2web2.llm_client.transport import Completion
 
 log = logging.getLogger(__name__)
 
 
-_REASONS_SHOWN = 4
 # A request that the server refuses so often while it accepts others fails.
 _MOST_REFUSALS = 30
-
-
-@dataclass(slots=True)
-class Retries:
-    """The retries of a run, counted by the reason."""
-
-    reasons: Counter[str] = field(default_factory=Counter)
-
-    def note(self, reason: str) -> None:
-        """Count one more retry."""
-        self.reasons[reason] += 1
-
-    def in_words(self) -> str:
-        """Return the number and the most frequent reasons, empty without retries."""
-        if not self.reasons:
-            return ""
-        reasons = [
-            f"{reason}: {count}"
-            for reason, count in self.reasons.most_common(_REASONS_SHOWN)
-        ]
-        if len(self.reasons) > _REASONS_SHOWN:
-            reasons.append("...")
-        total = self.reasons.total()
-        return f"{total} request{'s' * (total != 1)} tried again ({', '.join(reasons)})"
 
 
 @dataclass(frozen=True, slots=True)

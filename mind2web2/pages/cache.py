@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.capture.models import CapturedPage
+from mind2web2.capture.models import CapturedPage, PageKind
 from mind2web2.errors import CacheMiss, CacheWriteError
 from mind2web2.pages.cache_files import (
     FAILURES_NAME,
     REDIRECTS_NAME,
     IndexFile,
     PageFiles,
-    PageKind,
     UrlNotes,
     content_digest,
     content_of,

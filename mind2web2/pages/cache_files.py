@@ -16,9 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
+from mind2web2.capture.models import PageKind
 from mind2web2.errors import CacheReadError, DocumentError
 from mind2web2.pages.stored_files import fetch_files, file_names_in
 from mind2web2.storage.page_names import page_stem
@@ -52,7 +53,6 @@ from mind2web2.utils.text import is_unicode_text
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-PageKind = Literal["web", "pdf"]
 
 _log = logging.getLogger(__name__)
 

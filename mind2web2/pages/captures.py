@@ -22,11 +22,8 @@ from mind2web2.pages.page_cache import (
     capture_record,
     copy_page,
     listed_failure,
-    page_digest,
     put_capture,
-    shared_cache,
 )
-from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.urls.parts import lookup_key
 
 log = logging.getLogger(__name__)
@@ -252,36 +249,3 @@ def _is_known_to_fail(url: str, failed: CaptureRecord, cache: PageCache) -> bool
         return False
     # It was refused before, and may be visited now.
     return failed.is_refused_as_private or not record.is_refused_as_private
-
-
-@dataclass(frozen=True, slots=True)
-class PageRequest:
-    """Which page is wanted, and how.
-
-    Args:
-        cache: where it is stored, and where a captured page goes.
-        capture: asked for a page that is not stored; ``None`` where a run captures nothing.
-        limit: entered around a capture.
-        with_images: ``False`` for the text alone.
-    """
-
-    cache: PageCache
-    url: str
-    settings: PageSettings
-    with_images: bool
-    capture: SharedCaptures | None
-    limit: Limit
-    logger: logging.Logger
-
-    @property
-    def shared_cache(self) -> PageCache:
-        """Return the task's cache behind an answer's."""
-        return shared_cache(self.cache)
-
-    def record(self) -> CaptureRecord | None:
-        """Return the record of the page's capture; reads a file. Caches of scripts may keep none."""
-        return capture_record(self.cache, self.url)
-
-    def digest(self) -> str | None:
-        """Return a digest of the stored page; reads its files. Caches of scripts may know none."""
-        return page_digest(self.cache, self.url)

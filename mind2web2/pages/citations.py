@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
 
+from mind2web2.capture.models import PageKind
 from mind2web2.errors import (
     CacheReadError,
     CacheWriteError,
@@ -40,7 +41,7 @@ from mind2web2.llm_client.chat import (
     Parameters,
 )
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.cache_files import PageKind, read_file
+from mind2web2.pages.cache_files import read_file
 from mind2web2.prompts import BlockChain, instructions
 from mind2web2.urls.markdown import URLs, markdown_addresses
 from mind2web2.urls.parts import (

@@ -9,15 +9,55 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mind2web2.capture.models import notes_for_judge
+from mind2web2.capture.models import CaptureRecord, PageKind, notes_for_judge
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
-from mind2web2.pages.captures import DoubtfulPageError, PageRequest, SharedCaptures
-from mind2web2.pages.page_cache import PageCache, addresses, shared_cache
+from mind2web2.llm_client.chat import Limit
+from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
+from mind2web2.pages.page_cache import (
+    PageCache,
+    addresses,
+    capture_record,
+    page_digest,
+    shared_cache,
+)
 from mind2web2.pages.preparation import prepared_content
-from mind2web2.pages.prepared_page import PageKind, PageSettings, PreparedPage
+from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.prompts import address_flags, one_a_kind
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import SharedWork
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """Which page is wanted, and how.
+
+    Args:
+        cache: where it is stored, and where a captured page goes.
+        capture: asked for a page that is not stored; ``None`` where a run captures nothing.
+        limit: entered around a capture.
+        with_images: ``False`` for the text alone.
+    """
+
+    cache: PageCache
+    url: str
+    settings: PageSettings
+    with_images: bool
+    capture: SharedCaptures | None
+    limit: Limit
+    logger: logging.Logger
+
+    @property
+    def shared_cache(self) -> PageCache:
+        """Return the task's cache behind an answer's."""
+        return shared_cache(self.cache)
+
+    def record(self) -> CaptureRecord | None:
+        """Return the record of the page's capture; reads a file. Caches of scripts may keep none."""
+        return capture_record(self.cache, self.url)
+
+    def digest(self) -> str | None:
+        """Return a digest of the stored page; reads its files. Caches of scripts may know none."""
+        return page_digest(self.cache, self.url)
 
 
 class PageMemory:
@@ -208,7 +248,9 @@ class PageLibrary:
     ) -> PreparedPage | None:
         """Prepare a page and keep it; ``None`` if it was replaced and has another digest."""
         try:
-            content = await prepared_content(request, kind)
+            content = await prepared_content(
+                request.cache, request.url, kind, request.settings, request.with_images
+            )
         except CaptureError:
             if sha256 is None:
                 raise

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from mind2web2.capture.models import CapturedPage, CaptureRecord
-from mind2web2.pages.prepared_page import PageKind
+from mind2web2.capture.models import CapturedPage, CaptureRecord, PageKind
 
 
 class PageCache(Protocol):

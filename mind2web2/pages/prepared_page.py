@@ -1,15 +1,16 @@
-"""A page in the form in which the judge is shown it."""
+"""A page in the form in which the judge is shown it: content cut to the limits, and notes on the rest."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
+from mind2web2.capture.models import PageKind, RenderedPdf
 from mind2web2.llm_client.chat import NO_LIMIT, ImageLimit
-from mind2web2.prompts import HashedText
+from mind2web2.prompts import HashedText, encodable, flags_of, one_a_kind
 from mind2web2.rubric.verdicts import TO_THIS_JUDGE, Flag, PageShown
+from mind2web2.utils.invisible_text import made_visible
 
-PageKind = Literal["web", "pdf"]
+NO_SCREENSHOT = "no screenshot is stored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +133,64 @@ def cut_text(text: str, limit_chars: int, stored_chars: int) -> HashedText:
         text = f"{text[:limit_chars]}\n[The page is cut here: {limit_chars} of {stored_chars} characters.]"
     # here, in a worker thread, rather than at the first request
     return HashedText(text).prepared()
+
+
+def pdf_notes(
+    rendered: RenderedPdf, settings: PageSettings, with_images: bool
+) -> tuple[str, ...]:
+    """Return the notes on parts of a PDF that are not shown."""
+    pages = rendered.page_count
+    notes = []
+    if pages > settings.max_pdf_text_pages:
+        notes.append(
+            f"PDF cut: text of the first {settings.max_pdf_text_pages} of {pages} pages is shown"
+        )
+    if with_images and pages > settings.max_pdf_images:
+        notes.append(
+            f"PDF cut: images of the first {settings.max_pdf_images} of {pages} pages are shown"
+        )
+    if with_images and rendered.images and not rendered.text:
+        notes.append("PDF without text: its pages are shown as images only")
+    if rendered.unreadable_pages:
+        notes.append(
+            f"PDF damaged: nothing of pages {', '.join(map(str, rendered.unreadable_pages))}"
+        )
+    return tuple(notes)
+
+
+def page_content(
+    settings: PageSettings,
+    kind: PageKind,
+    text: str,
+    images: tuple[HashedText, ...],
+    notes: tuple[str, ...],
+    doubt: str | None = None,
+    hidden: str = "",
+) -> PreparedPage:
+    """Return a page's text, cut to the limit, with its images and all that is noted of it."""
+    limit = settings.max_text_chars
+    # Hidden text of a PDF is not shown, but flagged.
+    flags = one_a_kind((*flags_of(text[:limit]), *flags_of(hidden[:limit])))
+    text = made_visible(encodable(text))
+    if len(text) > limit:
+        notes = (
+            *notes,
+            f"text cut: the first {limit} of {len(text)} characters are shown",
+        )
+    return PreparedPage(
+        url="",
+        kind=kind,
+        sha256=None,
+        text=cut_text(text, limit, len(text)),
+        text_chars=min(len(text), limit),
+        text_chars_stored=len(text),
+        images=images,
+        notes=notes,
+        flags=flags,
+        doubt=doubt,
+    )
+
+
+def screenshot_note(shown_px: int, height_px: int) -> str:
+    """Return the note that the lower end of a screenshot is not shown."""
+    return f"screenshot cut: {shown_px} of {height_px} pixels from the top are shown"

@@ -33,22 +33,23 @@ from mind2web2.llm_client.structured_output import (
     schema_text,
 )
 from mind2web2.llm_client.transport import Completion
-from mind2web2.pages.preparation import (
+from mind2web2.pages.prepared_page import (
     NO_SCREENSHOT,
+    PageSettings,
+    PreparedPage,
     page_content,
     pdf_notes,
     screenshot_note,
 )
-from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.prompts import BlockChain, HashedText
 from mind2web2.rubric.verdicts import VoteRule
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs, changed_inputs
 from mind2web2.utils.files import read_regular_file, text_sha256
 from mind2web2.utils.names import name_list
-from mind2web2.verification.claims import BinaryEvalResult
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.messages import (
     NO_INSTRUCTION,
+    BinaryEvalResult,
     extraction_messages,
     verification_messages,
 )

@@ -7,9 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
-
-from pydantic import BaseModel
+from typing import Any
 
 from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.judge.protocol import QuestionContext
@@ -26,10 +24,10 @@ from mind2web2.rubric.verdicts import (
 )
 from mind2web2.scheduling.options import current_options
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.messages import (
     NO_INSTRUCTION,
+    BinaryEvalResult,
     quotable,
     verification_messages,
 )
@@ -65,17 +63,6 @@ async def pages_ahead(
 
 # How many of a claim's pages are prepared, or captured, at the same time.
 PAGES_AT_ONCE = 3
-
-
-@script_api
-class BinaryEvalResult(BaseModel):
-    """A judge's verdict on one claim, and the passage that decides it."""
-
-    reasoning: str
-    result: bool
-    # A client of a script's own gives the two published fields; a verdict without a quote counts as well.
-    quote: str = ""
-    dispensable_properties: ClassVar[frozenset[str]] = frozenset({"quote"})
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Message
-from mind2web2.pages.captures import DoubtfulPageError, PageRequest, SharedCaptures
-from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
+from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.page_cache import (
     PageCache,
     note_captured,

@@ -24,9 +24,13 @@ from mind2web2.rubric.verdicts import ExtractionRecord
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import EvaluationContext
-from mind2web2.verification.messages import NO_INSTRUCTION, extraction_messages
+from mind2web2.verification.messages import (
+    NO_INSTRUCTION,
+    BinaryEvalResult,
+    extraction_messages,
+)
 from mind2web2.verification.script_access import ScriptAccess, limits_of
-from mind2web2.verification.verifier import BinaryEvalResult, Verifier
+from mind2web2.verification.verifier import Verifier
 
 __all__ = [
     "BinaryEvalResult",

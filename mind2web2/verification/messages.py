@@ -1,11 +1,16 @@
-"""The judge's questions: whether a claim is supported, and what a page or answer says."""
+"""The judge's questions: is a claim supported, what does a page or answer say; and the form of a verdict."""
 
 from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import BaseModel
 
 from mind2web2.llm_client.chat import ImagePart, Message, TextPart
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import BlockChain, instructions, shown_text
 from mind2web2.rubric.verdicts import QuoteSource
+from mind2web2.utils.api_misuse import script_api
 
 # Scripts pass this where they have nothing to add (eval-scripts.md).
 NO_INSTRUCTION = "None"
@@ -14,6 +19,17 @@ _WITHOUT_PAGE = "Is this claim correct?"
 _FROM_PAGE = "Fill the form from the page above."
 _FROM_ANSWER = "Fill the form from the answer above."
 _NO_IMAGES = "No images are shown."
+
+
+@script_api
+class BinaryEvalResult(BaseModel):
+    """A judge's verdict on one claim, and the passage that decides it."""
+
+    reasoning: str
+    result: bool
+    # A client of a script's own gives the two published fields; a verdict without a quote counts as well.
+    quote: str = ""
+    dispensable_properties: ClassVar[frozenset[str]] = frozenset({"quote"})
 
 
 def verification_messages(

@@ -29,15 +29,10 @@ from mind2web2.scheduling.options import current_options
 from mind2web2.scheduling.prerequisites import NotedPrerequisites
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.verification.claims import (
-    BinaryEvalResult,
-    ClaimJudging,
-    Verification,
-    evidence_of,
-)
+from mind2web2.verification.claims import ClaimJudging, Verification, evidence_of
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.lookahead import asked_ahead, may_look_ahead
-from mind2web2.verification.messages import NO_INSTRUCTION
+from mind2web2.verification.messages import NO_INSTRUCTION, BinaryEvalResult
 from mind2web2.verification.script_access import ScriptAccess
 
 __all__ = ["BinaryEvalResult", "Prerequisites", "Sources", "Verifier", "urls_of"]

@@ -15,17 +15,15 @@ from mind2web2.errors import CaptureError
 from mind2web2.judge.store import judgment_key
 from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import PageRequest
 from mind2web2.pages.crawl import AgentCache
-from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.utils.names import is_file_name
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.verification.claims import BinaryEvalResult
 from mind2web2.verification.config import EvaluatorConfig
-from mind2web2.verification.messages import verification_messages
+from mind2web2.verification.messages import BinaryEvalResult, verification_messages
 from mind2web2.viewer.catalog import AnswerKey, Catalog, Json, NoSuchResultError
 
 log = logging.getLogger(__name__)

@@ -32,8 +32,7 @@ from mind2web2.judge.shared_store import JudgmentDatabase
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import judgments_named
 from mind2web2.judge.usage import RunUsage
-from mind2web2.llm_client.rate_limiter import Slowdown
-from mind2web2.llm_client.retries import Retries
+from mind2web2.llm_client.chat import Retries, Slowdown
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import AnswerFile, AnswerJob

@@ -21,7 +21,7 @@ from mind2web2.errors import (
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.retries import RetryPolicy
-from mind2web2.verification.claims import BinaryEvalResult
+from mind2web2.verification.messages import BinaryEvalResult
 
 # Of the two hundred that `make faults` runs.
 SCHEDULES = 2

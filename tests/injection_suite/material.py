@@ -26,8 +26,8 @@ from servers.local_http import Answer, LocalHttp
 
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import PageRequest, SharedCaptures
-from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.captures import SharedCaptures
+from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.pages.run_browser import run_browser
 

@@ -26,7 +26,7 @@ from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.verification.claims import BinaryEvalResult
+from mind2web2.verification.messages import BinaryEvalResult
 
 REQUEST = ChatRequest("o4-mini", [], BinaryEvalResult)
 QUOTA = status(429, "You exceeded your current quota", code="insufficient_quota")

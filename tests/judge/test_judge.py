@@ -17,7 +17,7 @@ from mind2web2.errors import (
 from mind2web2.judge.client_judge import ClientProvider, as_judge, as_provider
 from mind2web2.judge.protocol import QuestionContext, Rejection
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
-from mind2web2.verification.verifier import BinaryEvalResult
+from mind2web2.verification.messages import BinaryEvalResult
 
 SUBJECT = QuestionContext(
     "verify", node="leaf", claim="claim", page="https://lake.example"

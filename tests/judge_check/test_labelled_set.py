@@ -16,8 +16,7 @@ from mind2web2.capture.models import CapturedPage
 from mind2web2.judge_check.check import LabelledPages
 from mind2web2.judge_check.labelled_set import labelled_set
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import PageRequest
-from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.prepared_page import PageSettings
 
 FILE = Path(mind2web2.__file__).parent / "judge_check" / "labelled_set.json"

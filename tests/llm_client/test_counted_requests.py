@@ -4,8 +4,7 @@ import pytest
 from servers.judge_server import JudgeServer, status
 
 from mind2web2.llm_client import LLMClient
-from mind2web2.llm_client.chat import ChatRequest, SentRequests, Usage
-from mind2web2.llm_client.retries import Retries
+from mind2web2.llm_client.chat import ChatRequest, Retries, SentRequests, Usage
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2 import AggregationStrategy, EvaluatorConfig
 from mind2web2.rubric.verdicts import evidence_faults
-from mind2web2.verification.verifier import BinaryEvalResult, urls_of
+from mind2web2.verification.messages import BinaryEvalResult
+from mind2web2.verification.verifier import urls_of
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache_files import is_page_file, is_sidecar
-from mind2web2.pages.captures import PageRequest
+from mind2web2.pages.library import PageRequest
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.pages.stored_files import fetch_files, names_in_store
 from mind2web2.prompts import HashedText
@@ -68,7 +68,7 @@ from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob, TemplateName
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
 from mind2web2.storage.publication import is_in_object_store
 from mind2web2.utils.deep_trees import allow_deep_trees
-from mind2web2.verification.claims import BinaryEvalResult
+from mind2web2.verification.messages import BinaryEvalResult
 
 # For a script's own template, which only its process has.
 _CHECK_TIMEOUT_S = 60.0

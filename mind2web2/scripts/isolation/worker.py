@@ -41,8 +41,8 @@ from mind2web2.llm_client.structured_output import InvalidOutputError, read_temp
 from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import PageCapture, PageRequest, SharedCaptures
-from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.captures import PageCapture, SharedCaptures
+from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import address_flags
@@ -62,7 +62,7 @@ from mind2web2.scripts.run import (
 from mind2web2.storage.mirror import Mirror, use_mirror
 from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
-from mind2web2.verification.claims import BinaryEvalResult
+from mind2web2.verification.messages import BinaryEvalResult
 
 # Modules that scripts import (eval-scripts.md) or that others import late: loaded once for all scripts.
 _PRELOADED = (

@@ -17,6 +17,7 @@ from mind2web2.capture.browser_process import (
     user_agent,
 )
 from mind2web2.capture.models import CaptureSettings
+from mind2web2.capture.page.devtools import BrandVersion, UserAgentOverride
 from mind2web2.errors import BrowserGoneError
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class Browser:
             page = await context.new_page()
             session = await context.new_cdp_session(page)
             await session.send(
-                "Emulation.setUserAgentOverride", _looks(process.browser.version)
+                "Emulation.setUserAgentOverride", dict(_looks(process.browser.version))
             )
         except BaseException:
             await context.close()
@@ -265,12 +266,12 @@ async def _finished(task: asyncio.Task[Any]) -> None:
         raise asyncio.CancelledError
 
 
-def _looks(version: str) -> dict[str, Any]:
+def _looks(version: str) -> UserAgentOverride:
     """Return what a page's headers and scripts say of the browser: an ordinary one, not a headless one."""
     major = version.partition(".")[0]
     platform = {"win32": "Windows", "darwin": "macOS"}.get(sys.platform, "Linux")
 
-    def brands(own_version: str) -> list[dict[str, str]]:
+    def brands(own_version: str) -> list[BrandVersion]:
         return [
             {"brand": "Not:A-Brand", "version": "8"},
             {"brand": "Chromium", "version": own_version},

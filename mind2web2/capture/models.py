@@ -10,6 +10,9 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+# Cookies and local storage as Playwright saves them: handed to the browser as they are.
+StorageState = Mapping[str, Any]
+
 
 def environment_proxies() -> dict[str, str]:
     """Return the proxies that the environment names; see ``NetworkSettings``."""
@@ -127,7 +130,7 @@ class CaptureSettings:
     headless: bool = True
     cdp_url: str | None = None
     stored: StoredResponses | None = field(default=None, repr=False)
-    storage_state: Mapping[str, Any] | None = field(default=None, repr=False)
+    storage_state: StorageState | None = field(default=None, repr=False)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     page_timeout_s: float = 120.0
     answer_timeout_s: float = 20.0

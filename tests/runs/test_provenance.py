@@ -67,7 +67,7 @@ def test_settings_are_the_same_in_another_process():
         ("prompts._CODE_LENGTH", 10),
         ("runs.provenance.NO_SCREENSHOT", "no picture"),
         ("capture.models._IN_WORDS", defaultdict(lambda: "something is wrong")),
-        ("pages.preparation.cut_text", lambda text, *_: HashedText(f"{text} [cut]")),
+        ("pages.prepared_page.cut_text", lambda text, *_: HashedText(f"{text} [cut]")),
         ("runs.provenance.schema_text", lambda _: "Reply in JSON."),
         ("runs.provenance.repair_messages", lambda *_: ["Once more."]),
         (

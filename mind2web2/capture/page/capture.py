@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mind2web2.capture.models import CaptureSettings, Trouble
+from mind2web2.capture.page.devtools import ScriptError
 from mind2web2.capture.page.documents import read_file_content
 from mind2web2.capture.page.hidden_content import (
     Cleared,
@@ -25,7 +26,6 @@ from mind2web2.capture.page.hidden_content import (
 from mind2web2.capture.page.isolated_world import (
     WORLD_NAME,
     FrameWorld,
-    ScriptError,
     worlds_with_more,
 )
 from mind2web2.capture.page.navigation import Guard, MainDocument

@@ -12,15 +12,14 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
+from mind2web2.capture.page.devtools import ScriptError, send
 from mind2web2.capture.page.isolated_world import (
     FrameWorld,
     Rest,
-    ScriptError,
     call_or_none,
     frame_painted,
-    send,
     settled,
 )
 
@@ -183,7 +182,22 @@ class _Tour:
             self._has_stalled = not await self._rest(page_time_s)
 
 
-async def _may_react(world: FrameWorld, place: dict[str, Any]) -> bool:
+class _Start(TypedDict):
+    """What the first step of scrolling finds in a document."""
+
+    isLazy: bool
+    hasScripts: bool
+
+
+class _Overlays(TypedDict, total=False):
+    """What the last step of closing overlays has found."""
+
+    done: list[str]
+    walls: list[str]
+    consentWall: str | None
+
+
+async def _may_react(world: FrameWorld, place: _Start) -> bool:
     """Tell whether a document has parts that load or change when they come into view."""
     if place["isLazy"] or not place["hasScripts"]:
         return bool(place["isLazy"])
@@ -264,7 +278,9 @@ async def close_banners(
                     await rest(_CLOSING_PAGE_TIME_S)
                     done += await _overlay_step(world, "sort") or []
             for world in worlds:
-                outcome: dict[str, Any] = await _overlay_step(world, "finish") or {}
+                outcome: _Overlays | None = await _overlay_step(world, "finish")
+                if not outcome:
+                    continue
                 done += outcome.get("done", [])
                 walls += outcome.get("walls", [])
                 consent_wall = consent_wall or outcome.get("consentWall")

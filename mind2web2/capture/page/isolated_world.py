@@ -10,6 +10,15 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from mind2web2.capture.page.devtools import (
+    FrameInfo,
+    FrameTree,
+    Node,
+    ScriptError,
+    frame_tree,
+    send,
+)
+
 if TYPE_CHECKING:
     from patchright.async_api import CDPSession, Frame, Page
 
@@ -36,10 +45,6 @@ _MAY_HAVE_MORE = (
     "'script, iframe, button, details, input, label, [role], [hidden], [onclick], [aria-expanded]')"
     " !== null || document.documentElement.scrollHeight > innerHeight + 4"
 )
-
-
-class ScriptError(Exception):
-    """A script of ours failed in a frame: most often because the frame is gone."""
 
 
 @cache
@@ -118,7 +123,7 @@ async def open_main_world(session: CDPSession) -> FrameWorld:
     Raises:
         ScriptError: it cannot be entered.
     """
-    frame = (await send(session, "Page.getFrameTree"))["frameTree"]["frame"]
+    frame = (await frame_tree(session))["frame"]
     return await _world_of(session, frame, None)
 
 
@@ -136,7 +141,7 @@ async def open_worlds(
     Raises:
         ScriptError: the main frame cannot be entered. Other frames that cannot be are left out.
     """
-    tree = (await send(session, "Page.getFrameTree"))["frameTree"]
+    tree = await frame_tree(session)
     worlds = await _worlds_of_tree(session, tree, name)
     known = len(worlds)
     # A frame of another site runs in a process of its own, with a session of its own.
@@ -148,8 +153,7 @@ async def open_worlds(
             *(_own_session(page, frame) for frame in frames)
         ):
             if own is not None:
-                own_tree = (await send(own, "Page.getFrameTree"))["frameTree"]
-                worlds += await _worlds_of_tree(own, own_tree, name)
+                worlds += await _worlds_of_tree(own, await frame_tree(own), name)
     worlds = worlds[:_MAX_FRAMES]
     await asyncio.gather(*map(_mark_closed_roots, worlds))
     parents = {world.parent_id for world in worlds}
@@ -178,7 +182,7 @@ async def _may_have_more(world: FrameWorld) -> bool:
 
 
 async def _worlds_of_tree(
-    session: CDPSession, tree: dict[str, Any], name: str
+    session: CDPSession, tree: FrameTree, name: str
 ) -> list[FrameWorld]:
     frames = [tree["frame"]]
     waiting = [tree]
@@ -202,7 +206,7 @@ async def _worlds_of_tree(
 
 async def _world_of(
     session: CDPSession,
-    frame: dict[str, Any],
+    frame: FrameInfo,
     parent_id: str | None,
     name: str = WORLD_NAME,
 ) -> FrameWorld:
@@ -292,22 +296,10 @@ async def _elements_of(world: FrameWorld, array: str) -> list[str]:
     ]
 
 
-async def _described(world: FrameWorld, element: str) -> dict[str, Any]:
-    node: dict[str, Any] = (
-        await send(world.session, "DOM.describeNode", objectId=element, depth=0)
-    )["node"]
+async def _described(world: FrameWorld, element: str) -> Node:
+    reply = await send(world.session, "DOM.describeNode", objectId=element, depth=0)
+    node: Node = reply["node"]
     return node
-
-
-async def send(session: CDPSession, method: str, **parameters: Any) -> dict[str, Any]:
-    """Send a DevTools command and return its reply. Raises ScriptError: it failed, or the page is gone."""
-    from patchright.async_api import Error
-
-    try:
-        reply: dict[str, Any] = await session.send(method, parameters)
-    except Error as error:
-        raise ScriptError(f"{method}: {error.message.splitlines()[0]}") from error
-    return reply
 
 
 Rest = Callable[[float], Awaitable[bool]]

@@ -7,9 +7,15 @@ import base64
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mind2web2.capture.models import StoredResponse, StoredResponses
+from mind2web2.capture.page.devtools import (
+    AttachedFrame,
+    PausedRequest,
+    ScriptError,
+    send,
+)
 from mind2web2.capture.page.documents import (
     FetchedDocument,
     file_name_of,
@@ -18,7 +24,6 @@ from mind2web2.capture.page.documents import (
     media_type_of,
     office_as_html,
 )
-from mind2web2.capture.page.isolated_world import ScriptError, send
 from mind2web2.errors import DocumentError, WorkerError
 
 if TYPE_CHECKING:
@@ -151,17 +156,17 @@ class Navigation:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _on_frame_attached(self, event: dict[str, Any]) -> None:
+    def _on_frame_attached(self, event: AttachedFrame) -> None:
         self._frame_depths[event["frameId"]] = (
             self._frame_depths.get(event["parentFrameId"], 0) + 1
         )
 
-    def _on_paused(self, event: dict[str, Any]) -> None:
+    def _on_paused(self, event: PausedRequest) -> None:
         task = asyncio.get_running_loop().create_task(self._decide_or_log(event))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _decide_or_log(self, event: dict[str, Any]) -> None:
+    async def _decide_or_log(self, event: PausedRequest) -> None:
         try:
             await self._decide(event)
         except ScriptError as error:  # the request was cancelled, or the page is gone
@@ -171,7 +176,7 @@ class Navigation:
                 error,
             )
 
-    async def _decide(self, event: dict[str, Any]) -> None:
+    async def _decide(self, event: PausedRequest) -> None:
         is_main = event["frameId"] == self._main_frame_id
         if self._stored is not None:
             is_document = event["resourceType"] == "Document"
@@ -194,7 +199,7 @@ class Navigation:
                 self.arrived = self.started
             await self._continue(event)
 
-    async def _is_refused_frame(self, event: dict[str, Any]) -> bool:
+    async def _is_refused_frame(self, event: PausedRequest) -> bool:
         depth = self._frame_depths.get(event["frameId"], 0)
         if depth > _MAX_FRAME_DEPTH or len(self._frame_depths) > _MAX_FRAMES:
             self.frames_left_out += 1
@@ -207,7 +212,7 @@ class Navigation:
             and await self._guard(url) is not None
         )
 
-    async def _decide_request(self, event: dict[str, Any]) -> None:
+    async def _decide_request(self, event: PausedRequest) -> None:
         url = event["request"]["url"]
         if self.is_locked:
             self.held_back.append(url)
@@ -223,7 +228,7 @@ class Navigation:
         await self._continue(event)
 
     async def _decide_stored(
-        self, event: dict[str, Any], stored: StoredResponses, *, is_main: bool
+        self, event: PausedRequest, stored: StoredResponses, *, is_main: bool
     ) -> None:
         """Answer a request with what is stored, or not at all."""
         response = (
@@ -245,7 +250,7 @@ class Navigation:
             self.arrived = self.started
 
     async def _decide_response(
-        self, event: dict[str, Any], stored: StoredResponse | None = None
+        self, event: PausedRequest, stored: StoredResponse | None = None
     ) -> None:
         url = _url_of(event)
         status = event["responseStatusCode"] if stored is None else stored.status
@@ -263,7 +268,7 @@ class Navigation:
             self.arrived = self.started
 
     async def _pass_on(
-        self, event: dict[str, Any], stored: StoredResponse | None
+        self, event: PausedRequest, stored: StoredResponse | None
     ) -> None:
         if stored is None:
             await self._continue(event)
@@ -291,7 +296,7 @@ class Navigation:
         return True
 
     async def _hand_over(
-        self, event: dict[str, Any], stored: StoredResponse | None
+        self, event: PausedRequest, stored: StoredResponse | None
     ) -> None:
         document = self.document
         if document.is_page or document.status in _NO_CONTENT:
@@ -349,7 +354,7 @@ class Navigation:
         document.file = file
         await self._fail(event)
 
-    async def _body(self, event: dict[str, Any]) -> tuple[bytes, bool]:
+    async def _body(self, event: PausedRequest) -> tuple[bytes, bool]:
         stream = await send(
             self._session,
             "Fetch.takeResponseBodyAsStream",
@@ -371,7 +376,7 @@ class Navigation:
         await send(self._session, "IO.close", handle=stream["stream"])
         return bytes(body[: self._max_file_bytes]), True
 
-    async def _show_as_html(self, event: dict[str, Any], file: FetchedDocument) -> None:
+    async def _show_as_html(self, event: PausedRequest, file: FetchedDocument) -> None:
         """Let the browser render a page that the server declares as another type."""
         kept = {
             name: value
@@ -400,7 +405,7 @@ class Navigation:
 
     async def _fulfill(
         self,
-        event: dict[str, Any],
+        event: PausedRequest,
         status: int,
         headers: Mapping[str, str],
         body: bytes,
@@ -416,7 +421,7 @@ class Navigation:
             body=(await asyncio.to_thread(base64.b64encode, body)).decode(),
         )
 
-    async def _fail(self, event: dict[str, Any]) -> None:
+    async def _fail(self, event: PausedRequest) -> None:
         if event["frameId"] == self._main_frame_id:
             self.has_stayed.set()
         # "Aborted" leaves the page that is shown as it is.
@@ -427,16 +432,17 @@ class Navigation:
             errorReason="Aborted",
         )
 
-    async def _continue(self, event: dict[str, Any]) -> None:
+    async def _continue(self, event: PausedRequest) -> None:
         await send(self._session, "Fetch.continueRequest", requestId=event["requestId"])
 
 
-def _url_of(event: dict[str, Any]) -> str:
+def _url_of(event: PausedRequest) -> str:
     # The fragment comes separately, and some sites choose the page by it.
-    return str(event["request"]["url"] + event["request"].get("urlFragment", ""))
+    request = event["request"]
+    return request["url"] + request.get("urlFragment", "")
 
 
-def _headers_of(event: dict[str, Any]) -> dict[str, str]:
+def _headers_of(event: PausedRequest) -> dict[str, str]:
     headers: dict[str, str] = {}
     for header in event.get("responseHeaders", []):
         headers.setdefault(header["name"].lower(), header["value"])

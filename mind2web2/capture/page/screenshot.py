@@ -12,12 +12,11 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from mind2web2.capture.models import CaptureSettings
+from mind2web2.capture.page.devtools import ScriptError, send
 from mind2web2.capture.page.isolated_world import (
     FrameWorld,
-    ScriptError,
     call_or_none,
     frame_painted,
-    send,
     worlds_with_more,
 )
 

@@ -7,9 +7,10 @@ import logging
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TypedDict
 
-from mind2web2.capture.page.isolated_world import FrameWorld, ScriptError, script
+from mind2web2.capture.page.devtools import ScriptError
+from mind2web2.capture.page.isolated_world import FrameWorld, script
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,16 @@ class PageText:
     unread_frames: tuple[str, ...]
 
 
+class _Reading(TypedDict):
+    """The text of one frame, with marks in the places of its frames."""
+
+    text: str
+    title: str
+    is_cut: bool
+    password_fields: int
+    unread_frames: list[str]
+
+
 async def read_text(worlds: list[FrameWorld], max_chars: int) -> PageText:
     """Read the visible text of a page's frames, each at its place in its parent's text.
 
@@ -83,12 +94,10 @@ def _reader() -> str:
     return f"(...limits) => {{\nconst parts = {{}};\n{made}return ({reader}\n)(parts, ...limits);\n}}"
 
 
-async def _read_frame(world: FrameWorld, max_chars: int) -> dict[str, Any]:
+async def _read_frame(world: FrameWorld, max_chars: int) -> _Reading:
     try:
         async with asyncio.timeout(FRAME_TIMEOUT_S):
-            reading: dict[str, Any] = await world.evaluate(
-                _reader(), max_chars, MOST_NODES
-            )
+            reading: _Reading = await world.evaluate(_reader(), max_chars, MOST_NODES)
     except TimeoutError as error:
         raise ScriptError(
             f"{world.url} did not let itself be read within {FRAME_TIMEOUT_S:g} s"
@@ -96,7 +105,7 @@ async def _read_frame(world: FrameWorld, max_chars: int) -> dict[str, Any]:
     return reading
 
 
-async def _read_child(world: FrameWorld, max_chars: int) -> dict[str, Any] | None:
+async def _read_child(world: FrameWorld, max_chars: int) -> _Reading | None:
     try:
         return await _read_frame(world, max_chars)
     except ScriptError as error:
@@ -105,7 +114,7 @@ async def _read_child(world: FrameWorld, max_chars: int) -> dict[str, Any] | Non
 
 
 def _combined(
-    worlds: list[FrameWorld], by_id: dict[str, dict[str, Any]], max_chars: int
+    worlds: list[FrameWorld], by_id: dict[str, _Reading], max_chars: int
 ) -> PageText:
     texts: dict[str, str] = {}
     shown: dict[str, list[str]] = {}

@@ -13,14 +13,19 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mind2web2.capture.models import CaptureSettings
+from mind2web2.capture.page.devtools import (
+    PausedRequest,
+    ReceivedData,
+    ScriptError,
+    frame_tree,
+    send,
+)
 from mind2web2.capture.page.isolated_world import (
     WORLD_NAME,
     FrameWorld,
-    ScriptError,
     frame_painted,
     open_main_world,
     open_worlds,
-    send,
 )
 from mind2web2.capture.page.navigation import Guard, Navigation
 from mind2web2.capture.quality import PageFailureError, failure_of_navigation
@@ -144,10 +149,10 @@ class Visit:
         self._size = PageSize(session, settings, self._lose)
 
     async def __aenter__(self) -> Self:
-        tree = await send(self.session, "Page.getFrameTree")
+        tree = await frame_tree(self.session)
         self.navigation = Navigation(
             self.session,
-            tree["frameTree"]["frame"]["id"],
+            tree["frame"]["id"],
             self.settings.max_document_bytes,
             self._guard,
             self._has_content,
@@ -601,13 +606,13 @@ class PageSize:
             maxResourceBufferSize=0,
         )
 
-    def _note_document(self, event: dict[str, Any]) -> None:
+    def _note_document(self, event: PausedRequest) -> None:
         self._documents.add(event.get("networkId", ""))
 
-    def _count(self, event: dict[str, Any]) -> None:
+    def _count(self, event: ReceivedData) -> None:
         request, settings = event["requestId"], self._settings
-        self._bytes_by_request[request] += int(event["dataLength"])
-        self._total_bytes += int(event["dataLength"])
+        self._bytes_by_request[request] += event["dataLength"]
+        self._total_bytes += event["dataLength"]
         if (
             request in self._documents
             and self._bytes_by_request[request] > settings.max_html_bytes

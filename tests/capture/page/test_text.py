@@ -6,7 +6,8 @@ import pytest
 import pytest_asyncio
 from capture.loaded import cases, lines
 
-from mind2web2.capture.page.isolated_world import ScriptError, open_worlds
+from mind2web2.capture.page.devtools import ScriptError
+from mind2web2.capture.page.isolated_world import open_worlds
 from mind2web2.capture.page.text import read_text
 
 LIMIT = 1_000_000

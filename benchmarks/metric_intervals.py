@@ -7,7 +7,7 @@ import random
 from measuring import median_s, show, title
 
 from mind2web2.runs.comparison import compared
-from mind2web2.runs.metrics import metric_intervals
+from mind2web2.runs.sampled_metrics import metric_intervals
 from mind2web2.runs.score_matrix import ScoredAnswer, score_grid
 from mind2web2.statistics.uncertainty import RESAMPLES
 

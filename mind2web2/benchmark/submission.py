@@ -134,9 +134,9 @@ def leaderboard_entry(
         return None, caution
     now = results_now(paths, agent_name, answers, task_ids)
     unscored = [
-        f"{each['task_id']}/{str(each['answer_name']).removesuffix('.md')}"
-        for each in summary["missing"]
-        if each["reason"] not in (NO_ANSWER, NO_RUNS)
+        f"{each.task_id}/{str(each.answer_name).removesuffix('.md')}"
+        for each in summary.missing
+        if each.reason not in (NO_ANSWER, NO_RUNS)
     ]
     if without := {*unscored, *(name.removesuffix(".md") for name in now.unevaluated)}:
         return (
@@ -148,19 +148,19 @@ def leaderboard_entry(
             None,
             f"results that no longer hold: {name_list(now.stale)}; run {program()} evaluate {agent_name}",
         )
-    if summary["num_runs"] != LEADERBOARD_RUNS:
+    if summary.num_runs != LEADERBOARD_RUNS:
         return (
             None,
-            f"it needs {LEADERBOARD_RUNS} runs, and there are {summary['num_runs']}",
+            f"it needs {LEADERBOARD_RUNS} runs, and there are {summary.num_runs}",
         )
-    time_s = summary["avg_time_seconds"]
+    time_s = summary.avg_time_seconds
     return {
         "agent": agent_name,
-        "partial_completion": _shown(summary["avg_score"]),
-        "success_rate": _shown(summary["success_rate"]),
-        "pass3": _shown(summary["pass_at_3"]),
+        "partial_completion": _shown(summary.avg_score),
+        "success_rate": _shown(summary.success_rate),
+        "pass3": _shown(summary.pass_at_k),
         "minutes": _shown(None if time_s is None else time_s / 60),
-        "words": _shown(summary["avg_answer_word_count"]),
+        "words": _shown(summary.avg_answer_word_count),
     }, ""
 
 

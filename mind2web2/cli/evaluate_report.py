@@ -6,9 +6,9 @@ import logging
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from rich.console import Console
@@ -30,6 +30,7 @@ from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import RunFolders, TaskWork
 from mind2web2.runs.claim_facts import (
@@ -224,7 +225,7 @@ class RunReport:
 
     work: Sequence[TaskWork]
     outcomes: Sequence[AnswerOutcome]
-    summary: Mapping[str, Any] | None
+    summary: AgentSummary | None
     judge: CachingJudge
     folders: RunFolders
     problems: Sequence[str]
@@ -241,7 +242,7 @@ def print_run(console: Console, run: RunReport) -> None:
 
     if not (run.is_quiet and run.is_one_of_several):
         console.print(_scores_table(run.work, run.outcomes))
-        if run.summary is not None and run.summary["num_runs"]:
+        if run.summary is not None and run.summary.num_runs:
             print_metrics(console, run.summary)
     for text in _failure_lines(run):
         line(console, text)

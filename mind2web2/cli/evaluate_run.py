@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     asynccontextmanager,
@@ -41,6 +41,7 @@ from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.usage import RunUsage
 from mind2web2.judge_check.fitness import failure
 from mind2web2.llm_client.settings import endpoint_of
+from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import RunFolders, TaskWork
 from mind2web2.runs.freshness import changed_scripts
@@ -70,7 +71,7 @@ from mind2web2.runs.shard_states import (
     shard_states,
     shards_text,
 )
-from mind2web2.runs.summaries import generate_result_summary, merge_all_results
+from mind2web2.runs.summaries import merge_all_results, summarised_answers
 from mind2web2.runs.usage_file import write_usage
 from mind2web2.scripts.run import LoopGuard
 from mind2web2.storage.publication import is_in_object_store, remove_published
@@ -261,7 +262,7 @@ def _report(
     run: _Run,
     session: Session,
     outcomes: Sequence[AnswerOutcome],
-    summary: dict[str, Any] | None,
+    summary: AgentSummary | None,
     elapsed_s: float,
 ) -> None:
     settings, agent_name = run.settings, run.folders.agent_name
@@ -343,12 +344,12 @@ def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
                 run.print(f"  {text}")
 
 
-def _forgettable(run: _Run, summary: Mapping[str, Any] | None) -> list[str]:
+def _forgettable(run: _Run, summary: AgentSummary | None) -> list[str]:
     if summary is None:
         return []
     answers = paths_of(run.settings).answers_root / run.folders.agent_name
     known = dict.fromkeys(
-        [*summary["tasks"], *(missing["task_id"] for missing in summary["missing"])]
+        [*summary.tasks, *(missing.task_id for missing in summary.missing)]
     )
     removed = [task_id for task_id in known if not (answers / task_id).is_dir()]
     return (
@@ -368,16 +369,16 @@ def _keep_usage(run: _Run, judge: CachingJudge) -> None:
         run.progress.problems.append(str(error))
 
 
-def _summed_up(run: _Run) -> dict[str, Any] | None:
+def _summed_up(run: _Run) -> AgentSummary | None:
     root = run.folders.eval_results_root
     try:
-        summary = generate_result_summary(root, run.folders.agent_name)
+        found = summarised_answers(root, run.folders.agent_name)
         merge_all_results(root)
     except (ResultWriteError, StorageError) as error:
         # The table of scores is shown all the same.
         run.progress.problems.append(str(error))
         return None
-    return summary
+    return None if found is None else found.summary
 
 
 async def _print_beforehand(run: _Run, store: JudgmentStore) -> None:

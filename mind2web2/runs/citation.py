@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
 
+from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.corrections import Correction
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.score_matrix import ScoredAnswer
@@ -15,7 +15,7 @@ _DIGEST_CHARS = 12
 
 
 def paper_sentence(
-    summary: Mapping[str, Any],
+    summary: AgentSummary,
     answers: Sequence[ScoredAnswer],
     results: Collection[ResultFile],
     score: float,
@@ -29,14 +29,14 @@ def paper_sentence(
         results: of these answers.
         score: partial completion as it is shown, with its interval for tasks at large.
     """
-    unscored = len(summary["missing"])
-    counted = "counted as 0" if summary["missing_counted_as_zero"] else "left out"
+    unscored = len(summary.missing)
+    counted = "counted as 0" if summary.missing_counted_as_zero else "left out"
     missing = (
         f"{unscored} without a score {counted}" if unscored else "none without a score"
     )
     shown = f"{score:.4f}" + _within(interval, "tasks at large")
     return (
-        f"{summary['agent_name']} reached a partial completion of {shown} on {summary['num_tasks']} tasks "
+        f"{summary.agent_name} reached a partial completion of {shown} on {summary.num_tasks} tasks "
         f"({len(answers)} answers, {missing}), judged by {_judges(answers)} ({_servers(results)}) with "
         f"Mind2Web2 {_versions(answers)}, prompts {_prompts(results)}, {_votes(results)}; "
         f"{_corrected(correction)}."
@@ -80,7 +80,7 @@ def _servers(results: Iterable[ResultFile]) -> str:
 
 
 def _versions(answers: Iterable[ScoredAnswer]) -> str:
-    return _listed(answer.facts.versions.get("mind2web2", "") for answer in answers)
+    return _listed(answer.facts.own_version for answer in answers)
 
 
 def _prompts(results: Iterable[ResultFile]) -> str:

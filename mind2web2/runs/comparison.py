@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from statistics import fmean
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from mind2web2.errors import UsageError
-from mind2web2.runs.metrics import SampledMetric, sampled_metrics
+from mind2web2.runs.sampled_metrics import SampledMetric, sampled_metrics
 from mind2web2.runs.score_matrix import (
     ScoredAnswer,
     ScoreGrid,
@@ -31,13 +31,14 @@ from mind2web2.statistics.paired import (
 from mind2web2.statistics.uncertainty import (
     LEVEL,
     SEED,
+    IntervalFigures,
     Limits,
     SampledInterval,
     too_few,
 )
 from mind2web2.utils.names import name_list, natural_key
 
-_METHOD = {"level": LEVEL, "method": METHOD, "resamples": DRAWS, "seed": SEED}
+_P_DIGITS = 6
 _RANKED = ("avg_score", "success_rate")
 _TASKS_SHOWN = 5
 # An agent's name and its answers.
@@ -81,26 +82,130 @@ class Difference:
         """Tell whether the difference is more than chance; its interval then lies on one side of 0."""
         return self.p_value is not None and self.p_value < 1 - LEVEL
 
-    def summary(self) -> dict[str, Any]:
-        """Return it as ``mind2web2 metrics --json`` and ``compare --json`` print it."""
-        numbers = {"first": self.first, "second": self.second, "difference": self.value}
-        rounded = {
-            name: None if value is None else round(value, self.sampled.digits)
-            for name, value in numbers.items()
-        }
-        p_value = None if self.p_value is None else round(self.p_value, 6)
-        return {
-            **rounded,
-            **self.sampled.summary(),
-            "p_value": p_value,
+    def figures(self) -> ComparedMetric:
+        """Return it as it is published."""
+        return ComparedMetric(
+            self._rounded(self.first),
+            self._rounded(self.second),
+            self._rounded(self.value),
+            self.sampled.figures(),
+            None if self.p_value is None else round(self.p_value, _P_DIGITS),
+            self.is_clear,
+        )
+
+    def _rounded(self, value: float | None) -> float | None:
+        return None if value is None else round(value, self.sampled.digits)
+
+
+class ComparedMetricJson(TypedDict):
+    """A metric of two agents as ``mind2web2 metrics --json`` and ``compare --json`` print it.
+
+    ``p_holm`` is missing where only two agents are compared by ``compared``.
+    """
+
+    first: float | None
+    second: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    exact: bool
+    tasks: int
+    reason: str | None
+    p_value: float | None
+    clear: bool
+    p_holm: NotRequired[float]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedMetric:
+    """One metric of two agents as it is published.
+
+    Args:
+        interval: of the difference.
+        is_clear: the difference is more than chance.
+        p_holm: the p-value corrected for all pairs of agents, ``None`` for a single pair.
+    """
+
+    first: float | None
+    second: float | None
+    difference: float | None
+    interval: IntervalFigures
+    p_value: float | None
+    is_clear: bool
+    p_holm: float | None = None
+
+    @property
+    def p_known(self) -> float:
+        """Return the p-value, 1 where no task has a value of both agents."""
+        return 1.0 if self.p_value is None else self.p_value
+
+    @property
+    def is_corrected(self) -> bool:
+        """Tell whether the correction for several pairs changes the p-value."""
+        return self.p_holm is not None and self.p_holm != (self.p_value or 1)
+
+    def as_json(self) -> ComparedMetricJson:
+        """Return it as it is printed."""
+        written: ComparedMetricJson = {
+            "first": self.first,
+            "second": self.second,
+            "difference": self.difference,
+            "low": self.interval.low,
+            "high": self.interval.high,
+            "exact": self.interval.exact,
+            "tasks": self.interval.tasks,
+            "reason": self.interval.reason,
+            "p_value": self.p_value,
             "clear": self.is_clear,
+        }
+        if self.p_holm is not None:
+            written["p_holm"] = self.p_holm
+        return written
+
+
+class AgentComparisonJson(TypedDict):
+    """Two agents in all metrics as ``mind2web2 metrics --json`` prints it."""
+
+    first: str
+    second: str
+    num_tasks: int
+    level: float
+    method: str
+    resamples: int
+    seed: int
+    metrics: dict[str, ComparedMetricJson]
+    warnings: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentComparison:
+    """Two agents in all metrics, by their names in ``summary.json``; pass@k is ``pass_at_k``."""
+
+    first: str
+    second: str
+    num_tasks: int
+    metrics: Mapping[str, ComparedMetric]
+    warnings: tuple[str, ...]
+
+    def as_json(self) -> AgentComparisonJson:
+        """Return it as it is printed."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "num_tasks": self.num_tasks,
+            "level": LEVEL,
+            "method": METHOD,
+            "resamples": DRAWS,
+            "seed": SEED,
+            "metrics": {name: one.as_json() for name, one in self.metrics.items()},
+            "warnings": list(self.warnings),
         }
 
 
 def compared(
     first: Agent, second: Agent, task_ids: Iterable[str] | None = None
-) -> dict[str, Any]:
-    """Compare two agents in all metrics, as ``mind2web2 metrics --json`` prints it.
+) -> AgentComparison:
+    """Compare two agents in all metrics.
 
     Args:
         task_ids: the tasks that count, with 0 for what is missing; by default those in which both agents have
@@ -112,21 +217,15 @@ def compared(
     """
     grids, warnings = _shared_grids([first, second], task_ids)
     one, other = map(_metrics_of, grids)
-    return {
-        "first": first[0],
-        "second": second[0],
-        "num_tasks": len(grids[0].tasks),
-        **_METHOD,
-        "metrics": {
-            name: _difference(one[name], other[name]).summary() for name in one
-        },
-        "warnings": warnings,
-    }
+    metrics = {name: _difference(one[name], other[name]).figures() for name in one}
+    return AgentComparison(
+        first[0], second[0], len(grids[0].tasks), metrics, tuple(warnings)
+    )
 
 
 def compared_with_first(
     agents: Sequence[Agent], task_ids: Iterable[str] | None = None
-) -> list[dict[str, Any]]:
+) -> list[AgentComparison]:
     """Compare the first agent with each other one, with p-values corrected for all of these pairs by Holm.
 
     Raises:
@@ -135,15 +234,20 @@ def compared_with_first(
     wanted = None if task_ids is None else list(task_ids)
     first, *others = agents
     found = [compared(first, other, wanted) for other in others]
-    for name in found[0]["metrics"] if found else ():
-        metrics = [one["metrics"][name] for one in found]
-        p_values = [
-            1.0 if one["p_value"] is None else one["p_value"] for one in metrics
-        ]
-        for one, p_holm in zip(metrics, holm(p_values), strict=True):
-            one["p_holm"] = round(p_holm, 6)
-            one["clear"] = p_holm < 1 - LEVEL
-    return found
+    corrected: list[dict[str, ComparedMetric]] = [{} for _ in found]
+    for name in found[0].metrics if found else ():
+        metrics = [one.metrics[name] for one in found]
+        p_values = holm([one.p_known for one in metrics])
+        for own, metric, p_holm in zip(corrected, metrics, p_values, strict=True):
+            own[name] = replace(
+                metric,
+                p_holm=round(p_holm, _P_DIGITS),
+                is_clear=p_holm < 1 - LEVEL,
+            )
+    return [
+        replace(one, metrics=metrics)
+        for one, metrics in zip(found, corrected, strict=True)
+    ]
 
 
 def _shared_grids(
@@ -239,6 +343,53 @@ def _limits(first: Limits, second: Limits) -> Limits:
 # Ranking
 
 
+class PowerJson(TypedDict):
+    """``Power`` as ``mind2web2 compare --json`` prints it."""
+
+    variation: dict[str, float | None]
+    tasks_needed: int | None
+    runs_needed: int | None
+    detectable: float | None
+    power: float
+
+
+class TaskDifferenceJson(TypedDict):
+    """A task with a large difference as ``mind2web2 compare --json`` prints it."""
+
+    task_id: str
+    difference: float
+
+
+class PairJson(ComparedMetricJson):
+    """Two agents in one metric as ``mind2web2 compare --json`` prints them."""
+
+    first_agent: str
+    second_agent: str
+    power: PowerJson | None
+    largest: list[TaskDifferenceJson]
+
+
+class MetricRankingJson(TypedDict):
+    """Agents by one metric as ``mind2web2 compare --json`` prints them."""
+
+    values: dict[str, float]
+    tied_with_best: list[str]
+    differences: list[PairJson]
+
+
+class RankingJson(TypedDict):
+    """A ranking as ``mind2web2 compare --json`` prints it."""
+
+    agents: list[str]
+    num_tasks: int
+    level: float
+    method: str
+    resamples: int
+    seed: int
+    metrics: dict[str, MetricRankingJson]
+    warnings: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Power:
     """How much data would show a difference of the observed size with 80% power at the 5% level.
@@ -255,6 +406,16 @@ class Power:
     tasks_needed: int | None
     runs_needed: int | None
     detectable: float | None
+
+    def as_json(self) -> PowerJson:
+        """Return it as it is printed."""
+        return {
+            "variation": asdict(self.variation),
+            "tasks_needed": self.tasks_needed,
+            "runs_needed": self.runs_needed,
+            "detectable": self.detectable,
+            "power": POWER,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,15 +450,14 @@ class PairResult:
         least_loss = (self.found.value or 0.0) if interval is None else interval.high
         return least_loss < -margin
 
-    def summary(self) -> dict[str, Any]:
-        """Return it as ``mind2web2 compare --json`` prints it."""
-        power = None if self.power is None else asdict(self.power) | {"power": POWER}
+    def as_json(self) -> PairJson:
+        """Return it as it is printed."""
         return {
             "first_agent": self.first,
             "second_agent": self.second,
-            **self.found.summary(),
-            "p_holm": round(self.holm_p, 6),
-            "power": power,
+            **self.found.figures().as_json(),
+            "p_holm": round(self.holm_p, _P_DIGITS),
+            "power": None if self.power is None else self.power.as_json(),
             "largest": [
                 {"task_id": task, "difference": round(value, 4)}
                 for task, value in self.largest()
@@ -323,6 +483,14 @@ class MetricRanking:
         """Return the pairs of the agent that was given first, by the other agent."""
         return {pair.second: pair for pair in self.pairs if pair.first == first}
 
+    def as_json(self) -> MetricRankingJson:
+        """Return it as it is printed."""
+        return {
+            "values": {agent: round(one, 4) for agent, one in self.values.items()},
+            "tied_with_best": list(self.tied),
+            "differences": [pair.as_json() for pair in self.pairs],
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
@@ -333,22 +501,16 @@ class Ranking:
     metrics: Mapping[str, MetricRanking]
     warnings: tuple[str, ...]
 
-    def summary(self) -> dict[str, Any]:
-        """Return it as ``mind2web2 compare --json`` prints it."""
+    def as_json(self) -> RankingJson:
+        """Return it as it is printed."""
         return {
             "agents": list(self.agents),
             "num_tasks": len(self.tasks),
-            **_METHOD,
-            "metrics": {
-                name: {
-                    "values": {
-                        agent: round(value, 4) for agent, value in found.values.items()
-                    },
-                    "tied_with_best": list(found.tied),
-                    "differences": [pair.summary() for pair in found.pairs],
-                }
-                for name, found in self.metrics.items()
-            },
+            "level": LEVEL,
+            "method": METHOD,
+            "resamples": DRAWS,
+            "seed": SEED,
+            "metrics": {name: found.as_json() for name, found in self.metrics.items()},
             "warnings": list(self.warnings),
         }
 

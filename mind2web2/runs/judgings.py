@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.claim_facts import claim_facts, unavailable_pages
@@ -22,6 +22,7 @@ from mind2web2.statistics.paired import cohen_kappa, gwet_ac1
 from mind2web2.statistics.uncertainty import (
     Limits,
     Statistic,
+    VarianceFigures,
     bootstrap_intervals,
     nested_variance,
     sums_of,
@@ -115,8 +116,36 @@ class Judging:
 # Flips between agents
 
 
-def leaf_flips(first: Leaves, second: Leaves) -> dict[str, Any]:
-    """Return the leaves that pass in one agent's result only, as ``mind2web2 compare --json`` prints them.
+@dataclass(frozen=True, slots=True)
+class FlipsOfCause:
+    """Leaves that only one of two agents passes, for one cause.
+
+    Args:
+        gained: leaves that only the second agent passes.
+        lost: leaves that only the first agent passes.
+        examples: some of them, as ``task/answer/leaf``.
+    """
+
+    gained: int
+    lost: int
+    examples: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafFlips:
+    """Leaves of two agents, as ``mind2web2 compare --json`` prints them.
+
+    Args:
+        unmatched: leaves of answers of both agents that only one of them has.
+    """
+
+    matched: int
+    unmatched: int
+    by_cause: dict[Cause, FlipsOfCause]
+
+
+def leaf_flips(first: Leaves, second: Leaves) -> LeafFlips:
+    """Return the leaves that pass in one agent's result only.
 
     Leaves are matched by task, answer name and leaf id, and grouped by the cause on the side that fails.
     """
@@ -133,23 +162,20 @@ def leaf_flips(first: Leaves, second: Leaves) -> dict[str, Any]:
                 passed=other if other.passed else one,
             )
             (gained if other.passed else lost)[cause] += 1
-            examples[cause].append(
-                "/".join((name[0], name[1].removesuffix(".md"), name[2]))
-            )
+            examples[cause].append(_leaf_name(name))
     sides = sum(name[:2] in answers for leaves in (first, second) for name in leaves)
     by_cause = {
-        cause: {
-            "gained": gained[cause],
-            "lost": lost[cause],
-            "examples": examples[cause][:_EXAMPLES_OF_CAUSE],
-        }
+        cause: FlipsOfCause(
+            gained[cause], lost[cause], examples[cause][:_EXAMPLES_OF_CAUSE]
+        )
         for cause in CAUSES
     }
-    return {
-        "matched": len(shared),
-        "unmatched": sides - 2 * len(shared),
-        "by_cause": by_cause,
-    }
+    return LeafFlips(len(shared), sides - 2 * len(shared), by_cause)
+
+
+def _leaf_name(place: tuple[str, str, str]) -> str:
+    task_id, answer_name, leaf = place
+    return "/".join((task_id, answer_name.removesuffix(".md"), leaf))
 
 
 def _cause(failed: JudgedLeaf, passed: JudgedLeaf) -> Cause:
@@ -177,11 +203,38 @@ def own_cause(failed: JudgedLeaf) -> Cause | None:
 # Judgments of the same answers
 
 
-def repeatability(judgings: Sequence[Judging]) -> dict[str, Any]:
-    """Return how far one judge agrees with itself, as ``mind2web2 rejudge --json`` prints it.
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A statistic with its interval over tasks, ``None`` where it is unknown."""
 
-    ``flip_rate`` is the chance that two judgments of a leaf differ.
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Repeatability:
+    """How far one judge agrees with itself, as ``mind2web2 rejudge --json`` prints it.
+
+    Args:
+        answers: how many have a score in each judgment.
+        means: partial completion by each judgment.
+        leaves: how many were decided every time.
+        flip_rate: the chance that two judgments of a leaf differ.
+        ever_flipped: leaves whose judgments are not alike.
     """
+
+    answers: int
+    means: list[float]
+    variance: VarianceFigures | None
+    judge_share_of_variance: float | None
+    leaves: int
+    flip_rate: Figure
+    ever_flipped: int
+
+
+def repeatability(judgings: Sequence[Judging]) -> Repeatability:
+    """Return how far the judgings of one judge agree."""
     scores = [judging.scores() for judging in judgings]
     shared = [place for place in scores[0] if all(place in own for own in scores)]
     by_task: dict[str, list[list[float]]] = {}
@@ -204,21 +257,40 @@ def repeatability(judgings: Sequence[Judging]) -> dict[str, Any]:
         row[1] += 1
     variance = nested_variance(list(by_task.values()))
     share = None if variance is None else variance.judge_share()
-    return {
-        "answers": len(shared),
-        "means": [round(fmean(own[place] for place in shared), 4) for own in scores]
-        if shared
-        else [],
-        "variance": None if variance is None else variance.summary(),
-        "judge_share_of_variance": None if share is None else round(share, 6),
-        "leaves": len(places),
-        "flip_rate": _figure(rows, lambda sums: sums[0] / sums[1], (0.0, 1.0)),
-        "ever_flipped": ever,
-    }
+    means = [fmean(own[place] for place in shared) for own in scores if shared]
+    return Repeatability(
+        answers=len(shared),
+        means=[round(mean, 4) for mean in means],
+        variance=None if variance is None else variance.figures(),
+        judge_share_of_variance=None if share is None else round(share, 6),
+        leaves=len(places),
+        flip_rate=_figure(rows, lambda sums: sums[0] / sums[1], (0.0, 1.0)),
+        ever_flipped=ever,
+    )
 
 
-def judge_agreement(first: Judging, second: Judging) -> dict[str, Any]:
-    """Compare two judges on the leaves that both decided, as ``mind2web2 rejudge --json`` prints it."""
+@dataclass(frozen=True, slots=True)
+class JudgeAgreement:
+    """Two judges on the leaves that both decided, as ``mind2web2 rejudge --json`` prints it.
+
+    Args:
+        only_first: leaves that only the first judge passes.
+        means: partial completion by either judge, ``None`` without an answer that both scored.
+        examples: leaves with different verdicts, as ``task/answer/leaf``.
+    """
+
+    leaves: int
+    only_first: int
+    only_second: int
+    agreement: Figure
+    kappa: Figure
+    ac1: Figure
+    means: list[float] | None
+    examples: list[str]
+
+
+def judge_agreement(first: Judging, second: Judging) -> JudgeAgreement:
+    """Compare two judges on the leaves that both decided."""
     cells: Counter[tuple[bool, bool]] = Counter()
     rows: dict[str, list[float]] = {}
     examples = []
@@ -228,23 +300,20 @@ def judge_agreement(first: Judging, second: Judging) -> dict[str, Any]:
         cells[verdicts] += 1
         rows.setdefault(place[0], [0.0] * 4)[CELLS.index(verdicts)] += 1
         if verdicts[0] != verdicts[1]:
-            examples.append(
-                "/".join((place[0], place[1].removesuffix(".md"), place[2]))
-            )
+            examples.append(_leaf_name(place))
     one, other = first.scores(), second.scores()
     shared = [place for place in one if place in other]
-    return {
-        "leaves": len(places),
-        "only_first": cells[True, False],
-        "only_second": cells[False, True],
-        "agreement": _figure(rows, agreement, (0.0, 1.0)),
-        "kappa": _figure(rows, coefficient(cohen_kappa)),
-        "ac1": _figure(rows, coefficient(gwet_ac1)),
-        "means": [fmean(own[place] for place in shared) for own in (one, other)]
-        if shared
-        else None,
-        "examples": examples[:_EXAMPLES],
-    }
+    means = [fmean(own[place] for place in shared) for own in (one, other) if shared]
+    return JudgeAgreement(
+        leaves=len(places),
+        only_first=cells[True, False],
+        only_second=cells[False, True],
+        agreement=_figure(rows, agreement, (0.0, 1.0)),
+        kappa=_figure(rows, coefficient(cohen_kappa)),
+        ac1=_figure(rows, coefficient(gwet_ac1)),
+        means=means or None,
+        examples=examples[:_EXAMPLES],
+    )
 
 
 def _decided_in_all(judgings: Sequence[Leaves]) -> list[tuple[str, str, str]]:
@@ -257,24 +326,46 @@ def _decided_in_all(judgings: Sequence[Leaves]) -> list[tuple[str, str, str]]:
 
 def _figure(
     rows: Mapping[str, Sequence[float]], statistic: Statistic, limits: Limits = None
-) -> dict[str, float | None]:
+) -> Figure:
     """Return a statistic of sums over tasks with its interval; leaves of one task are not independent."""
     if not rows:
-        return dict.fromkeys(("value", "low", "high"))
+        return Figure(None, None, None)
     columns = list(rows.values())
     (interval,) = bootstrap_intervals(columns, [(statistic, limits)])
-    low, high = (
-        (None, None)
-        if interval is None
-        else (round(interval.low, 6), round(interval.high, 6))
-    )
-    return {"value": round(statistic(sums_of(columns)), 6), "low": low, "high": high}
+    value = round(statistic(sums_of(columns)), 6)
+    if interval is None:
+        return Figure(value, None, None)
+    return Figure(value, round(interval.low, 6), round(interval.high, 6))
 
 
-def ranking_check(agents: Sequence[tuple[str, Judging, Judging]]) -> dict[str, Any]:
-    """Rank at least two agents by either judge, as ``mind2web2 rejudge --json`` prints it.
+@dataclass(frozen=True, slots=True)
+class SwappedPair:
+    """Two agents of which two judges prefer different ones, with the second's mean minus the first's."""
 
-    ``swapped`` are pairs of which the judges prefer different ones, with the second's mean minus the first's.
+    first: str
+    second: str
+    by_first_judge: float
+    by_second_judge: float
+
+
+@dataclass(frozen=True, slots=True)
+class RankingCheck:
+    """Agents ranked by either judge, as ``mind2web2 rejudge --json`` prints it.
+
+    Args:
+        orders: from the best agent down, by the first and by the second judge.
+        tied: the agents that are tied with the best one, by the first and by the second judge.
+        survives: no pair is swapped.
+    """
+
+    orders: list[list[str]]
+    tied: list[list[str]]
+    swapped: list[SwappedPair]
+    survives: bool
+
+
+def ranking_check(agents: Sequence[tuple[str, Judging, Judging]]) -> RankingCheck:
+    """Rank at least two agents by either judge.
 
     Raises:
         NoSharedTaskError: no task has scores of all agents by both judges.
@@ -287,24 +378,20 @@ def ranking_check(agents: Sequence[tuple[str, Judging, Judging]]) -> dict[str, A
         ]
         rankings.append(ranking(own, allow_unfair=True).metrics["avg_score"])
     one, other = rankings
-    swapped = [
-        {
-            "first": first,
-            "second": second,
-            "by_first_judge": round(before, 6),
-            "by_second_judge": round(after, 6),
-        }
-        for first, second in combinations((name for name, *_ in agents), 2)
-        if (before := one.values[second] - one.values[first])
-        * (after := other.values[second] - other.values[first])
-        < 0
-    ]
-    return {
-        "orders": [list(one.values), list(other.values)],
-        "tied": [list(one.tied), list(other.tied)],
-        "swapped": swapped,
-        "survives": not swapped,
-    }
+    swapped = []
+    for first, second in combinations((name for name, *_ in agents), 2):
+        before = one.values[second] - one.values[first]
+        after = other.values[second] - other.values[first]
+        if before * after < 0:
+            swapped.append(
+                SwappedPair(first, second, round(before, 6), round(after, 6))
+            )
+    return RankingCheck(
+        orders=[list(one.values), list(other.values)],
+        tied=[list(one.tied), list(other.tied)],
+        swapped=swapped,
+        survives=not swapped,
+    )
 
 
 def _shared_answers(judgings: tuple[Judging, Judging], side: int) -> list[ScoredAnswer]:

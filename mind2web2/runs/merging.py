@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.store import FILE_NAME as STORE_NAME
 from mind2web2.judge.store import OWN_STORE, JudgmentStore
 from mind2web2.judge.transfer import copied_store
+from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.result_facts import result_facts
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import latest_result, newest_result_name
@@ -49,7 +49,7 @@ class MergeReport:
 
     results: Counter[str] = field(default_factory=Counter)
     judgments: Counter[str] = field(default_factory=Counter)
-    summaries: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    summaries: dict[str, AgentSummary] = field(default_factory=dict)
     conflicts: list[str] = field(default_factory=list)
 
 
@@ -77,10 +77,10 @@ def merge_results(sources: Sequence[Path], into: Path) -> MergeReport:
         ):
             found = summarised_answers(into, agent)
             if found is not None:
-                answers, report.summaries[agent] = found
+                report.summaries[agent] = found.summary
                 judged = [
                     answer
-                    for answer in answers
+                    for answer in found.answers
                     if answer.score is not None and answer.reason is None
                 ]
                 judges = judges_of(judged)

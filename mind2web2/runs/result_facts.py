@@ -17,6 +17,7 @@ from mind2web2.runs.claim_facts import (
 from mind2web2.runs.provenance import JudgeRecord, Provenance
 from mind2web2.runs.result_file import ResultFile
 
+_PACKAGE = "mind2web2"
 _JUDGE_PARAMETERS = {"temperature", "reasoning_effort", "max_images", "extra_body"}
 
 
@@ -58,6 +59,11 @@ class ResultFacts:
     claims: tuple[ClaimFacts, ...] = ()
     extractions: tuple[frozenset[Reservation], ...] = ()
     bounds: tuple[float, float] | None = None
+
+    @property
+    def own_version(self) -> str:
+        """Return the version of this package, empty where it is unknown."""
+        return self.versions.get(_PACKAGE, "")
 
 
 NO_FACTS = ResultFacts()
@@ -123,7 +129,7 @@ def _served(made_from: Provenance) -> Iterator[str]:
 
 def _versions(result: ResultFile, made_from: Provenance | None) -> dict[str, str]:
     # Earlier versions record only their own version.
-    own = {} if result.run.version is None else {"mind2web2": result.run.version}
+    own = {} if result.run.version is None else {_PACKAGE: result.run.version}
     return own if made_from is None else own | dict(made_from.versions)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import ResultWriteError, StorageError
-from mind2web2.rubric.verdicts import is_score
+from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.result_facts import NO_FACTS, result_facts
 from mind2web2.runs.results import (
@@ -23,6 +23,13 @@ from mind2web2.runs.results import (
 )
 from mind2web2.runs.score_matrix import NO_RESULT, ScoredAnswer
 from mind2web2.runs.shard_states import shard_caution
+from mind2web2.runs.task_summary import (
+    REMOVED,
+    TaskEntry,
+    read_entries,
+    sound_entries,
+    task_summary,
+)
 from mind2web2.storage.mirror import mirror
 from mind2web2.storage.publication import (
     bring_here,
@@ -31,7 +38,7 @@ from mind2web2.storage.publication import (
 )
 from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.garbage_collection import gc_paused
-from mind2web2.utils.names import is_file_name, natural_key
+from mind2web2.utils.names import natural_key
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +47,8 @@ SUMMARY_NAME = "summary.json"
 UNSCORED_NAME = "unscored.json"
 ALL_RESULTS_NAME = "all_results.json"
 
-UNSCORED = "unscored"
-REMOVED = "removed"
+# By task and agent.
+_Merged = Mapping[str, Mapping[str, Sequence[TaskEntry]]]
 
 
 def generate_result_summary(
@@ -59,13 +66,21 @@ def generate_result_summary(
         ResultWriteError: the file cannot be written.
     """
     found = summarised_answers(Path(output_dir), agent_name, task_ids)
-    return None if found is None else found[1]
+    return None if found is None else found.summary.as_json()
+
+
+@dataclass(frozen=True, slots=True)
+class SummedUp:
+    """An agent's answers and its metrics."""
+
+    answers: list[ScoredAnswer]
+    summary: AgentSummary
 
 
 def summarised_answers(
     output_dir: Path, agent_name: str, task_ids: Iterable[str] | None = None
-) -> tuple[list[ScoredAnswer], dict[str, Any]] | None:
-    """Do as ``generate_result_summary`` does, and return the answers beside the content.
+) -> SummedUp | None:
+    """Write an agent's ``summary.json`` as ``generate_result_summary`` does, and return what it holds.
 
     Raises:
         ResultWriteError: the file cannot be written.
@@ -73,14 +88,14 @@ def summarised_answers(
     if not (output_dir / agent_name).is_dir():
         return None
 
-    def write() -> tuple[list[ScoredAnswer], dict[str, Any]] | None:
+    def write() -> SummedUp | None:
         with writing_in(output_dir / agent_name):
             answers = agent_answers(output_dir, agent_name)
             if not answers:
                 return None
-            metrics = stored_metrics(output_dir, agent_name, answers, task_ids)
-            _write_json(output_dir / agent_name / SUMMARY_NAME, metrics)
-            return answers, metrics
+            summary = stored_metrics(output_dir, agent_name, answers, task_ids)
+            _write_json(output_dir / agent_name / SUMMARY_NAME, summary.as_json())
+            return SummedUp(answers, summary)
 
     return published(output_dir / agent_name, write)
 
@@ -90,8 +105,8 @@ def stored_metrics(
     agent_name: str,
     answers: Iterable[ScoredAnswer],
     task_ids: Iterable[str] | None = None,
-) -> dict[str, Any]:
-    """Do as ``agent_metrics`` does, with a warning where the folder lacks shards of the evaluation."""
+) -> AgentSummary:
+    """Return ``agent_metrics``, with a warning where the folder lacks shards of the evaluation."""
     return agent_metrics(
         agent_name, answers, task_ids, shard_caution(output_dir / agent_name)
     )
@@ -109,7 +124,7 @@ def merge_all_results(
     """
     root = Path(output_dir)
 
-    def write() -> dict[str, dict[str, list[dict[str, Any]]]]:
+    def write() -> _Merged:
         agents = [
             name for name in _folders(root) if mirror(root).is_current(root / name)
         ]
@@ -117,43 +132,48 @@ def merge_all_results(
             bring_here(root / name)
         with writing_in(root):
             merged = _merged_results(root, agents)
-            _write_json(root / ALL_RESULTS_NAME, merged)
+            _write_json(root / ALL_RESULTS_NAME, _merged_as_json(merged))
         return merged
 
-    return published(root / ALL_RESULTS_NAME, write)
+    return _merged_as_json(published(root / ALL_RESULTS_NAME, write))
 
 
-def _merged_results(
-    root: Path, agents: Collection[str]
-) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    merged: dict[str, dict[str, list[dict[str, Any]]]] = {}
+def _merged_as_json(merged: _Merged) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    return {
+        task_id: {agent: _entries_as_json(own) for agent, own in by_agent.items()}
+        for task_id, by_agent in merged.items()
+    }
+
+
+def _merged_results(root: Path, agents: Collection[str]) -> _Merged:
+    merged: dict[str, dict[str, Sequence[TaskEntry]]] = {}
     if is_in_object_store(root):
         # Agents that this process has not pulled stay as they are published.
         for task_id, by_agent in _published_results(root / ALL_RESULTS_NAME).items():
-            if others := {
-                name: by_agent[name] for name in by_agent if name not in agents
-            }:
+            others = {name: own for name, own in by_agent.items() if name not in agents}
+            if others:
                 merged[task_id] = others
     for agent_name in agents:
         for task_id in _folders(root / agent_name):
-            entries = _entries_of(root / agent_name / task_id / SUMMARY_NAME)
+            entries = read_entries(root / agent_name / task_id / SUMMARY_NAME)
             entries = entries or task_summary(task_answers(root, agent_name, task_id))
-            entries = [entry for entry in entries if entry["score"] is not None]
+            entries = [entry for entry in entries if entry.score is not None]
             if entries:
                 merged.setdefault(task_id, {})[agent_name] = entries
     return {task_id: merged[task_id] for task_id in sorted(merged, key=natural_key)}
 
 
-def _published_results(path: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
+def _published_results(path: Path) -> _Merged:
     try:
-        content: dict[str, dict[str, list[dict[str, Any]]]] = json.loads(
-            read_regular_file(path)
-        )
+        content = json.loads(read_regular_file(path))
+        return {
+            task_id: {agent: sound_entries(own) for agent, own in by_agent.items()}
+            for task_id, by_agent in content.items()
+        }
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
         raise StorageError(f"{path} is damaged: delete it in its bucket") from error
-    return content
 
 
 def write_task_summary(
@@ -193,13 +213,11 @@ def write_task_summary(
                 names,
                 {**(failed or {}), **failed_in(others)},
             )
-            _write_json(
-                folder / SUMMARY_NAME,
-                [entry for entry in entries if entry["score"] is not None],
-            )
-            without_score = [entry for entry in entries if entry["score"] is None]
+            scored = [entry for entry in entries if entry.score is not None]
+            without_score = [entry for entry in entries if entry.score is None]
+            _write_json(folder / SUMMARY_NAME, _entries_as_json(scored))
             if without_score:
-                _write_json(folder / UNSCORED_NAME, without_score)
+                _write_json(folder / UNSCORED_NAME, _entries_as_json(without_score))
             elif (folder / UNSCORED_NAME).exists():
                 remove_published(folder / UNSCORED_NAME)
         return answers
@@ -230,64 +248,35 @@ def _task_entries(
     unscored: Mapping[str, str],
     answer_names: Collection[str] | None,
     failed: Mapping[str, str],
-) -> tuple[list[ScoredAnswer], list[dict[str, Any]]]:
+) -> tuple[list[ScoredAnswer], list[TaskEntry]]:
     found = _judged_answers(folder)
     names = found.keys() if answer_names is None else set(answer_names)
     current = sorted(names | unscored.keys() | failed.keys(), key=natural_key)
-    answers = [
-        found.get(name, ScoredAnswer(folder.name, name, reason=NO_RESULT))
-        for name in current
-    ]
-    answers = [_marked(answer, unscored.get(answer.answer_name)) for answer in answers]
-    answers = [
-        ScoredAnswer(
-            folder.name,
-            answer.answer_name,
-            score=0.0,
-            reason=failed[answer.answer_name],
-        )
-        if answer.answer_name in failed
-        else answer
-        for answer in answers
-    ]
-    reason = "the agent no longer has this answer; an earlier result is not counted"
+    answers = []
+    for name in current:
+        if name in failed:
+            answer = ScoredAnswer(folder.name, name, score=0.0, reason=failed[name])
+        elif name in found:
+            answer = found[name]
+        else:
+            answer = ScoredAnswer(folder.name, name, reason=NO_RESULT)
+        if name in unscored and name not in failed:
+            answer = _without_score(answer, unscored[name])
+        answers.append(answer)
     removed = [
-        {
-            "answer_name": name,
-            "score": None,
-            "status": REMOVED,
-            "success": False,
-            "reason": reason,
-        }
+        TaskEntry(
+            answer_name=name,
+            score=None,
+            status=REMOVED,
+            success=False,
+            reason="the agent no longer has this answer; an earlier result is not counted",
+        )
         for name in sorted(found.keys() - current, key=natural_key)
     ]
     entries = [
         _with_earlier_result(entry, folder) for entry in task_summary(answers) + removed
     ]
     return answers, entries
-
-
-def task_summary(answers: Iterable[ScoredAnswer]) -> list[dict[str, Any]]:
-    """Return the entries of a task's ``summary.json`` and ``unscored.json``.
-
-    An answer without a score has the status ``unscored``, as it did not fail, and a ``reason``.
-    """
-    entries = []
-    for answer in answers:
-        entry: dict[str, Any] = {
-            "answer_name": answer.answer_name,
-            "score": answer.score,
-            "status": UNSCORED
-            if answer.score is None
-            else "success"
-            if answer.score > 0
-            else "failed",
-            "success": answer.score == 1.0,
-        }
-        if answer.score is None or answer.reason is not None:
-            entry["reason"] = answer.reason or NO_RESULT
-        entries.append(entry)
-    return entries
 
 
 def agent_answers(output_dir: Path, agent_name: str) -> list[ScoredAnswer]:
@@ -310,32 +299,29 @@ def task_answers(output_dir: Path, agent_name: str, task_id: str) -> list[Scored
     """
     folder = output_dir / agent_name / task_id
     answers = _judged_answers(folder)
-    for entry in (
-        *_entries_of(folder / SUMMARY_NAME),
-        *_entries_of(folder / UNSCORED_NAME),
-    ):
-        _apply_entry(answers, entry, folder)
+    for name in (SUMMARY_NAME, UNSCORED_NAME):
+        for entry in read_entries(folder / name):
+            _apply_entry(answers, entry, folder)
     return [answers[name] for name in sorted(answers, key=natural_key)]
 
 
 def _apply_entry(
-    answers: dict[str, ScoredAnswer], entry: dict[str, Any], folder: Path
+    answers: dict[str, ScoredAnswer], entry: TaskEntry, folder: Path
 ) -> None:
-    name = f"{entry['answer_name'].removesuffix('.md')}.md"
+    name = entry.md_name
     newest = newest_result_name(_results_dir(folder, name))
     known = answers.get(name, ScoredAnswer(folder.name, name))
-    if newest is not None and entry.get("earlier_result") != newest:
+    if newest is not None and entry.earlier_result != newest:
         return
-    if entry.get("status") == REMOVED:
+    if entry.status == REMOVED:
         answers.pop(name, None)
-    elif entry["score"] is None:
-        answers[name] = _marked(known, str(entry.get("reason", NO_RESULT)))
+    elif entry.score is None:
+        answers[name] = _without_score(known, entry.reason or NO_RESULT)
     else:
-        reason = entry.get("reason")
         answers[name] = replace(
             known,
-            score=float(entry["score"]),
-            reason=None if reason is None else str(reason),
+            score=float(entry.score),
+            reason=entry.reason,
             judge_model=None,
             facts=NO_FACTS,
         )
@@ -405,43 +391,21 @@ def _word_count(path: Path) -> int | None:
         return None
 
 
-def _marked(answer: ScoredAnswer, reason: str | None) -> ScoredAnswer:
-    if reason is None:
-        return answer
+def _without_score(answer: ScoredAnswer, reason: str) -> ScoredAnswer:
     return replace(answer, score=None, judge_model=None, reason=reason, facts=NO_FACTS)
 
 
-def _with_earlier_result(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _with_earlier_result(entry: TaskEntry, folder: Path) -> TaskEntry:
     # Names the result that does not count, so that a later one does: clocks and stamps can be alike.
-    earlier = newest_result_name(_results_dir(folder, entry["answer_name"]))
-    is_scored = entry["score"] is not None and "reason" not in entry
-    return (
-        entry if earlier is None or is_scored else entry | {"earlier_result": earlier}
-    )
+    earlier = newest_result_name(_results_dir(folder, entry.answer_name))
+    is_result_of_script = entry.score is not None and entry.reason is None
+    if earlier is None or is_result_of_script:
+        return entry
+    return entry.model_copy(update={"earlier_result": earlier})
 
 
-def _entries_of(summary_path: Path) -> list[dict[str, Any]]:
-    try:
-        content = json.loads(read_regular_file(summary_path))
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError, RecursionError) as error:
-        log.warning("ignored damaged summary %s: %s", summary_path, error)
-        return []
-    entries = (
-        [entry for entry in content if _is_entry(entry)]
-        if isinstance(content, list)
-        else []
-    )
-    if not isinstance(content, list) or len(entries) < len(content):
-        log.warning("ignored malformed entries in %s", summary_path)
-    return entries
-
-
-def _is_entry(entry: object) -> bool:
-    if not isinstance(entry, dict) or not is_file_name(entry.get("answer_name")):
-        return False
-    return "score" in entry and (entry["score"] is None or is_score(entry["score"]))
+def _entries_as_json(entries: Iterable[TaskEntry]) -> list[dict[str, Any]]:
+    return [entry.as_json() for entry in entries]
 
 
 def _folders(folder: Path) -> list[str]:

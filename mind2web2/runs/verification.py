@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from pydantic import BaseModel
+
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import REPLAY_ENDPOINT
@@ -42,13 +44,14 @@ from mind2web2.runs.summaries import (
     SUMMARY_NAME,
     agent_answers,
     task_answers,
-    task_summary,
 )
+from mind2web2.runs.task_summary import read_entries, task_summary
 from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.storage.publication import bring_here
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import read_regular_file, text_sha256
 from mind2web2.utils.json_fields import mapping, mappings
+from mind2web2.utils.lenient import read_leniently
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.path_config import PathConfig
 
@@ -483,6 +486,13 @@ def _verdict(leaf: WrittenNode) -> str:
     return f"{leaf.status} ({leaf.score})"
 
 
+class _SummaryTasks(BaseModel):
+    """The tasks of an agent's summary, and whether it was given a list of them."""
+
+    tasks: dict[str, object] = {}
+    missing_counted_as_zero: bool = False
+
+
 def summaries_checked(paths: PathConfig, agent_name: str, task_id: str | None) -> Check:
     """Compare summaries with results: those of one task, or of the agent and all agents."""
     root = paths.eval_results_root
@@ -493,27 +503,20 @@ def summaries_checked(paths: PathConfig, agent_name: str, task_id: str | None) -
         entries = task_summary(task_answers(root, agent_name, task_id))
         if entries or path.exists():
             scores = {
-                entry["answer_name"]: entry["score"]
+                entry.answer_name: entry.score
                 for entry in entries
-                if entry["score"] is not None
+                if entry.score is not None
             }
-            stored = {
-                entry.get("answer_name"): entry.get("score")
-                for entry in mappings(_read(path))
-            }
+            stored = {entry.answer_name: entry.score for entry in read_entries(path)}
             _compare_summary(
                 check, path, stored, scores, folder.glob("*/results/*.md.json")
             )
         return check
     content = mapping(_read(path))
-    tasks = (
-        mapping(content.get("tasks"))
-        if content.get("missing_counted_as_zero")
-        else None
-    )
-    derived = json.loads(
-        json.dumps(agent_metrics(agent_name, agent_answers(root, agent_name), tasks))
-    )
+    of = read_leniently(_SummaryTasks, content)
+    tasks = of.tasks if of.missing_counted_as_zero else None
+    answers = agent_answers(root, agent_name)
+    derived = agent_metrics(agent_name, answers, tasks).as_json()
     del derived["warnings"]
     _compare_summary(
         check, path, content, derived, folder.glob("*/*/results/*.md.json")

@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from statistics import NormalDist, fmean, variance
-from typing import Any
 
 LEVEL = 0.95
 RESAMPLES = 10_000
@@ -36,6 +35,7 @@ METHOD = (
 _NORMAL = NormalDist()
 # Sums of the same numbers in another order differ by less.
 _NOISE = 1e-9
+_VARIANCE_DIGITS = 6
 
 # A task's parts of the sums behind a metric.
 Row = Sequence[float]
@@ -211,6 +211,27 @@ class TaskSums:
 
 
 @dataclass(frozen=True, slots=True)
+class IntervalFigures:
+    """A metric's interval as it is published, ``None`` with the reason where there is none.
+
+    Args:
+        exact: by Clopper and Pearson, as all tasks have the same value.
+        tasks: the number of tasks with a value.
+    """
+
+    low: float | None
+    high: float | None
+    exact: bool
+    tasks: int
+    reason: str | None
+
+    @property
+    def is_known(self) -> bool:
+        """Tell whether there is an interval."""
+        return self.low is not None
+
+
+@dataclass(frozen=True, slots=True)
 class SampledInterval:
     """A metric's interval, or the reason why there is none.
 
@@ -224,16 +245,14 @@ class SampledInterval:
     reason: str | None
     digits: int
 
-    def summary(self) -> dict[str, Any]:
+    def figures(self) -> IntervalFigures:
         """Return it as it stands in ``summary.json``."""
         found = self.interval
-        return {
-            "low": None if found is None else round(found.low, self.digits),
-            "high": None if found is None else round(found.high, self.digits),
-            "exact": found is not None and found.is_exact,
-            "tasks": self.tasks,
-            "reason": self.reason,
-        }
+        if found is None:
+            return IntervalFigures(None, None, False, self.tasks, self.reason)
+        low = round(found.low, self.digits)
+        high = round(found.high, self.digits)
+        return IntervalFigures(low, high, found.is_exact, self.tasks, self.reason)
 
 
 def sampled_intervals(
@@ -295,6 +314,15 @@ def _of_places(
 
 
 @dataclass(frozen=True, slots=True)
+class VarianceFigures:
+    """The components of a score's variance as they are published, ``None`` where one is unknown."""
+
+    between_tasks: float
+    between_runs: float | None
+    between_judgments: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class NestedVariance:
     """The components of a score's variance.
 
@@ -325,17 +353,17 @@ class NestedVariance:
             return None
         return self.between_judgments / self.runs / self.tasks / total
 
-    def summary(self) -> dict[str, Any]:
-        """Return the components as JSON values."""
-        parts = {
-            "between_tasks": self.between_tasks,
-            "between_runs": self.between_runs,
-            "between_judgments": self.between_judgments,
-        }
-        return {
-            name: None if value is None else round(value, 6)
-            for name, value in parts.items()
-        }
+    def figures(self) -> VarianceFigures:
+        """Return the components as they stand in ``summary.json``."""
+        return VarianceFigures(
+            round(self.between_tasks, _VARIANCE_DIGITS),
+            _rounded(self.between_runs),
+            _rounded(self.between_judgments),
+        )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, _VARIANCE_DIGITS)
 
 
 def nested_variance(
@@ -344,36 +372,43 @@ def nested_variance(
     """Return the components of scores by task, run and judgment; ``None`` with fewer than two tasks."""
     if len(scores) < 2:
         return None
-    judgments = [judged for runs in scores for judged in runs]
-    of_judgment = _within(judgments)
+    of_judgment = _within([judged for runs in scores for judged in runs])
     answers = [[fmean(judged) for judged in runs] for runs in scores]
     # The part of each answer's variance that its judgments add.
     noise = [[(of_judgment or 0.0) / len(judged) for judged in runs] for runs in scores]
-    repeated = [
-        own for own, values in zip(noise, answers, strict=True) if len(values) > 1
-    ]
-    of_answer = _within(answers)
-    of_run = None
-    if of_answer is not None:
-        degrees = [len(own) - 1 for own in repeated]
-        explained = sum(
-            fmean(own) * df for own, df in zip(repeated, degrees, strict=True)
-        ) / sum(degrees)
-        of_run = max(0.0, of_answer - explained)
-    below = [
-        sum((of_run or 0.0) + value for value in own) / len(own) ** 2 for own in noise
-    ]
+    of_run = _of_run(answers, noise)
+    # The part of each task's variance that its runs and judgments add.
+    below = []
+    for own in noise:
+        added = sum((of_run or 0.0) + value for value in own)
+        below.append(added / len(own) ** 2)
     of_task = max(0.0, variance(map(fmean, answers)) - fmean(below))
     runs = 1 / fmean(1 / len(own) for own in answers)
     return NestedVariance(len(scores), of_task, of_run, of_judgment, runs)
 
 
+def _of_run(
+    answers: Sequence[Sequence[float]], noise: Sequence[Sequence[float]]
+) -> float | None:
+    """Return the variance that one run adds beside its judgments; ``None`` without tasks of several runs."""
+    of_answer = _within(answers)
+    if of_answer is None:
+        return None
+    explained = 0.0
+    degrees = 0
+    for own in noise:
+        if len(own) > 1:
+            explained += fmean(own) * (len(own) - 1)
+            degrees += len(own) - 1
+    return max(0.0, of_answer - explained / degrees)
+
+
 def _within(groups: Sequence[Sequence[float]]) -> float | None:
     """Return the pooled variance within groups, ``None`` where each has a single value."""
-    several = [group for group in groups if len(group) > 1]
-    if not several:
-        return None
-    degrees = [len(group) - 1 for group in several]
-    return sum(
-        variance(own) * df for own, df in zip(several, degrees, strict=True)
-    ) / sum(degrees)
+    squares = 0.0
+    degrees = 0
+    for group in groups:
+        if len(group) > 1:
+            squares += variance(group) * (len(group) - 1)
+            degrees += len(group) - 1
+    return squares / degrees if degrees else None

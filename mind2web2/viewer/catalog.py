@@ -6,8 +6,8 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from mind2web2.errors import UsageError
 from mind2web2.judge.store import CHECKS_FOLDER
 from mind2web2.rubric.arithmetic import explanations
 from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.comparison import NoSharedTaskError, ranking
 from mind2web2.runs.corrections import CorrectionRoots, correcting_files, correction_of
 from mind2web2.runs.judge_checks import failed_check
@@ -49,14 +50,15 @@ from mind2web2.utils.program import program
 Json = dict[str, Any]
 
 # The metrics of an agent's summary.json that the overview shows beside their intervals.
-_METRICS = (
+_METRICS = {
     "avg_score",
     "avg_score_std",
     "success_rate",
     "success_rate_std",
     "num_tasks",
     "num_runs",
-)
+    "avg_time_seconds",
+}
 # Files are looked at again after this time, so that one view does not look at them a hundred times.
 _LOOK_EVERY_S = 0.5
 
@@ -86,7 +88,7 @@ class _AgentRead:
     looked_s: float
     state: tuple[Any, ...]
     answers: list[ScoredAnswer]
-    summary: Json
+    summary: AgentSummary
     failed_check: str | None
     correction: Json | None
 
@@ -181,7 +183,7 @@ class Catalog:
         """
         agents = [(name, self.answers(name)) for name in (first, second)]
         try:
-            return ranking(agents, allow_unfair=True).summary()
+            return {**ranking(agents, allow_unfair=True).as_json()}
         except NoSharedTaskError as error:
             return {"reason": error.fact}
 
@@ -326,7 +328,7 @@ class Catalog:
 
     def _summary(
         self, agent: str, answers: Sequence[ScoredAnswer], state: Sequence[Any]
-    ) -> Json:
+    ) -> AgentSummary:
         """Return the agent's metrics: its ``summary.json`` while that is newer than all results."""
         path = self.paths.eval_results_root / agent / SUMMARY_NAME
         if (
@@ -335,41 +337,28 @@ class Catalog:
             and path.stat().st_mtime_ns >= max((entry[1] for entry in state), default=0)
         ):
             try:
-                summary: Json = json.loads(path.read_bytes())
-                if (
-                    summary["missing"] is not None
-                    and summary["intervals"]["metrics"] is not None
-                ):
-                    return summary
+                return AgentSummary.read(json.loads(path.read_bytes()))
             except (OSError, ValueError, KeyError, TypeError):
                 pass  # of an older version or another tool
         return stored_metrics(self.paths.eval_results_root, agent, answers)
 
     def _agent(self, agent: str, read: _AgentRead) -> Json:
         summary = read.summary
-        passes = next(
-            (name for name in summary if name.startswith("pass_at_")), "pass_at_0"
-        )
         scripts = (answer.facts.script for answer in read.answers)
         unreviewed = unreviewed_warning(self.paths.eval_scripts_root, scripts)
         return {
             "name": agent,
-            "metrics": {
-                name: summary.get(name) for name in (*_METRICS, "avg_time_seconds")
-            },
-            "pass_at": {
-                "k": int(passes.removeprefix("pass_at_")),
-                "value": summary[passes],
-            },
-            "intervals": _intervals(summary, passes),
-            "bounds": summary.get("bounds"),
+            "metrics": summary.model_dump(include=_METRICS),
+            "pass_at": {"k": summary.num_runs, "value": summary.pass_at_k},
+            "intervals": _intervals(summary),
+            "bounds": summary.bounds.model_dump(mode="json"),
             "warnings": [
-                *summary["warnings"],
+                *summary.warnings,
                 *([] if unreviewed is None else [unreviewed]),
             ],
             "failed_check": read.failed_check,
             "corrected": read.correction,
-            "missing": summary["missing"],
+            "missing": [asdict(answer) for answer in summary.missing],
             "judges": sorted(
                 {answer.facts.judge for answer in read.answers if answer.facts.judge}
             ),
@@ -490,17 +479,20 @@ def _making(result: ResultFile) -> Json:
     return named | {name: document[name] for name in kept if name in document}
 
 
-def _intervals(summary: Mapping[str, Any], passes: str) -> Json:
-    metrics = summary["intervals"]["metrics"]
-    return {
-        shown: [metrics[name]["low"], metrics[name]["high"]]
-        for shown, name in (
-            ("avg_score", "avg_score"),
-            ("success_rate", "success_rate"),
-            ("pass_at", passes),
-        )
-        if name in metrics and metrics[name]["low"] is not None
+def _intervals(summary: AgentSummary) -> dict[str, list[float]]:
+    """Return the ends of the intervals that are known, by the names that the overview has."""
+    shown = {
+        "avg_score": "avg_score",
+        "success_rate": "success_rate",
+        "pass_at": summary.pass_name,
     }
+    known = summary.intervals.metrics
+    found = {}
+    for name, published in shown.items():
+        interval = known[published]
+        if interval.low is not None and interval.high is not None:
+            found[name] = [interval.low, interval.high]
+    return found
 
 
 # A node is a text, or [tag, {attribute: value}, child, ...].

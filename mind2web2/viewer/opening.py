@@ -31,12 +31,10 @@ def opening_sentence(agents: Sequence[Json], comparison: Comparison) -> str | No
 
 def _of_one(agent: Json) -> str:
     metrics = agent["metrics"]
-    interval = agent["intervals"].get("avg_score")
-    sure = (
-        f" (95% interval {_percent(interval[0])} to {_percent(interval[1])})"
-        if interval
-        else ""
-    )
+    sure = ""
+    if "avg_score" in agent["intervals"]:
+        low, high = agent["intervals"]["avg_score"]
+        sure = f" (95% interval {_percent(low)} to {_percent(high)})"
     runs = f", {metrics['num_runs']} runs each" if metrics["num_runs"] > 1 else ""
     return (
         f"{agent['name']} gets {_percent(metrics['avg_score'])} of the points{sure} and solves "
@@ -45,7 +43,7 @@ def _of_one(agent: Json) -> str:
 
 
 def _of_two(best: Json, second: Json, tests: Json) -> str:
-    if tests.get("reason") is not None:
+    if "reason" in tests:
         scores = ", ".join(
             f"{one['name']} {_percent(one['metrics']['avg_score'])}"
             for one in (best, second)

@@ -5,9 +5,19 @@ import random
 import pytest
 
 from mind2web2.errors import UsageError
-from mind2web2.runs.comparison import compared, compared_with_first
+from mind2web2.runs import comparison
 from mind2web2.runs.result_facts import ResultFacts
 from mind2web2.runs.score_matrix import ScoredAnswer
+
+
+def compared(*given):
+    """Return the comparison of two agents as ``metrics --json`` prints it."""
+    return comparison.compared(*given).as_json()
+
+
+def compared_with_first(agents):
+    """Return the comparisons with the first agent as ``metrics --json`` prints them."""
+    return [one.as_json() for one in comparison.compared_with_first(agents)]
 
 
 def agent(scores, run="answer_1.md", **fields):

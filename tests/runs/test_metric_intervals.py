@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from mind2web2.runs.metrics import agent_metrics, metric_intervals, sampled_metrics
+from mind2web2.runs.metrics import agent_metrics
+from mind2web2.runs.sampled_metrics import metric_intervals, sampled_metrics
 from mind2web2.runs.score_matrix import ScoredAnswer, score_grid
 from mind2web2.statistics.uncertainty import bootstrap_intervals
 
@@ -45,7 +46,7 @@ def intervals(answers, task_ids=None):
 
 def test_every_metric_has_its_interval():
     """In the summary by the metrics' names, around them."""
-    summary = agent_metrics("bot", agent())
+    summary = agent_metrics("bot", agent()).as_json()
     found = summary["intervals"]["metrics"]
     assert list(found) == NAMES
     for name in NAMES:
@@ -75,7 +76,7 @@ def test_what_is_resampled_is_what_is_published(drop, has_list):
     """Of all tasks once, the statistic is the metric, whatever runs lack."""
     answers = [answer for number, answer in enumerate(agent()) if number not in drop]
     task_ids = [f"task_{number}" for number in range(14)] if has_list else None
-    summary = agent_metrics("bot", answers, task_ids)
+    summary = agent_metrics("bot", answers, task_ids).as_json()
     for name, metric in sampled_metrics(score_grid(answers, task_ids)).items():
         value = metric.over(list(metric.values)).value
         assert value == pytest.approx(

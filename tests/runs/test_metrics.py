@@ -8,10 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mind2web2.runs.comparison import compared_with_first
-from mind2web2.runs.metrics import agent_metrics
+from mind2web2.runs.metrics import agent_metrics as metrics_of
 from mind2web2.runs.result_facts import NO_FACTS
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.statistics.uncertainty import METHOD
+
+
+def agent_metrics(*given):
+    """Return an agent's metrics as its ``summary.json`` has them."""
+    return metrics_of(*given).as_json()
 
 
 def answers(table, **fields):
@@ -205,7 +210,7 @@ def test_means_of_tasks_are_those_of_compare():
     by_task = metrics["over_tasks"]
     assert (by_task["avg_score"], by_task["success_rate"]) == (0.3333, 0.3333)
     (compared,) = compared_with_first([("bot", incomplete), ("same", incomplete)])
-    assert compared["metrics"]["avg_score"]["first"] == by_task["avg_score"]
+    assert compared.metrics["avg_score"].first == by_task["avg_score"]
     assert agent_metrics("bot", answers(THREE_TASKS))["over_tasks"] is None
 
 

@@ -125,4 +125,4 @@ def test_answers_that_are_not_averaged_do_not_matter():
     )
     outside = answer(1, "wood", server="b")
     found = agent_metrics("bot", [answer(1), unscored, outside], ["lake"])
-    assert not any("judge" in warning for warning in found["warnings"])
+    assert not any("judge" in warning for warning in found.warnings)

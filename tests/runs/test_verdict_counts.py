@@ -3,9 +3,10 @@
 import pytest
 
 from mind2web2.runs.claim_facts import ClaimFacts
-from mind2web2.runs.metrics import agent_metrics, verdict_counts
+from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.result_facts import ResultFacts
 from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.runs.verdict_counts import verdict_counts
 
 NOTHING = {
     "page_not_had": 0,
@@ -41,19 +42,19 @@ def test_claims_are_counted_by_what_speaks_against_them():
             answer("wood", 1, DOUBLE),
         ]
     )
-    assert found["tasks"]["lake"] == {
+    assert found.tasks["lake"].model_dump() == {
         "claims": 3,
         "reservations": NOTHING | {"page_not_had": 1},
         "voted": 2,
         "split": 1,
         "quotes": {"found": 1, "approximate": 0, "not_found": 1},
     }
-    assert found["tasks"]["wood"]["reservations"] == NOTHING | {
+    assert found.tasks["wood"].reservations == NOTHING | {
         "suspect_page": 1,
         "flagged": 1,
     }
-    assert (found["claims"], found["voted"], found["split"]) == (4, 3, 1)
-    assert found["reservations"] == NOTHING | {
+    assert (found.claims, found.voted, found.split) == (4, 3, 1)
+    assert found.reservations == NOTHING | {
         "page_not_had": 1,
         "suspect_page": 1,
         "flagged": 1,
@@ -74,8 +75,8 @@ def test_doubtful_answers_are_named(facts, name):
     """Each in one list."""
     found = verdict_counts([answer("lake", 1, **facts), answer("lake", 2)])
     lists = ("in_doubt", "flagged_answers", "treeless", "off_tree", "unexplained")
-    named = {each: found[each] for each in lists if found[each]}
-    assert named == {name: ["lake/answer_1.md"]}
+    named = {each: getattr(found, each) for each in lists if getattr(found, each)}
+    assert named == {name: ("lake/answer_1.md",)}
 
 
 def test_extractions_are_counted_apart():
@@ -87,9 +88,9 @@ def test_extractions_are_counted_apart():
     )
     found = verdict_counts([answer("lake", 1, extractions=extractions)])
     assert (
-        found["extractions"]["declined"],
-        found["extractions"]["page_not_had"],
-        found["claims"],
+        found.extractions["declined"],
+        found.extractions["page_not_had"],
+        found.claims,
     ) == (
         2,
         1,
@@ -104,5 +105,5 @@ def test_only_what_the_scores_rest_on_counts():
         answer("lake", 2, GONE, score=None),
         answer("wood", 1, GONE),
     ]
-    found = agent_metrics("bot", answers, ["lake"])["verdicts"]
-    assert (found["claims"], list(found["tasks"])) == (1, ["lake"])
+    found = agent_metrics("bot", answers, ["lake"]).verdicts
+    assert (found.claims, list(found.tasks)) == (1, ["lake"])

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mind2web2.cli.options import (
     Subcommands,
@@ -35,6 +35,8 @@ from mind2web2.utils.names import check_name, name_list
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mind2web2.runs.agent_summary import AgentSummary
+    from mind2web2.runs.comparison import AgentComparison
     from mind2web2.runs.corrections import Correction, CorrectionRoots
     from mind2web2.runs.freshness import ResultsNow
     from mind2web2.runs.result_file import ResultFile
@@ -119,7 +121,7 @@ def add_command(commands: Subcommands) -> None:
 class _Agent(NamedTuple):
     name: str
     answers: list[ScoredAnswer]
-    summary: dict[str, Any]
+    summary: AgentSummary
     results: dict[tuple[str, str], ResultFile]
     now: ResultsNow
     newest: ResultFile | None
@@ -132,7 +134,7 @@ class _Agent(NamedTuple):
 def run(options: argparse.Namespace) -> int:
     """Print the metrics and return the exit status: 5 below ``--fail_under``, 1 where a result is missing."""
     from mind2web2.cli.console import line, plain_console, warnings_on
-    from mind2web2.cli.results.tables import print_comparison, shown_score
+    from mind2web2.cli.results.tables import print_comparison
     from mind2web2.runs.comparison import compared_with_first
     from mind2web2.runs.corrections import CorrectionRoots
 
@@ -155,7 +157,9 @@ def run(options: argparse.Namespace) -> int:
             paths.eval_results_root, options.audits_root, options.rejudged_root
         )
         agents = [_summed_up(settings, paths, name, task_ids, roots) for name in names]
-    comparisons = compared_with_first([agent[:2] for agent in agents], task_ids)
+    comparisons = compared_with_first(
+        [(agent.name, agent.answers) for agent in agents], task_ids
+    )
     if options.json:
         _print_json(console, agents, comparisons, by_tag=options.by_tag)
     else:
@@ -169,25 +173,28 @@ def run(options: argparse.Namespace) -> int:
             print_comparison(console, comparison)
     if options.junit is not None:
         _write_junit(options.junit, agents)
-    below = [
-        f"{agent.name} {score:g}"
-        for agent in agents
-        if options.fail_under is not None
-        and (score := shown_score(agent.summary)) is not None
-        and score < options.fail_under
-    ]
+    below = _below(agents, options.fail_under)
     if below:
         if not options.json:
-            line(
-                console,
-                f"Below --fail_under {options.fail_under:g}: {', '.join(below)}",
-            )
+            listed = ", ".join(below)
+            line(console, f"Below --fail_under {options.fail_under:g}: {listed}")
         return BELOW
-    return (
-        1
-        if any(agent.summary["missing"] or agent.now.unevaluated for agent in agents)
-        else 0
+    is_incomplete = any(
+        agent.summary.missing or agent.now.unevaluated for agent in agents
     )
+    return 1 if is_incomplete else 0
+
+
+def _below(agents: Sequence[_Agent], limit: float | None) -> list[str]:
+    """Return the agents whose partial completion is below ``--fail_under``, each with it."""
+    if limit is None:
+        return []
+    found = []
+    for agent in agents:
+        score = agent.summary.shown_score
+        if score is not None and score < limit:
+            found.append(f"{agent.name} {score:g}")
+    return found
 
 
 def _write_junit(path: Path, agents: Sequence[_Agent]) -> None:
@@ -217,6 +224,7 @@ def _summed_up(
     from mind2web2.runs.freshness import results_now
     from mind2web2.runs.results import latest_results
     from mind2web2.runs.summaries import (
+        SummedUp,
         agent_answers,
         stored_metrics,
         summarised_answers,
@@ -232,14 +240,13 @@ def _summed_up(
         # A folder that is shared for reading is summed up without being written to.
         not_written = str(error)
         answers = agent_answers(root, agent_name)
-        found = (
-            (answers, stored_metrics(root, agent_name, answers, task_ids))
-            if answers
-            else None
-        )
+        found = None
+        if answers:
+            metrics = stored_metrics(root, agent_name, answers, task_ids)
+            found = SummedUp(answers, metrics)
     if found is None:
         raise _no_results(settings, root, agent_name)
-    answers, summary = found
+    answers, summary = found.answers, found.summary
     results = list(latest_results(root, agent_name))
     newest = max(
         (each for _, _, each in results),
@@ -265,7 +272,9 @@ def _summed_up(
     )
     if unreviewed is not None:
         # Not in summary.json: it holds until a person reviews the file.
-        summary = summary | {"warnings": [*summary["warnings"], unreviewed]}
+        summary = summary.model_copy(
+            update={"warnings": (*summary.warnings, unreviewed)}
+        )
     return _Agent(
         name=agent_name,
         answers=answers,
@@ -281,29 +290,26 @@ def _summed_up(
 
 
 def _sentence(
-    summary: dict[str, Any],
+    summary: AgentSummary,
     answers: Sequence[ScoredAnswer],
     results: Sequence[tuple[str, str, LoadedResult]],
     correction: Correction | None,
 ) -> str | None:
     """Return the sentence for a paper, ``None`` without a score."""
-    from mind2web2.cli.results.tables import shown_score
     from mind2web2.runs.citation import paper_sentence
     from mind2web2.statistics.uncertainty import Interval
 
-    score = shown_score(summary)
+    score = summary.shown_score
     if score is None:
         return None
-    by_task = summary["over_tasks"]
-    found = (
-        summary["intervals"]["metrics"] if by_task is None else by_task["intervals"]
-    )["avg_score"]
-    interval = None if found["low"] is None else Interval(found["low"], found["high"])
-    tasks = summary["tasks"]
+    found = summary.shown_intervals["avg_score"]
+    interval = None
+    if found.low is not None and found.high is not None:
+        interval = Interval(found.low, found.high)
     own = [
         answer
         for answer in answers
-        if answer.score is not None and answer.task_id in tasks
+        if answer.score is not None and answer.task_id in summary.tasks
     ]
     places = {(answer.task_id, answer.answer_name) for answer in own}
     files = [each.content for task, name, each in results if (task, name) in places]
@@ -393,13 +399,13 @@ def _no_results(
 def _print_json(
     console: Console,
     agents: Sequence[_Agent],
-    comparisons: Sequence[dict[str, Any]],
+    comparisons: Sequence[AgentComparison],
     *,
     by_tag: bool,
 ) -> None:
     from mind2web2.runs.tag_figures import tag_figures
 
-    contents = [agent.summary | asdict(agent.now) for agent in agents]
+    contents = [agent.summary.as_json() | asdict(agent.now) for agent in agents]
     if by_tag:
         tags = (
             [asdict(figure) for figure in tag_figures(agent.results)]
@@ -411,7 +417,10 @@ def _print_json(
         ]
     content: object = contents[0]
     if len(agents) > 1:
-        content = {"agents": contents, "comparisons": comparisons}
+        content = {
+            "agents": contents,
+            "comparisons": [comparison.as_json() for comparison in comparisons],
+        }
     console.print_json(json.dumps(content))
 
 
@@ -441,16 +450,16 @@ def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None
     from mind2web2.runs.shard_states import shard_test
 
     summary = agent.summary
-    has_scores = summary["avg_score"] is not None
+    has_scores = summary.avg_score is not None
     if has_scores:
         print_metrics(console, summary)
     else:
         line(console, f"No answer of {agent.name} has a score.")
-    for missing in summary["missing"]:
+    for missing in summary.missing:
         # A warning sums up the answers that do not exist.
-        if missing["reason"] not in (NO_ANSWER, NO_RUNS):
-            name = f"{missing['task_id']}/{missing['answer_name']}"
-            line(console, f"No result: {name}: {missing['reason']}")
+        if missing.reason not in (NO_ANSWER, NO_RUNS):
+            name = f"{missing.task_id}/{missing.answer_name}"
+            line(console, f"No result: {name}: {missing.reason}")
     if has_scores:
         _print_grounds(console, settings, agent)
     # The other shards judge the rest, and the caution says so.
@@ -480,7 +489,7 @@ def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> No
     summary = agent.summary
     if agent.correction is not None:
         line(console, correction_line(agent.correction))
-    print_verdicts(console, summary["verdicts"])
+    print_verdicts(console, summary.verdicts)
     print_variation(console, summary)
     if weighted := weighted_figure(agent.results):
         mean, count = weighted
@@ -622,8 +631,9 @@ def run_compare(options: argparse.Namespace) -> int:
         else [name for name, pair in pairs.items() if pair.is_worse_by(margin)]
     )
     if options.json:
-        content = found.summary() | {
-            "flipped_leaves": flips,
+        content = {
+            **found.as_json(),
+            "flipped_leaves": {name: asdict(own) for name, own in flips.items()},
             "worse": worse,
         }
         if options.corrected:

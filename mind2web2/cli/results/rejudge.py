@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,7 +45,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mind2web2.runs.answers import TaskWork
-    from mind2web2.runs.judgings import Judging
+    from mind2web2.runs.judgings import (
+        Figure,
+        JudgeAgreement,
+        Judging,
+        RankingCheck,
+        Repeatability,
+    )
     from mind2web2.runs.results import LoadedResult
 
 DESCRIPTION = """\
@@ -179,7 +185,11 @@ def run(options: argparse.Namespace) -> int:
     found = {agent.name: _compared(agent, judged[agent.name]) for agent in agents}
     check = _ranking(agents, judged, found)
     if options.json:
-        plain_console().print_json(json.dumps({"agents": found, "ranking": check}))
+        content = {
+            "agents": {name: asdict(own) for name, own in found.items()},
+            "ranking": None if check is None else asdict(check),
+        }
+        plain_console().print_json(json.dumps(content))
     else:
         _print(plain_console(), found, check)
     return status
@@ -421,16 +431,31 @@ def _print_estimates(agents: Sequence[_Agent]) -> int:
 # The figures
 
 
-def _compared(agent: _Agent, judgings: Sequence[Judging]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Figures:
+    """What the judgments of an agent's answers show, as ``--json`` prints it.
+
+    Args:
+        judges: of the results, and of the judgments.
+        repeatability: ``None`` where each answer was judged once.
+        agreement: of both judges, ``None`` where they are one.
+    """
+
+    judges: tuple[str, str]
+    repeatability: Repeatability | None
+    agreement: JudgeAgreement | None
+
+
+def _compared(agent: _Agent, judgings: Sequence[Judging]) -> _Figures:
     from mind2web2.runs.judgings import judge_agreement, repeatability
 
-    judges = [_judges(agent.counted), _judges(judgings[0])]
+    judges = (_judges(agent.counted), _judges(judgings[0]))
     has_other = judges[0] != judges[1] or len(judgings) == 1
-    return {
-        "judges": judges,
-        "repeatability": repeatability(judgings) if len(judgings) > 1 else None,
-        "agreement": judge_agreement(agent.counted, judgings[0]) if has_other else None,
-    }
+    return _Figures(
+        judges,
+        repeatability(judgings) if len(judgings) > 1 else None,
+        judge_agreement(agent.counted, judgings[0]) if has_other else None,
+    )
 
 
 def _judges(judging: Judging) -> str:
@@ -445,13 +470,13 @@ def _judges(judging: Judging) -> str:
 def _ranking(
     agents: Sequence[_Agent],
     judged: dict[str, list[Judging]],
-    found: dict[str, dict[str, Any]],
-) -> dict[str, Any] | None:
+    found: dict[str, _Figures],
+) -> RankingCheck | None:
     from mind2web2.cli.console import line, plain_console
     from mind2web2.runs.comparison import NoSharedTaskError
     from mind2web2.runs.judgings import ranking_check
 
-    if len(agents) < 2 or any(own["agreement"] is None for own in found.values()):
+    if len(agents) < 2 or any(own.agreement is None for own in found.values()):
         return None
     try:
         return ranking_check(
@@ -464,60 +489,46 @@ def _ranking(
 
 
 def _print(
-    console: Console, found: dict[str, dict[str, Any]], check: dict[str, Any] | None
+    console: Console, found: dict[str, _Figures], check: RankingCheck | None
 ) -> None:
     from mind2web2.cli.console import line
 
     for name, own in found.items():
-        repeated = (
-            _repeated_lines(own["judges"][1], own["repeatability"])
-            if own["repeatability"]
-            else ()
-        )
-        agreement = (
-            _agreement_lines(own["judges"], own["agreement"])
-            if own["agreement"]
-            else ()
-        )
-        for text in (*repeated, *agreement):
-            line(console, f"{name}: {text}")
+        if own.repeatability is not None:
+            for text in _repeated_lines(own.judges[1], own.repeatability):
+                line(console, f"{name}: {text}")
+        if own.agreement is not None:
+            for text in _agreement_lines(own.judges, own.agreement):
+                line(console, f"{name}: {text}")
     if check is not None:
         judges = ("the results", "the other judge")
-        for judge, order, tied in zip(
-            judges, check["orders"], check["tied"], strict=True
-        ):
+        for judge, order, tied in zip(judges, check.orders, check.tied, strict=True):
             line(
                 console,
                 f"Ranking by {judge}: {' > '.join(order)}; tied with the best: {', '.join(tied)}.",
             )
         swapped = "; ".join(
-            "{second} against {first} {by_first_judge:+.4f}, then {by_second_judge:+.4f}".format(
-                **pair
-            )
-            for pair in check["swapped"]
+            f"{pair.second} against {pair.first} {pair.by_first_judge:+.4f}, then {pair.by_second_judge:+.4f}"
+            for pair in check.swapped
         )
-        line(
-            console,
-            f"The ranking {'is the same' if check['survives'] else f'differs: {swapped}'}.",
-        )
+        outcome = "is the same" if check.survives else f"differs: {swapped}"
+        line(console, f"The ranking {outcome}.")
 
 
-def _repeated_lines(judge: str, found: dict[str, Any]) -> Iterator[str]:
+def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:
     from mind2web2.cli.console import counted
 
-    means = ", ".join(f"{mean:.4f}" for mean in found["means"])
-    answers = counted(found["answers"], "answer")
-    yield f"partial completion of {answers}, judged {len(found['means'])} times by {judge}: {means}."
-    split, share = found["variance"], found["judge_share_of_variance"]
-    if split is not None and split["between_judgments"] is not None:
-        runs = (
-            "unknown (one run)"
-            if split["between_runs"] is None
-            else f"{split['between_runs']:.5f}"
-        )
+    means = ", ".join(f"{mean:.4f}" for mean in found.means)
+    answers = counted(found.answers, "answer")
+    yield f"partial completion of {answers}, judged {len(found.means)} times by {judge}: {means}."
+    split, share = found.variance, found.judge_share_of_variance
+    if split is not None and split.between_judgments is not None:
+        runs = "unknown (one run)"
+        if split.between_runs is not None:
+            runs = f"{split.between_runs:.5f}"
         yield (
-            f"variance of scores: between tasks {split['between_tasks']:.5f}, between runs of a task {runs}, "
-            f"between judgments of an answer {split['between_judgments']:.5f}."
+            f"variance of scores: between tasks {split.between_tasks:.5f}, between runs of a task {runs}, "
+            f"between judgments of an answer {split.between_judgments:.5f}."
         )
         if share is not None:
             narrower = 1 - (1 - share) ** 0.5
@@ -526,33 +537,31 @@ def _repeated_lines(judge: str, found: dict[str, Any]) -> Iterator[str]:
                 f"the 95% interval would be {narrower:.1%} narrower."
             )
     yield (
-        f"two judgments of a leaf differ at {_shown(found['flip_rate'])}: {found['leaves']} leaves "
-        f"were decided every time, {found['ever_flipped']} of them not alike."
+        f"two judgments of a leaf differ at {_shown(found.flip_rate)}: {found.leaves} leaves "
+        f"were decided every time, {found.ever_flipped} of them not alike."
     )
 
 
-def _agreement_lines(judges: Sequence[str], found: dict[str, Any]) -> Iterator[str]:
-    share, kappa, ac1 = (
-        _shown(found["agreement"]),
-        _shown(found["kappa"], ".3f"),
-        _shown(found["ac1"], ".3f"),
-    )
+def _agreement_lines(judges: tuple[str, str], found: JudgeAgreement) -> Iterator[str]:
+    share = _shown(found.agreement)
+    kappa = _shown(found.kappa, ".3f")
+    ac1 = _shown(found.ac1, ".3f")
     yield (
-        f"{judges[1]} agrees with the results ({judges[0]}) at {share} of {found['leaves']} leaves; kappa "
+        f"{judges[1]} agrees with the results ({judges[0]}) at {share} of {found.leaves} leaves; kappa "
         f"{kappa}, AC1 {ac1}."
     )
-    such = f", such as {', '.join(found['examples'])}" if found["examples"] else ""
-    only_first, only_second = found["only_first"], found["only_second"]
-    yield f"only the results pass {only_first}, only {judges[1]} passes {only_second}{such}."
-    if found["means"] is not None:
-        yield f"partial completion {found['means'][0]:.4f}, by {judges[1]} {found['means'][1]:.4f}."
-
-
-def _shown(figure: dict[str, float | None], form: str = ".1%") -> str:
-    if figure["value"] is None:
-        return "an unknown share" if form == ".1%" else "unknown"
-    if figure["low"] is None:
-        return f"{figure['value']:{form}}"
-    return (
-        f"{figure['value']:{form}} ({figure['low']:{form}} to {figure['high']:{form}})"
+    such = f", such as {', '.join(found.examples)}" if found.examples else ""
+    yield (
+        f"only the results pass {found.only_first}, only {judges[1]} passes {found.only_second}{such}."
     )
+    if found.means is not None:
+        by_results, by_other = found.means
+        yield f"partial completion {by_results:.4f}, by {judges[1]} {by_other:.4f}."
+
+
+def _shown(figure: Figure, form: str = ".1%") -> str:
+    if figure.value is None:
+        return "an unknown share" if form == ".1%" else "unknown"
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:{form}}"
+    return f"{figure.value:{form}} ({figure.low:{form}} to {figure.high:{form}})"

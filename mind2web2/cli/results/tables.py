@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree
 
 from rich.console import Console
@@ -19,8 +21,17 @@ from mind2web2.statistics.uncertainty import LEVEL, RESAMPLES
 from mind2web2.utils.names import name_list, natural_key
 
 if TYPE_CHECKING:
-    from mind2web2.runs.comparison import PairResult, Power, Ranking
+    from mind2web2.runs.agent_summary import (
+        AgentSummary,
+        ClaimCounts,
+        MissingBounds,
+        VerdictCounts,
+    )
+    from mind2web2.runs.claim_facts import Reservation
+    from mind2web2.runs.comparison import AgentComparison, PairResult, Power, Ranking
     from mind2web2.runs.freshness import ResultsNow
+    from mind2web2.runs.judgings import LeafFlips
+    from mind2web2.statistics.uncertainty import IntervalFigures
 
 _TASKS_SHOWN = 3
 # More are not worth their exact number, which depends on a small remainder of two estimates.
@@ -29,136 +40,153 @@ _TESTED = {"avg_score": "partial completion", "success_rate": "success rate"}
 _LEVEL = f"{LEVEL:.0%} interval"
 _METHOD = f"BCa bootstrap, {RESAMPLES:,} resamples of the tasks with all their answers"
 _EXACT = "exact (Clopper-Pearson), as all tasks have the same value"
-_RESERVATIONS = {
+_RESERVATIONS: Mapping[Reservation, str] = {
     "page_not_had": "failed: page unavailable",
     "suspect_page": "page looks wrong",
     "declined": "failed: judge refused",
     "flagged": "text tries to instruct judge",
     "error": "failed: error while judging",
 }
-_OF_EXTRACTIONS = {
+_OF_EXTRACTIONS: Mapping[Reservation, str] = {
     "page_not_had": "empty, as a page was unavailable",
     "suspect_page": "from pages that look wrong",
     "declined": "empty, as the judge refused to answer",
     "flagged": "from pages that try to instruct the judge",
 }
-_OF_ANSWERS = {
-    "flagged_answers": "answers that try to instruct the judge",
-    "in_doubt": "results in doubt, which the next run judges again",
-    "treeless": "scores without a rubric tree, which cannot be checked",
-    "off_tree": "scores that differ from their rubric trees",
-    "unexplained": "results without evidence, whose claims are not counted here",
+# By the names that comparisons have.
+_COMPARED_METRICS = {
+    "avg_score": "partial completion",
+    "success_rate": "success rate",
+    "pass_at_k": "pass@k",
+    "avg_answer_word_count": "answer length (words)",
+    "avg_time_seconds": "agent's time (s)",
 }
 
 
-def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
+@dataclass(frozen=True)
+class _MetricRow:
+    """A metric as a table shows it: without deviation where it is no mean over runs."""
+
+    label: str
+    mean: float | None
+    deviation: float | None
+    interval: IntervalFigures
+
+
+def _metric_rows(summary: AgentSummary) -> list[_MetricRow]:
+    intervals = summary.shown_intervals
+    return [
+        _MetricRow(
+            "partial completion",
+            summary.shown_score,
+            summary.avg_score_std,
+            intervals["avg_score"],
+        ),
+        _MetricRow(
+            "success rate",
+            summary.shown_success_rate,
+            summary.success_rate_std,
+            intervals["success_rate"],
+        ),
+        _MetricRow(
+            f"pass@{summary.num_runs}",
+            summary.pass_at_k,
+            None,
+            intervals[summary.pass_name],
+        ),
+        _MetricRow(
+            "answer length (words)",
+            summary.avg_answer_word_count,
+            summary.avg_answer_word_count_std,
+            intervals["avg_answer_word_count"],
+        ),
+        _MetricRow(
+            "agent's time (s)",
+            summary.avg_time_seconds,
+            None,
+            intervals["avg_time_seconds"],
+        ),
+    ]
+
+
+def print_metrics(console: Console, summary: AgentSummary) -> None:
     """Print an agent's metrics, with warnings."""
-    runs = summary["num_runs"]
-    tasks = counted(summary["num_tasks"], "task")
+    tasks = counted(summary.num_tasks, "task")
+    runs = counted(summary.num_runs, "run")
+    rows = _metric_rows(summary)
+    is_sampled = any(row.interval.is_known for row in rows)
     table = Table(
-        title=f"{summary['agent_name']}, all results: {tasks}, {counted(runs, 'run')}",
-        min_width=46,
+        title=f"{summary.agent_name}, all results: {tasks}, {runs}", min_width=46
     )
     table.add_column("metric")
-    by_task = summary["over_tasks"]
-    means = summary if by_task is None else {**summary, **by_task}
-    intervals = summary["intervals"]["metrics"]
-    if by_task is not None:
-        intervals = {**intervals, **by_task["intervals"]}
-    is_sampled = any(found["low"] is not None for found in intervals.values())
     for heading in ("mean", "std over runs", *([_LEVEL] if is_sampled else [])):
         table.add_column(heading, justify="right")
-    labels = _labels(f"pass_at_{runs}", f"pass@{runs}")
-    for name, label in labels.items():
-        cells = (number(means[name]), number(summary.get(f"{name}_std")))
-        table.add_row(
-            label, *cells, *([_interval(intervals[name])] if is_sampled else [])
-        )
+    for row in rows:
+        cells = [row.label, number(row.mean), number(row.deviation)]
+        if is_sampled:
+            cells.append(_interval(row.interval))
+        table.add_row(*cells)
     console.print(table)
-    _print_methods(console, _LEVEL, _METHOD, labels, intervals)
-    _print_reasons(console, labels, intervals)
-    if by_task is not None:
+    intervals = {row.label: row.interval for row in rows}
+    _print_methods(console, _LEVEL, _METHOD, intervals)
+    _print_reasons(console, intervals)
+    if summary.over_tasks is not None:
         line(
             console,
             "Runs lack tasks: partial completion and success rate are means of the means of tasks, as in "
-            f"compare; summary.json has the means of runs, {number(summary['avg_score'])} and "
-            f"{number(summary['success_rate'])}.",
+            f"compare; summary.json has the means of runs, {number(summary.avg_score)} and "
+            f"{number(summary.success_rate)}.",
         )
-    if (these := summary["these_tasks"]) is not None:
+    these = summary.these_tasks
+    if these is not None:
         above = "; the intervals above are for tasks at large" if is_sampled else ""
         line(
             console,
-            f"These tasks with other answers of the agent: partial completion {number(these['low'])} to "
-            f"{number(these['high'])} ({_LEVEL}){above}.",
+            f"These tasks with other answers of the agent: partial completion {number(these.low)} to "
+            f"{number(these.high)} ({_LEVEL}){above}.",
         )
-    _print_missing(console, summary)
-    for warning in summary["warnings"]:
+    _print_missing(console, summary.missing_bounds)
+    for warning in summary.warnings:
         line(console, f"Warning: {warning}")
 
 
-def shown_score(summary: Mapping[str, Any]) -> float | None:
-    """Return the partial completion that is shown: the mean over tasks."""
-    by_task = summary["over_tasks"]
-    score: float | None = (summary if by_task is None else by_task)["avg_score"]
-    return score
-
-
-def _print_missing(console: Console, summary: Mapping[str, Any]) -> None:
+def _print_missing(console: Console, bounds: MissingBounds | None) -> None:
     """Print what the answers without a score could change."""
-    bounds = summary["missing_bounds"]
     if bounds is None:
         return
-    (low, high), (low_rate, high_rate) = bounds["avg_score"], bounds["success_rate"]
+    (low, high), (low_rate, high_rate) = bounds.avg_score, bounds.success_rate
     line(
         console,
         f"With all missing scores as 0, or as 1: partial completion {number(low)} to {number(high)}, success "
         f"rate {number(low_rate)} to {number(high_rate)}.",
     )
-    lacking, others = bounds["at_missing"], bounds["at_others"]
+    lacking, others = bounds.at_missing, bounds.at_others
     if lacking is not None and others is not None:
+        hard = ": missing at hard tasks" if lacking < others else ""
         line(
             console,
             f"Other answers to the tasks that lack some have {number(lacking)} on average, answers to "
-            f"complete tasks {number(others)}{': missing at hard tasks' if lacking < others else ''}.",
+            f"complete tasks {number(others)}{hard}.",
         )
 
 
-def print_verdicts(console: Console, verdicts: Mapping[str, Any]) -> None:
+def print_verdicts(console: Console, verdicts: VerdictCounts) -> None:
     """Print how many verdicts rest on something doubtful, and in which tasks most of them are."""
     table = Table(
-        title=f"What the scores rest on: {counted(verdicts['claims'], 'claim')} judged",
+        title=f"What the scores rest on: {counted(verdicts.claims, 'claim')} judged",
         min_width=46,
     )
     table.add_column("claims")
     table.add_column("number", justify="right")
     table.add_column("share", justify="right")
     table.add_column("most of them in", overflow="fold")
-    tasks = verdicts["tasks"]
     for name, label in _RESERVATIONS.items():
-        found = {
-            task: (own["reservations"][name], own["claims"])
-            for task, own in tasks.items()
-        }
-        _add_share(
-            table, label, verdicts["reservations"][name], verdicts["claims"], found
-        )
-    split = {task: (own["split"], own["voted"]) for task, own in tasks.items()}
-    label = f"votes differ, of {verdicts['voted']}"
-    _add_share(table, label, verdicts["split"], verdicts["voted"], split)
-    quoted = sum(verdicts["quotes"].values())
-    missed = {
-        task: (own["quotes"]["not_found"], sum(own["quotes"].values()))
-        for task, own in tasks.items()
-    }
-    _add_share(
-        table,
-        f"quotations not found, of {quoted}",
-        verdicts["quotes"]["not_found"],
-        quoted,
-        missed,
-    )
+        _add_share(table, label, verdicts, partial(_share_reserved, name))
+    _add_share(table, f"votes differ, of {verdicts.voted}", verdicts, _share_split)
+    quoted = sum(verdicts.quotes.values())
+    _add_share(table, f"quotations not found, of {quoted}", verdicts, _share_misquoted)
     console.print(table)
-    counts = verdicts["extractions"]
+    counts = verdicts.extractions
     extractions = [
         f"{counts[name]} {label}"
         for name, label in _OF_EXTRACTIONS.items()
@@ -166,35 +194,81 @@ def print_verdicts(console: Console, verdicts: Mapping[str, Any]) -> None:
     ]
     if extractions:
         line(console, f"Extractions: {', '.join(extractions)}.")
-    for name, label in _OF_ANSWERS.items():
-        if verdicts[name]:
-            line(
-                console,
-                f"Warning: {label}: {len(verdicts[name])} ({name_list(verdicts[name])})",
-            )
+    for label, answers in _doubtful_answers(verdicts):
+        if answers:
+            line(console, f"Warning: {label}: {len(answers)} ({name_list(answers)})")
 
 
-def print_variation(console: Console, summary: Mapping[str, Any]) -> None:
+class _Share(NamedTuple):
+    part: int
+    total: int
+
+
+def _share_reserved(reservation: Reservation, counts: ClaimCounts) -> _Share:
+    return _Share(counts.reservations[reservation], counts.claims)
+
+
+def _share_split(counts: ClaimCounts) -> _Share:
+    return _Share(counts.split, counts.voted)
+
+
+def _share_misquoted(counts: ClaimCounts) -> _Share:
+    return _Share(counts.quotes["not_found"], sum(counts.quotes.values()))
+
+
+def _add_share(
+    table: Table,
+    label: str,
+    verdicts: VerdictCounts,
+    share_of: Callable[[ClaimCounts], _Share],
+) -> None:
+    """Add a row: a share of all verdicts, and the tasks with most of them."""
+    part, total = share_of(verdicts)
+    by_task = {task: share_of(counts) for task, counts in verdicts.tasks.items()}
+    order = sorted(by_task, key=lambda task: (-by_task[task].part, natural_key(task)))
+    listed = [
+        f"{task} {by_task[task].part} of {by_task[task].total}"
+        for task in order[:_TASKS_SHOWN]
+        if by_task[task].part
+    ]
+    percentage = f"{part / total:.1%}" if total else "-"
+    table.add_row(label, str(part), percentage, ", ".join(listed))
+
+
+def _doubtful_answers(verdicts: VerdictCounts) -> list[tuple[str, Sequence[str]]]:
+    return [
+        ("answers that try to instruct the judge", verdicts.flagged_answers),
+        ("results in doubt, which the next run judges again", verdicts.in_doubt),
+        ("scores without a rubric tree, which cannot be checked", verdicts.treeless),
+        ("scores that differ from their rubric trees", verdicts.off_tree),
+        (
+            "results without evidence, whose claims are not counted here",
+            verdicts.unexplained,
+        ),
+    ]
+
+
+def print_variation(console: Console, summary: AgentSummary) -> None:
     """Print how far the scores depend on weak verdicts, and on tasks and runs."""
-    bounds, variation = summary["bounds"], summary["variation"]
-    if bounds["avg_score"] is not None:
-        (low, high), (low_rate, high_rate) = bounds["avg_score"], bounds["success_rate"]
+    bounds, variation = summary.bounds, summary.variation
+    if bounds.avg_score is not None and bounds.success_rate is not None:
+        (low, high), (low_rate, high_rate) = bounds.avg_score, bounds.success_rate
         line(
             console,
             f"With other verdicts on weak evidence, partial completion lies between {number(low)} and "
             f"{number(high)}, the success rate between {number(low_rate)} and {number(high_rate)}.",
         )
-    elif bounds["without"]:
+    elif bounds.without:
         line(
             console,
-            f"No bounds for weak evidence: {counted(bounds['without'], 'result')} of an earlier version or "
+            f"No bounds for weak evidence: {counted(bounds.without, 'result')} of an earlier version or "
             "without a rubric tree; `evaluate --llm_provider replay` writes results with bounds.",
         )
-    if variation is not None and variation["between_runs"] is not None:
+    if variation is not None and variation.between_runs is not None:
         line(
             console,
-            f"Variance of scores: between tasks {variation['between_tasks']:.4f}, between runs of a task "
-            f"{variation['between_runs']:.4f} (the judge's own included, which mind2web2 rejudge separates).",
+            f"Variance of scores: between tasks {variation.between_tasks:.4f}, between runs of a task "
+            f"{variation.between_runs:.4f} (the judge's own included, which mind2web2 rejudge separates).",
         )
 
 
@@ -220,10 +294,10 @@ def print_now(console: Console, now: ResultsNow, evaluate: str) -> None:
         line(console, f"Note: not checked: {unchecked}")
 
 
-def print_comparison(console: Console, comparison: Mapping[str, Any]) -> None:
+def print_comparison(console: Console, comparison: AgentComparison) -> None:
     """Print the metrics of two agents over the same tasks, with the differences."""
-    first, second = comparison["first"], comparison["second"]
-    tasks = counted(comparison["num_tasks"], "task")
+    first, second = comparison.first, comparison.second
+    tasks = counted(comparison.num_tasks, "task")
     table = Table(
         title=f"{second} against {first}, over the same {tasks}", min_width=46
     )
@@ -232,110 +306,67 @@ def print_comparison(console: Console, comparison: Mapping[str, Any]) -> None:
         table.add_column(heading, justify="right", overflow="fold")
     for heading in ("difference", _LEVEL):
         table.add_column(heading, justify="right", no_wrap=True)
-    labels = _labels("pass_at_k", "pass@k")
-    found = comparison["metrics"]
-    for name, label in labels.items():
-        values = (found[name][key] for key in ("first", "second", "difference"))
-        table.add_row(label, *map(number, values), _interval(found[name]))
+    found = {
+        label: comparison.metrics[name] for name, label in _COMPARED_METRICS.items()
+    }
+    for label, own in found.items():
+        values = map(number, (own.first, own.second, own.difference))
+        table.add_row(label, *values, _interval(own.interval))
     console.print(table)
-    clear = [label for name, label in labels.items() if found[name]["clear"]]
-    if any(own["low"] is not None for own in found.values()):
+    clear = [label for label, own in found.items() if own.is_clear]
+    intervals = {label: own.interval for label, own in found.items()}
+    if any(interval.is_known for interval in intervals.values()):
         how = "sign flips of the differences of tasks, each averaged over its runs"
-        _print_methods(console, f"{_LEVEL} of the difference", how, labels, found)
-        corrected = (
-            " (p-values corrected by Holm for all agents compared with the first)"
-        )
+        _print_methods(console, f"{_LEVEL} of the difference", how, intervals)
+        corrected = ""
+        if any(own.is_corrected for own in found.values()):
+            corrected = (
+                " (p-values corrected by Holm for all agents compared with the first)"
+            )
         line(
             console,
-            f"More than chance in the choice of tasks: {', '.join(clear) or 'no difference'}"
-            f"{corrected if any(own['p_holm'] != (own['p_value'] or 1) for own in found.values()) else ''}.",
+            f"More than chance in the choice of tasks: {', '.join(clear) or 'no difference'}{corrected}.",
         )
-    _print_reasons(console, labels, found)
-    for warning in comparison["warnings"]:
+    _print_reasons(console, intervals)
+    for warning in comparison.warnings:
         line(console, f"Warning: {warning}")
 
 
-def _labels(pass_name: str, pass_label: str) -> dict[str, str]:
-    return {
-        "avg_score": "partial completion",
-        "success_rate": "success rate",
-        pass_name: pass_label,
-        "avg_answer_word_count": "answer length (words)",
-        "avg_time_seconds": "agent's time (s)",
-    }
-
-
-def _interval(found: Mapping[str, Any]) -> str:
-    return (
-        "-"
-        if found["low"] is None
-        else f"{number(found['low'])} to {number(found['high'])}"
-    )
+def _interval(found: IntervalFigures) -> str:
+    return f"{number(found.low)} to {number(found.high)}" if found.is_known else "-"
 
 
 def _print_methods(
-    console: Console,
-    title: str,
-    how: str,
-    labels: Mapping[str, str],
-    intervals: Mapping[str, Mapping[str, Any]],
+    console: Console, title: str, how: str, intervals: Mapping[str, IntervalFigures]
 ) -> None:
-    """Name the method of the intervals: most are resampled, some are exact."""
-    known = {
-        name: found for name, found in intervals.items() if found["low"] is not None
-    }
-    exact = [labels[name] for name, found in known.items() if found.get("exact")]
+    """Name the method of the intervals, by the metrics' labels: most are resampled, some are exact."""
+    known = [label for label, found in intervals.items() if found.is_known]
+    exact = [label for label in known if intervals[label].exact]
     if len(exact) < len(known):
         line(console, f"{title}: {how}.")
     if exact:
         line(console, f"{title} of {', '.join(exact)}: {_EXACT}.")
 
 
-def _print_reasons(
-    console: Console,
-    labels: Mapping[str, str],
-    intervals: Mapping[str, Mapping[str, Any]],
-) -> None:
+def _print_reasons(console: Console, intervals: Mapping[str, IntervalFigures]) -> None:
     """Print which metrics have no interval, and why; a metric without a value needs no reason."""
     by_reason: dict[str, list[str]] = defaultdict(list)
-    valued = {name: found for name, found in intervals.items() if found["tasks"]}
-    for name, found in valued.items():
-        if found["reason"] is not None:
-            by_reason[found["reason"]].append(labels[name])
-    for reason, names in by_reason.items():
-        subject = (
-            f"No {_LEVEL}s"
-            if len(names) == len(valued)
-            else f"No interval for {', '.join(names)}"
-        )
+    valued = {label: found for label, found in intervals.items() if found.tasks}
+    for label, found in valued.items():
+        if found.reason is not None:
+            by_reason[found.reason].append(label)
+    for reason, labels in by_reason.items():
+        subject = f"No interval for {', '.join(labels)}"
+        if len(labels) == len(valued):
+            subject = f"No {_LEVEL}s"
         line(console, f"{subject}: {reason}.")
-
-
-def _add_share(
-    table: Table,
-    label: str,
-    amount: int,
-    total: int,
-    tasks: Mapping[str, tuple[int, int]],
-) -> None:
-    most = sorted(tasks, key=lambda task: (-tasks[task][0], natural_key(task)))[
-        :_TASKS_SHOWN
-    ]
-    listed = [
-        f"{task} {tasks[task][0]} of {tasks[task][1]}"
-        for task in most
-        if tasks[task][0]
-    ]
-    table.add_row(
-        label, str(amount), f"{amount / total:.1%}" if total else "-", ", ".join(listed)
-    )
 
 
 # Tests of several agents
 
 
 def print_ranking(
-    console: Console, found: Ranking, flips: Mapping[str, Mapping[str, Any]]
+    console: Console, found: Ranking, flips: Mapping[str, LeafFlips]
 ) -> None:
     """Print both metrics, and each further agent's power, tasks and leaves against the first."""
     first, *others = found.agents
@@ -432,19 +463,17 @@ def _for_observed(pair: PairResult, power: Power, tasks: int) -> str:
     return f"The observed difference would take {counted(power.tasks_needed, 'task')}{more}."
 
 
-def _print_flips(
-    console: Console, first: str, other: str, flips: Mapping[str, Any]
-) -> None:
+def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> None:
     from mind2web2.runs.judgings import CAUSES
 
-    if not flips["matched"]:
+    if not flips.matched:
         line(
             console,
             f"No leaf of {first} and {other} can be matched by task, answer and leaf id.",
         )
         return
     table = Table(
-        title=f"Verdicts that differ, of {flips['matched']} matched leaves",
+        title=f"Verdicts that differ, of {flips.matched} matched leaves",
         min_width=46,
     )
     table.add_column("cause")
@@ -452,10 +481,10 @@ def _print_flips(
         table.add_column(heading, justify="right", overflow="fold")
     examples = []
     for cause, label in CAUSES.items():
-        own = flips["by_cause"][cause]
-        if own["gained"] or own["lost"]:
-            table.add_row(label, str(own["gained"]), str(own["lost"]))
-            examples.append(f"Such as ({label}): {', '.join(own['examples'])}")
+        own = flips.by_cause[cause]
+        if own.gained or own.lost:
+            table.add_row(label, str(own.gained), str(own.lost))
+            examples.append(f"Such as ({label}): {', '.join(own.examples)}")
     if table.row_count:
         console.print(table)
         for text in examples:
@@ -463,12 +492,12 @@ def _print_flips(
     else:
         line(
             console,
-            f"All {flips['matched']} matched leaves of {first} and {other} have the same verdicts.",
+            f"All {flips.matched} matched leaves of {first} and {other} have the same verdicts.",
         )
-    if flips["unmatched"]:
+    if flips.unmatched:
         line(
             console,
-            f"Leaves that only one of {first} and {other} has, not compared: {flips['unmatched']}.",
+            f"Leaves that only one of {first} and {other} has, not compared: {flips.unmatched}.",
         )
 
 
@@ -487,11 +516,10 @@ def print_verdict(
 
 # Characters that XML does not have; answers and pages may hold them.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_METRICS = ("avg_score", "success_rate", "num_tasks", "num_runs")
 
 
 def junit_suite(
-    summary: Mapping[str, Any],
+    summary: AgentSummary,
     answers: Sequence[ScoredAnswer],
     results: Mapping[tuple[str, str], ResultFile],
     unevaluated: Sequence[str],
@@ -506,27 +534,29 @@ def junit_suite(
         results: by task and answer name.
         unevaluated: answers that were never evaluated, as ``task/answer``.
     """
-    suite = ElementTree.Element("testsuite", name=_text(summary["agent_name"]))
+    suite = ElementTree.Element("testsuite", name=_text(summary.agent_name))
     properties = ElementTree.SubElement(suite, "properties")
-    for name in _METRICS:
-        ElementTree.SubElement(
-            properties, "property", name=name, value=str(summary[name])
-        )
+    figures = {
+        "avg_score": summary.avg_score,
+        "success_rate": summary.success_rate,
+        "num_tasks": summary.num_tasks,
+        "num_runs": summary.num_runs,
+    }
+    for name, value in figures.items():
+        ElementTree.SubElement(properties, "property", name=name, value=str(value))
     missing = {
-        (each["task_id"], each["answer_name"] or "no answer"): each["reason"]
-        for each in summary["missing"]
+        (each.task_id, each.answer_name or "no answer"): each.reason
+        for each in summary.missing
     }
     for name in unevaluated:
         task_id, _, answer_name = name.rpartition("/")
         missing[task_id, answer_name] = "never evaluated"
     cases = {(answer.task_id, answer.answer_name): answer for answer in answers}
     scored = [
-        place
-        for place in cases
-        if place[0] in summary["tasks"] and place not in missing
+        place for place in cases if place[0] in summary.tasks and place not in missing
     ]
     for place in sorted({*scored, *missing}):
-        attributes = {"classname": _text(f"{summary['agent_name']}.{place[0]}")}
+        attributes = {"classname": _text(f"{summary.agent_name}.{place[0]}")}
         case = ElementTree.SubElement(
             suite, "testcase", attributes, name=_text(place[1].removesuffix(".md"))
         )

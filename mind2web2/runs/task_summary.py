@@ -1,0 +1,110 @@
+"""The entries of a task's ``summary.json`` and ``unscored.json``, one for each answer."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from mind2web2.rubric.verdicts import is_score
+from mind2web2.runs.score_matrix import NO_RESULT, ScoredAnswer
+from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.lenient import read_leniently
+from mind2web2.utils.names import is_file_name
+
+log = logging.getLogger(__name__)
+
+UNSCORED = "unscored"
+REMOVED = "removed"
+
+
+class TaskEntry(BaseModel):
+    """What a task's summary says of an answer; fields that other tools added are kept.
+
+    Args:
+        status: ``success``, ``failed``, ``unscored`` or ``removed``.
+        reason: why there is no score; with a score, how the agent's run failed.
+        earlier_result: the newest result file where it does not count, so that a later one does.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    answer_name: str
+    score: int | float | None
+    status: str | None = None
+    success: bool = False
+    reason: str | None = None
+    earlier_result: str | None = None
+
+    @property
+    def md_name(self) -> str:
+        """Return the name of the answer's file."""
+        return f"{self.answer_name.removesuffix('.md')}.md"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the entry as it is written, with the fields that it was made of."""
+        return self.model_dump(exclude_unset=True)
+
+
+def task_summary(answers: Iterable[ScoredAnswer]) -> list[TaskEntry]:
+    """Return the entries of a task's answers.
+
+    An answer without a score has the status ``unscored``, as it did not fail, and a ``reason``.
+    """
+    return [_entry(answer) for answer in answers]
+
+
+def _entry(answer: ScoredAnswer) -> TaskEntry:
+    if answer.score is None:
+        return TaskEntry(
+            answer_name=answer.answer_name,
+            score=None,
+            status=UNSCORED,
+            success=False,
+            reason=answer.reason or NO_RESULT,
+        )
+    scored = TaskEntry(
+        answer_name=answer.answer_name,
+        score=answer.score,
+        status="success" if answer.score > 0 else "failed",
+        success=answer.score == 1.0,
+    )
+    if answer.reason is None:
+        return scored
+    return scored.model_copy(update={"reason": answer.reason or NO_RESULT})
+
+
+def read_entries(path: Path) -> list[TaskEntry]:
+    """Return the entries of a summary file; none where there is no file, or a damaged one."""
+    try:
+        content = json.loads(read_regular_file(path))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, RecursionError) as error:
+        log.warning("ignored damaged summary %s: %s", path, error)
+        return []
+    listed = content if isinstance(content, list) else []
+    entries = sound_entries(listed)
+    if not isinstance(content, list) or len(entries) < len(content):
+        log.warning("ignored malformed entries in %s", path)
+    return entries
+
+
+def sound_entries(listed: Sequence[object]) -> list[TaskEntry]:
+    """Return the entries that name an answer and have a score from 0 to 1 or none."""
+    return [
+        read_leniently(TaskEntry, entry)
+        for entry in listed
+        if isinstance(entry, dict) and _is_sound(entry)
+    ]
+
+
+def _is_sound(entry: Mapping[str, object]) -> bool:
+    if not {"answer_name", "score"} <= entry.keys():
+        return False
+    score = entry["score"]
+    return is_file_name(entry["answer_name"]) and (score is None or is_score(score))

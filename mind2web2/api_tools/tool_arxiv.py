@@ -9,7 +9,7 @@ import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 from urllib.parse import unquote, urlsplit
 
 from mind2web2.errors import ToolError
@@ -160,6 +160,26 @@ _request_thread = ThreadPoolExecutor(1, thread_name_prefix="arxiv")
 _clients: dict[tuple[str, int, float], arxiv.Client] = {}
 
 
+class Paper(TypedDict):
+    """A paper as scripts receive it; dates are ISO 8601."""
+
+    arxiv_id: str
+    version: int | None
+    entry_id: str
+    title: str
+    authors: list[str]
+    summary: str
+    published: str
+    updated: str
+    primary_category: str
+    categories: list[str]
+    comment: str | None
+    journal_ref: str | None
+    doi: str | None
+    pdf_url: str | None
+    links: list[str]
+
+
 @script_api
 class ArxivTool:
     """Looks papers up on arXiv.
@@ -188,7 +208,7 @@ class ArxivTool:
         found = id_from_pdf_link(link)
         return None if found is None else str(found)
 
-    async def search_arxiv_by_id(self, arxiv_id: str) -> dict[str, Any] | None:
+    async def search_arxiv_by_id(self, arxiv_id: str) -> Paper | None:
         """Return the fields of a paper, in the version that the identifier names or else the latest.
 
         Identifiers may be of either kind, with ``arXiv:``, or links; any other text matches no paper.
@@ -197,12 +217,12 @@ class ArxivTool:
         if wanted is None:
             return None
         request = ServiceRequest("arxiv", "by_id", [str(wanted)])
-        paper: dict[str, Any] | None = await service_answer(
+        paper: Paper | None = await service_answer(
             request, partial(self._by_id, wanted)
         )
         return paper
 
-    async def search_arxiv_by_title(self, title: str) -> dict[str, Any] | None:
+    async def search_arxiv_by_title(self, title: str) -> Paper | None:
         """Return the fields of the paper with this very title, in whatever spelling, or ``None``.
 
         Case, white space, punctuation, accents and LaTeX make no difference; words do.
@@ -212,12 +232,12 @@ class ArxivTool:
         request = ServiceRequest(
             "arxiv", "by_title", [title], {"page_size": self._page_size}
         )
-        paper: dict[str, Any] | None = await service_answer(
+        paper: Paper | None = await service_answer(
             request, partial(self._by_title, title)
         )
         return paper
 
-    async def _by_id(self, wanted: ArxivId) -> dict[str, Any] | None:
+    async def _by_id(self, wanted: ArxivId) -> Paper | None:
         for paper in await self._search(id_list=[str(wanted)]):
             found = parse_arxiv_id(paper.entry_id)
             if (
@@ -228,7 +248,7 @@ class ArxivTool:
                 return _fields(paper, found)
         return None
 
-    async def _by_title(self, title: str) -> dict[str, Any] | None:
+    async def _by_title(self, title: str) -> Paper | None:
         wanted, words = normalise_title(title), title_words(title)
         # The phrase finds most papers at once, its plain words those that arXiv spells with other markup.
         phrase = f'ti:"{" ".join(words)}"'
@@ -332,7 +352,7 @@ def _client(api_url: str, page_size: int, request_interval_s: float) -> arxiv.Cl
     return _clients[key]
 
 
-def _fields(paper: arxiv.Result, found: ArxivId) -> dict[str, Any]:
+def _fields(paper: arxiv.Result, found: ArxivId) -> Paper:
     return {
         "arxiv_id": found.paper,
         "version": found.version,

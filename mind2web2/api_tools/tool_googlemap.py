@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from mind2web2.errors import ToolError
 from mind2web2.judge.services import ServiceRequest, service_answer
@@ -37,6 +37,19 @@ MapsRequest = Literal["geocode", "distance_matrix"]
 
 # Statuses of a place or a route that does not exist; any other status is a failure.
 _NO_ROUTE = {"ZERO_RESULTS", "NOT_FOUND"}
+
+
+class AddressComponent(TypedDict):
+    """A part of an address."""
+
+    long_name: str
+    types: NotRequired[list[str]]
+
+
+class Place(TypedDict, total=False):
+    """A match of the geocoder; scripts receive all fields that it has."""
+
+    address_components: list[AddressComponent]
 
 
 @script_api
@@ -74,7 +87,7 @@ class GoogleMapsTool:
             ) from error
         return CITY_NOT_FOUND
 
-    async def get_address_information(self, address: str) -> list[dict[str, Any]]:
+    async def get_address_information(self, address: str) -> list[Place]:
         """Return the geocoder's matches for an address, best first."""
         if _is_blank(address):
             return []

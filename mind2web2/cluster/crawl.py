@@ -20,7 +20,7 @@ from mind2web2.cluster.engine import (
     placed_actor,
     ray_connected,
 )
-from mind2web2.cluster.node import node_for, version_problem
+from mind2web2.cluster.node import ActorHandle, node_for, version_problem
 from mind2web2.errors import MachineError
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ class RayCapturer:
         self._ray = ray
         self._setup = setup
         self._errors = importlib.import_module("ray.exceptions")
-        self._actors: dict[str, Any] = {}
+        self._actors: dict[str, ActorHandle] = {}
         # Nodes whose actor starts, and how often each node failed since it captured a page.
         self._starting: dict[str, asyncio.Task[None]] = {}
         self._failures: Counter[str] = Counter()

@@ -18,9 +18,10 @@ from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, TypedDict
 
 from mind2web2.cluster.node import (
+    ActorHandle,
     ClusterNews,
     NodeActor,
     NodeJob,
@@ -87,7 +88,7 @@ class _Node:
     # Judgments of its results, which it may not have reported yet.
     unreported: set[str] = field(default_factory=set)
     # The actors of the other nodes by name, as it knows them.
-    peers: dict[str, Any] = field(default_factory=dict)
+    peers: dict[str, ActorHandle] = field(default_factory=dict)
     # Until when servers that refused the node want no request.
     pauses_until_s: dict[str, float] = field(default_factory=dict)
 
@@ -137,7 +138,13 @@ def _imported() -> Any:
     return ray
 
 
-def _log_message(message: dict[str, Any], **_: object) -> None:
+class _LogMessage(TypedDict, total=False):
+    """What Ray reports from its processes."""
+
+    lines: list[str]
+
+
+def _log_message(message: _LogMessage, **_: object) -> None:
     log.info("ray: %s", " ".join(str(message.get("lines", ""))[:500].split()))
 
 

@@ -252,6 +252,10 @@ def node_for(url: str, names: Iterable[str]) -> str:
     )
 
 
+# Ray's handle of an actor, which has the methods of its class.
+ActorHandle = Any
+
+
 @dataclass(frozen=True)
 class ClusterNews:
     """News of the other nodes, for one node.
@@ -266,9 +270,7 @@ class ClusterNews:
     nodes: int = 1
     pauses_s: Mapping[str, float] = field(default_factory=dict)
     own_name: str = ""
-    peers: Mapping[str, Any] | None = (
-        None  # Ray's handles have the methods of the class
-    )
+    peers: Mapping[str, ActorHandle] | None = None
 
 
 def share_limits(client: LLMClient, news: ClusterNews) -> None:

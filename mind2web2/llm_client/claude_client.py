@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, cast
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgeRequestError, UsageError
-from mind2web2.llm_client.chat import CheckedMessage, ImagePart, TextPart, Usage
+from mind2web2.llm_client.chat import (
+    CheckedMessage,
+    ImagePart,
+    Parameters,
+    TextPart,
+    Usage,
+)
 from mind2web2.llm_client.failures import (
     RequestFailedError,
     Service,
@@ -247,7 +253,9 @@ class ClaudeTransport:
     async def send(self, wire: WireRequest) -> Completion:
         """Make one HTTP request."""
         system, turns = claude_messages(wire.messages, marks_cache=wire.marks_cache)
-        parameters = _parameters(wire) | ({"system": system} if system else {})
+        parameters = dict(_parameters(wire))
+        if system:
+            parameters["system"] = system
         with _sdk_failures(self.service.secrets):
             raw = await self._sdk.here().messages.with_raw_response.create(
                 model=wire.model,
@@ -372,7 +380,7 @@ def _block(part: TextPart | ImagePart) -> Block:
     return {"type": "image", "source": source}
 
 
-def _parameters(wire: WireRequest) -> JsonObject:
+def _parameters(wire: WireRequest) -> Parameters:
     parameters = {"max_tokens": _DEFAULT_MAX_TOKENS, **wire.extra}
     if wire.temperature is not None:
         parameters["temperature"] = wire.temperature

@@ -22,7 +22,12 @@ from urllib.parse import unquote_to_bytes
 from mind2web2.capture.models import PageKind
 from mind2web2.errors import CacheReadError, DocumentError
 from mind2web2.pages.stored_files import fetch_files, file_names_in
-from mind2web2.storage.page_names import page_stem
+from mind2web2.storage.page_names import (
+    IndexEntries,
+    index_bytes,
+    index_entries,
+    page_stem,
+)
 from mind2web2.storage.publication import publish
 from mind2web2.urls.parts import clean_url, lookup_key, split_url
 from mind2web2.utils.files import (
@@ -418,12 +423,12 @@ class PageIndex:
         keys_of: the reverse of ``page_of``.
     """
 
-    listed: Mapping[str, object] = field(default_factory=dict)
+    listed: IndexEntries = field(default_factory=dict)
     kinds: Mapping[str, PageKind] = field(default_factory=dict)
     page_of: Mapping[str, str] = field(default_factory=dict)
     keys_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def updated(self, listed: Mapping[str, object]) -> PageIndex:
+    def updated(self, listed: IndexEntries) -> PageIndex:
         """Return the index of other entries, reusing the parsed keys of those in both."""
         kinds: dict[str, PageKind] = {}
         page_of: dict[str, str] = {}
@@ -559,7 +564,7 @@ class IndexFile:
         """Empty the index; call inside ``writing()``."""
         self._write({})
 
-    def _list_what_exists(self, entries: Mapping[str, object]) -> None:
+    def _list_what_exists(self, entries: IndexEntries) -> None:
         file_names = file_names_in(self._folder)
         for leftover in filter(is_leftover, file_names):
             # No other process writes it: the lock is ours.
@@ -579,12 +584,8 @@ class IndexFile:
         if kept != self._index.listed or self._state is None:
             self._write(kept)
 
-    def _write(self, entries: Mapping[str, object]) -> None:
-        # Other programs' entries are kept as they are; half a surrogate in them becomes its JSON escape.
-        listing = json.dumps(entries, ensure_ascii=False, indent=2).encode(
-            "utf-8", "backslashreplace"
-        )
-        write_whole(self._path, listing)
+    def _write(self, entries: IndexEntries) -> None:
+        write_whole(self._path, index_bytes(entries))
         self._index = self._index.updated(entries)
         self._state = self._state_on_disk()
 
@@ -628,16 +629,11 @@ class IndexFile:
         return self._process_lock
 
 
-def _parsed(raw: bytes) -> dict[str, object] | None:
-    try:
-        listed = json.loads(raw.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
+def _parsed(raw: bytes) -> IndexEntries | None:
+    listed = index_entries(raw)
+    if listed is None or not all(map(is_unicode_text, listed)):
         return None
-    return (
-        listed
-        if isinstance(listed, dict) and all(map(is_unicode_text, listed))
-        else None
-    )
+    return listed
 
 
 def _is_lost(key: str, listed_kind: object, file_names: set[str]) -> bool:

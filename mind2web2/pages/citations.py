@@ -16,7 +16,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol, TypedDict
 from urllib.parse import unquote
 
 from mind2web2.capture.models import PageKind
@@ -190,12 +190,24 @@ class StoredPages(Protocol):
         """Return the kind of the stored page; ``None`` if none is stored."""
 
 
+class CitationList(TypedDict):
+    """The citations of a task's answers, as their file has them (file-layouts.md)."""
+
+    agent_name: str
+    task_id: str
+    total_unique_urls: int
+    all_unique_urls: list[str]
+    urls: dict[str, list[str]]
+    url_types: dict[str, PageKind]
+    cached_url_count: int
+
+
 def citations_as_json(
     agent_name: str,
     task_id: str,
     urls_by_answer: Mapping[str, Iterable[str]],
     pages: StoredPages | None = None,
-) -> dict[str, Any]:
+) -> CitationList:
     """Return the list of a task's citations (file-layouts.md), each page under one spelling."""
     names = sorted(urls_by_answer, key=natural_key)
     urls_by_name = {name: list(urls_by_answer[name]) for name in names}
@@ -363,6 +375,14 @@ _ADDRESS = re.compile(
 _TITLE = "title:"
 
 
+class BarredPage(TypedDict):
+    """A page about the benchmark, the rule that names it, and the address or title that the rule names."""
+
+    url: str
+    rule: str
+    shown: str
+
+
 @dataclass(frozen=True, slots=True)
 class BarredList:
     """Rules that name barred sources."""
@@ -418,12 +438,9 @@ class BarredList:
 
     def sources_of(
         self, answer: str, judged: Iterable[str], pages: CacheFileSys
-    ) -> list[dict[str, Any]]:
-        """Return the barred sources among the pages that an answer cites or was judged on; reads files.
-
-        Each has the ``url``, the ``rule`` and the address or title that the rule names (``shown``).
-        """
-        found = []
+    ) -> list[BarredPage]:
+        """Return the barred sources among the pages that an answer cites or was judged on; reads files."""
+        found: list[BarredPage] = []
         for url in dict.fromkeys([*cited_urls(answer), *judged]):
             match = next(
                 ((shown, rule) for shown, rule in self._matches(url, pages) if rule),

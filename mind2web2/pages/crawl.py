@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 from urllib.parse import urlencode
 
 from mind2web2.capture.models import CapturedPage, CaptureRecord, PageKind, Trouble
@@ -29,6 +29,7 @@ from mind2web2.pages.citations import (
 from mind2web2.pages.stored_files import file_names_in
 from mind2web2.urls.parts import lookup_key, storage_key
 from mind2web2.utils.aio import all_or_first_error
+from mind2web2.utils.json_fields import mapping
 
 _HOST_END = re.compile("[/?#]")
 
@@ -275,9 +276,8 @@ class Archive:
             f"{self.url.rstrip('/')}/wayback/available?{urlencode(query)}", log
         )
         try:
-            closest = _mapping(
-                _mapping(json.loads(reply.text or ""), "archived_snapshots"), "closest"
-            )
+            found = mapping(json.loads(reply.text or ""))
+            closest = mapping(mapping(found.get("archived_snapshots")).get("closest"))
         except ValueError:
             reason = (
                 reply.record.failure
@@ -298,11 +298,6 @@ def _moment_of(copy_url: str) -> str | None:
     except ValueError:
         return None
     return None if moment is None else moment.replace(tzinfo=UTC).isoformat()
-
-
-def _mapping(value: Any, name: str) -> Mapping[str, Any]:
-    inner = value.get(name) if isinstance(value, dict) else None
-    return inner if isinstance(inner, dict) else {}
 
 
 log = logging.getLogger(__name__)

@@ -265,28 +265,31 @@ class _Staging:
             rendered = await self._renderer.render(found.url, found.stored)
             if rendered.record.kind is None:
                 raise CaptureError(f"cannot be rendered: {rendered.record.failure}")
-        record = rendered.record
-        changes: dict[str, Any] = {
-            "captured_at": found.fetched_at or now,
-            "imported_from": self.source,
-            "status": found.status or record.status,
-        }
+        record = rendered.record.model_copy(
+            update={
+                "captured_at": found.fetched_at or now,
+                "imported_from": self.source,
+                "status": found.status or rendered.record.status,
+            }
+        )
         if found.text is not None:
             seen = PageObservation(
                 requested_url=found.url,
                 final_url=record.final_url,
-                status=changes["status"],
+                status=record.status,
                 title=record.title,
                 text=found.text,
                 text_chars=len(found.text),
             )
-            changes |= {
-                "troubles": signs_of_trouble(seen),
-                "text_chars": len(found.text),
-            }
+            record = record.model_copy(
+                update={
+                    "troubles": signs_of_trouble(seen),
+                    "text_chars": len(found.text),
+                }
+            )
         return replace(
             rendered,
-            record=record.model_copy(update=changes),
+            record=record,
             text=rendered.text if found.text is None else found.text,
             screenshot=found.screenshot or rendered.screenshot,
         )

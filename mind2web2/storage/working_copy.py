@@ -17,7 +17,6 @@ changed here. A process killed at any moment leaves whole files; the next comman
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import re
@@ -35,7 +34,12 @@ from urllib.parse import quote, urlsplit
 from mind2web2.errors import PublishedElsewhereError, StorageError, UsageError
 from mind2web2.storage.bucket import Bucket, Edition, checked_url, server_of
 from mind2web2.storage.mirror import Mirror, use_mirror
-from mind2web2.storage.page_names import page_stem
+from mind2web2.storage.page_names import (
+    IndexEntries,
+    index_bytes,
+    index_entries,
+    page_stem,
+)
 from mind2web2.utils.files import is_leftover, write_new, write_whole
 from mind2web2.utils.mounts import network_file_system
 from mind2web2.utils.process_lock import ProcessLock
@@ -262,7 +266,7 @@ class WorkingCopy(Mirror):
         known = {
             page_stem(key)
             for copy in index
-            for key in _entries(copy.base or b"{}") or {}
+            for key in index_entries(copy.base or b"{}") or {}
         }
         self._in_parallel(
             lambda stem: self._push_page(folder, stem, stems[stem], stem not in known),
@@ -319,7 +323,9 @@ class WorkingCopy(Mirror):
         deadline = time.monotonic() + _LISTING_WAIT_S
         while True:
             found = self._bucket.get(f"{folder}/{_INDEX}".lstrip("/"))
-            if found is not None and stem in map(page_stem, _entries(found[0]) or {}):
+            if found is not None and stem in map(
+                page_stem, index_entries(found[0]) or {}
+            ):
                 return True
             if time.monotonic() > deadline:
                 return False
@@ -335,8 +341,8 @@ class WorkingCopy(Mirror):
                 if with_push and (own is None or not self._has_changed(name, copy)):
                     return
                 found = self._bucket.get(name)
-                theirs = {} if found is None else _entries(found[0])
-                ours = _entries(own or b"{}")
+                theirs = {} if found is None else index_entries(found[0])
+                ours = index_entries(own or b"{}")
                 if theirs is None or ours is None:
                     which = (
                         self._path(name)
@@ -346,10 +352,10 @@ class WorkingCopy(Mirror):
                     raise StorageError(
                         f"{which} is damaged: replace it by a whole one, or delete it"
                     )
-                base = _entries(copy.base or b"{}") if copy is not None else {}
+                base = index_entries(copy.base or b"{}") if copy is not None else {}
                 merged = _merged(base or {}, ours, theirs)
                 content = (
-                    own if own is not None and merged == ours else _index_bytes(merged)
+                    own if own is not None and merged == ours else index_bytes(merged)
                 )
                 edition = None if found is None else found[1]
                 if with_push and merged != theirs:
@@ -365,7 +371,7 @@ class WorkingCopy(Mirror):
                         name,
                         edition,
                         state,
-                        _index_bytes(merged if with_push else theirs),
+                        index_bytes(merged if with_push else theirs),
                     )
                 if not self._lists_files_of(
                     name, merged
@@ -466,7 +472,7 @@ class WorkingCopy(Mirror):
         name = path.relative_to(self.folder).as_posix()
         return "" if name == "." else name
 
-    def _lists_files_of(self, index: str, entries: Mapping[str, object]) -> bool:
+    def _lists_files_of(self, index: str, entries: IndexEntries) -> bool:
         mains = (
             page_stem(key) + _MAIN_SUFFIX[str(kind)]
             for key, kind in entries.items()
@@ -580,8 +586,10 @@ _used: dict[str, WorkingCopy] = {}
 
 
 def working_copies(
-    roots: Mapping[str, Any], agents: Collection[str], task_ids: Collection[str]
-) -> dict[str, Any]:
+    roots: Mapping[str, Path | str | None],
+    agents: Collection[str],
+    task_ids: Collection[str],
+) -> dict[str, Path | None]:
     """Return the roots with the folders of working copies in place of URLs, pulled once in a process.
 
     Args:
@@ -651,8 +659,8 @@ def _limit_bytes() -> int:
 
 
 def _merged(
-    base: Mapping[str, object], ours: Mapping[str, object], theirs: Mapping[str, object]
-) -> dict[str, object]:
+    base: IndexEntries, ours: IndexEntries, theirs: IndexEntries
+) -> IndexEntries:
     """Return a published index with our changes to ``base``, except of entries that others changed too."""
     merged = dict(theirs)
     for key in {**base, **ours}:
@@ -662,20 +670,6 @@ def _merged(
             else:
                 del merged[key]
     return merged
-
-
-def _entries(content: bytes) -> dict[str, object] | None:
-    try:
-        entries = json.loads(content.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        return None
-    return entries if isinstance(entries, dict) else None
-
-
-def _index_bytes(entries: Mapping[str, object]) -> bytes:
-    return json.dumps(entries, ensure_ascii=False, indent=2).encode(
-        "utf-8", "backslashreplace"
-    )
 
 
 def _state(path: Path) -> tuple[int, int] | None:

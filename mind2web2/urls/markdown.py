@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
+    from markdown_it.utils import EnvType
 
 
 _URL_START = re.compile(
@@ -316,7 +317,7 @@ def _with_broken_addresses_joined(text: str) -> str:
 
 
 def _addresses_of_part(text: str) -> Iterator[str]:
-    environment: dict[str, Any] = {}
+    environment: EnvType = {}
     lines_left = dict(enumerate(_NEWLINE.split(text)))
     pieces_by_line: list[tuple[int, list[_Piece]]] = []
     line = 0

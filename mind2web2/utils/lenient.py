@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+
+from mind2web2.utils.json_fields import JsonObject
 
 Model = TypeVar("Model", bound=BaseModel)
 # A key of an object, or a place in a list, at each level.
 Path = tuple[int | str, ...]
 
 
-def read_leniently(model: type[Model], fields: Mapping[str, Any]) -> Model:
+def read_leniently(model: type[Model], fields: JsonObject) -> Model:
     """Return a model of JSON fields; each field that is not sound has its default, as if it were missing.
 
     Inside of a field, the smallest part that is not sound is left out: an object, or an item of a list.
@@ -27,9 +29,7 @@ def read_leniently(model: type[Model], fields: Mapping[str, Any]) -> Model:
             fields = _without_faults(fields, error)
 
 
-def _without_faults(
-    fields: Mapping[str, Any], error: ValidationError
-) -> Mapping[str, Any]:
+def _without_faults(fields: JsonObject, error: ValidationError) -> JsonObject:
     faults = {
         _fault_path(fault["type"], fault["loc"])
         for fault in error.errors(include_url=False)

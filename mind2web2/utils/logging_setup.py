@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from mind2web2.errors import ResultWriteError
 from mind2web2.utils.invisible_text import made_visible
+from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.names import stamp_now
 
 # Fields that every record has; any other was given with ``extra=``.
@@ -166,7 +166,7 @@ def trace_of(record: logging.LogRecord) -> str | None:
     return record.exc_text
 
 
-def extra_fields(record: logging.LogRecord) -> dict[str, Any]:
+def extra_fields(record: logging.LogRecord) -> JsonObject:
     """Return the fields that were given with ``extra=``."""
     return {
         name: value
@@ -213,7 +213,7 @@ class _JsonFormatter(logging.Formatter):
         self._fields = fields
 
     def format(self, record: logging.LogRecord) -> str:
-        entry: dict[str, Any] = {
+        entry = {
             "time": datetime.fromtimestamp(record.created)
             .astimezone()
             .isoformat(timespec="milliseconds"),
@@ -227,7 +227,7 @@ class _JsonFormatter(logging.Formatter):
         return _json_line({**entry, **extra_fields(record), **self._fields, **entry})
 
 
-def _json_line(entry: dict[str, Any]) -> str:
+def _json_line(entry: JsonObject) -> str:
     try:
         return json.dumps(entry, default=str)
     except (TypeError, ValueError):

@@ -196,9 +196,10 @@ class ClusterCaptures(SharedCaptures):
         """Have the host's node capture a page; ``None`` if that is this one, or is lost."""
         name = node_for(url, (self.own_name, *self.peers))
         owner = self.peers.get(name)
-        folder = getattr(cache, "task_dir", None)
-        if owner is None or folder is None:
+        # A cache of a script's own is on this node alone.
+        if owner is None or not isinstance(cache, CacheFileSys):
             return None
+        folder = cache.task_dir
         try:
             reply = await self._unless_lost(
                 name, owner(url, folder.relative_to(self.cache_root), is_retry)

@@ -8,18 +8,13 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol, cast
 
 from mind2web2.capture.models import CaptureRecord, PageKind, notes_for_judge
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
-from mind2web2.pages.page_cache import (
-    PageCache,
-    addresses,
-    capture_record,
-    page_digest,
-    shared_cache,
-)
+from mind2web2.pages.page_cache import PageCache, addresses, capture_record, page_digest
 from mind2web2.pages.preparation import prepared_content
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.prompts import address_flags, one_a_kind
@@ -274,6 +269,33 @@ class PageLibrary:
             addresses = await self._listing.result(id(shared), list_them)
             self._addresses_at_first.setdefault(id(shared), addresses)
         return self._addresses_at_first[id(shared)]
+
+
+class RunCache(PageCache, Protocol):
+    """The cache that a run hands to a script (``AnswerCache``): it brings what the run's answers share.
+
+    Attributes:
+        task_cache: shared by the answers of a task.
+        page_library: the run's prepared pages.
+        page_limit: the run's limit on captures, where it has one.
+        captures: the run's; ``None`` where it captures nothing, not even with a script's own browser.
+    """
+
+    task_cache: PageCache
+    page_library: PageLibrary
+    page_limit: Limit | None
+    captures: SharedCaptures | None
+
+
+def run_cache(cache: PageCache | None) -> RunCache | None:
+    """Return a cache as one of a run, ``None`` for a cache of a script's own."""
+    return cast(RunCache, cache) if hasattr(cache, "page_library") else None
+
+
+def shared_cache(cache: PageCache) -> PageCache:
+    """Return the task's cache behind an answer's; any other cache is its own."""
+    of_run = run_cache(cache)
+    return cache if of_run is None else of_run.task_cache
 
 
 @dataclass(frozen=True, slots=True)

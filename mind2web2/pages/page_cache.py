@@ -38,12 +38,6 @@ def _method(cache: PageCache | None, name: str) -> Callable[..., Any] | None:
     return getattr(cache, name, None)
 
 
-def shared_cache(cache: PageCache) -> PageCache:
-    """Return the task's cache behind an answer's; any other cache is its own."""
-    shared: PageCache = getattr(cache, "task_cache", cache)
-    return shared
-
-
 def page_digest(cache: PageCache, url: str) -> str | None:
     """Return a digest of a stored page, ``None`` where there is none; reads files."""
     digest = _method(cache, "digest")

@@ -21,13 +21,8 @@ from mind2web2.errors import (
 from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Message
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
-from mind2web2.pages.library import PageLibrary, PageRequest
-from mind2web2.pages.page_cache import (
-    PageCache,
-    note_captured,
-    note_shown,
-    shared_cache,
-)
+from mind2web2.pages.library import PageLibrary, PageRequest, shared_cache
+from mind2web2.pages.page_cache import PageCache, note_captured, note_shown
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED
 from mind2web2.utils.api_misuse import report_misuse

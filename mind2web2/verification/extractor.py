@@ -16,7 +16,7 @@ from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.judge.session import cut_off_noted
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.pages.captures import PageCapture, SharedCaptures
-from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.library import PageLibrary, RunCache, run_cache
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import encodable
@@ -227,8 +227,13 @@ def create_evaluator(
     """
     judge: Judge = as_judge(client)
     llm_limit, page_limit = limits_of(global_semaphore)
-    # A run's own limit, since the script may hold the semaphore that it was given.
-    page_limit = getattr(global_cache, "page_limit", None) or page_limit
+    library = PageLibrary()
+    of_run = run_cache(global_cache)
+    if of_run is not None:
+        # So that each page is prepared once for all answers of the run.
+        library = of_run.page_library
+        # A run's own limit, since the script may hold the semaphore that it was given.
+        page_limit = of_run.page_limit or page_limit
 
     def context(model: str | None) -> EvaluationContext:
         return EvaluationContext(
@@ -245,21 +250,19 @@ def create_evaluator(
             logger=logger or log,
         )
 
-    captures = _captures(global_cache, browser_manager)
-    # A run's cache brings the run's pages, so that each is prepared once for all its answers.
-    library: PageLibrary = getattr(global_cache, "page_library", None) or PageLibrary()
+    captures = _captures(of_run, browser_manager)
     return Extractor(context(extract_model)), Verifier(context(verify_model))
 
 
 def _captures(
-    cache: PageCache | None, browser_manager: PageCapture | None
+    cache: RunCache | None, browser_manager: PageCapture | None
 ) -> SharedCaptures | None:
     """Return the browser that captures: the run's, or one that the script brings itself."""
-    is_in_run = hasattr(cache, "captures")
-    of_run: SharedCaptures | None = getattr(cache, "captures", None)
+    of_run = None if cache is None else cache.captures
     if browser_manager is None:
         return of_run
     # The run's own browser comes before ours, and a run without one captures nothing.
-    if is_in_run and (of_run is None or isinstance(browser_manager, PackageBrowser)):
+    is_ours = isinstance(browser_manager, PackageBrowser)
+    if cache is not None and (of_run is None or is_ours):
         return of_run
     return SharedCaptures.by(browser_manager)

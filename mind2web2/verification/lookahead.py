@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
-from mind2web2.pages.page_cache import shared_cache
+from mind2web2.pages.library import shared_cache
 from mind2web2.scheduling.options import current_options
 from mind2web2.verification.claims import ClaimJudging, Verification
 from mind2web2.verification.context import EvaluationContext

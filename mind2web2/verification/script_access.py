@@ -67,6 +67,7 @@ def limits_of(semaphore: Any) -> tuple[Limit, Limit]:
     """Return the limits for judge requests and captures of a ``DualSemaphore``, or of any one semaphore."""
     if semaphore is None:
         return nullcontext(), nullcontext()
-    return getattr(semaphore, "llm", semaphore), getattr(
-        semaphore, "webpage", semaphore
-    )
+    try:
+        return semaphore.llm, semaphore.webpage
+    except AttributeError:
+        return semaphore, semaphore

@@ -11,6 +11,7 @@ from typing import Any
 from mind2web2.errors import MachineError, Mind2Web2Error
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.session import cut_off_noted
+from mind2web2.pages.library import run_cache
 from mind2web2.prompts import encodable
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.values import is_empty
@@ -83,9 +84,8 @@ class Verifier(ScriptAccess):
         if sources is None or cache is None:
             return True
         # Captured pages show in a cache, unless that keeps a view of its own for the script.
-        return is_guarded(cache) and (
-            capture is None or hasattr(cache, "note_captured")
-        )
+        has_own_view = run_cache(cache) is not None
+        return is_guarded(cache) and (capture is None or has_own_view)
 
     async def simple_verify(
         self, claim: str, node: VerificationNode | None = None, **kwargs: Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -13,20 +13,27 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mind2web2.authoring.plausible import fields_of, lists_of
+from mind2web2.authoring.plausible import fields_of, lists_of, model_of
 from mind2web2.authoring.rehearsal_run import (
     Asked,
     LoadedScript,
     Rehearsed,
     World,
+    WorldTimeoutError,
     rehearsed,
 )
-from mind2web2.errors import UsageError
-from mind2web2.scripts.rubric_file import (
-    RubricFileError,
+from mind2web2.errors import EvalScriptError, UsageError
+from mind2web2.scripts.yaml_lines import (
+    Owner,
+    Place,
+    Problem,
+    YamlFileError,
     field_name,
     line_of,
+    nearest,
     parsed_yaml,
+    problems_of,
+    value_fault,
 )
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import natural_key
@@ -46,39 +53,80 @@ class Fact(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    claim: str
-    page: str = "*"
+    claim: str = Field(description="a pattern of claims", examples=["*Mill Museum*"])
+    page: str = Field("*", description="a pattern of addresses")
 
 
 class CaseHeader(BaseModel):
-    """What stands before the answer's text, between lines of ``---``.
-
-    Args:
-        expect: the score that the answer deserves.
-        leaves: verdicts of single leaves, where they matter.
-        extract: what the judge reads from the answer, by field (of scripts: by extraction or by field).
-        facts: the claims that hold; by default those that the perfect answer's evaluation asks about.
-        missing_pages: patterns of pages that are not there.
-    """
+    """What stands before the answer's text, between lines of ``---``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    expect: float = Field(ge=0, le=1)
-    leaves: dict[str, Literal["passed", "failed", "skipped"]] = Field(
-        default_factory=dict
+    expect: float = Field(
+        ge=0, le=1, description="the score that the answer deserves", examples=[1.0]
     )
-    extract: dict[str, Any] = Field(default_factory=dict)
-    facts: tuple[Fact | str, ...] | None = None
-    missing_pages: tuple[str, ...] = ()
+    leaves: dict[str, Literal["passed", "failed", "skipped"]] = Field(
+        default_factory=dict,
+        description="verdicts of single leaves, where they matter",
+        examples=[{"museum_founded": "failed"}],
+    )
+    extract: dict[str, Any] = Field(
+        default_factory=dict,
+        description="what the judge reads from the answer, by field (of scripts: by "
+        "extraction or by field)",
+        examples=[{"museum": {"name": "Mill Museum"}}],
+    )
+    facts: tuple[Fact | str, ...] | None = Field(
+        None,
+        description="the claims that hold; by default those that the perfect answer's "
+        "evaluation asks about",
+        examples=[["*Mill Museum*"]],
+    )
+    missing_pages: tuple[str, ...] = Field(
+        (),
+        description="patterns of pages that are not there",
+        examples=[["https://gone.example/*"]],
+    )
+
+
+class CaseError(UsageError):
+    """A case's file is wrong; the text names file, line and field."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """An answer with its header."""
+    """An answer with its header.
+
+    Args:
+        lines: the line of each part of the header.
+    """
 
     path: Path
     header: CaseHeader
     answer: str
+    lines: Mapping[Place, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Return the file's name without its ending."""
+        return self.path.stem
+
+    def error(self, place: Place, message: str) -> CaseError:
+        """Return the error of a part of the header."""
+        return _case_error(self.path, self.lines, place, message)
+
+
+@dataclass(frozen=True)
+class BrokenCase:
+    """A case that could not be rehearsed.
+
+    Args:
+        expected: the score that the file asks for, ``None`` where it cannot be read.
+    """
+
+    path: Path
+    reason: str
+    expected: float | None = None
 
     @property
     def name(self) -> str:
@@ -97,88 +145,127 @@ class CaseOutcome:
     rehearsed: Rehearsed
 
 
-def read_cases(folder: Path) -> list[Case]:
-    """Return a task's cases, the perfect one first.
-
-    Raises:
-        UsageError: a file is wrong; the text names line and field.
-    """
+def read_cases(folder: Path) -> list[Case | BrokenCase]:
+    """Return a task's cases, the perfect one first."""
     paths = sorted(
         folder.glob("*.md"),
         key=lambda path: (path.stem != PERFECT, natural_key(path.stem)),
     )
-    return [read_case(path) for path in paths]
+    cases: list[Case | BrokenCase] = []
+    for path in paths:
+        try:
+            cases.append(read_case(path))
+        except CaseError as error:
+            cases.append(BrokenCase(path, str(error)))
+    return cases
 
 
 def read_case(path: Path) -> Case:
-    """Return one case; as ``read_cases``."""
+    """Return one case. Raises CaseError: the file is wrong."""
     text = read_regular_file(path).decode("utf-8", "replace")
     front = _FRONT.match(text)
     if front is None:
-        raise UsageError(
-            f"{path} has no header: begin it with ---, expect: 1.0 and ---"
-        )
+        raise CaseError(f"{path} has no header: begin it with ---, expect: 1.0 and ---")
     try:
         # The line of the header's opening counts.
         plain, lines = parsed_yaml(b"\n" + front[1].encode(), path)
-        header = CaseHeader.model_validate(plain or {})
-    except RubricFileError as error:
-        raise UsageError(str(error)) from error
+    except YamlFileError as error:
+        raise CaseError(str(error)) from error
+    try:
+        header = CaseHeader.model_validate({} if plain is None else plain)
     except ValidationError as error:
-        faults = error.errors(include_url=False)
+        problems = problems_of(error, lines, _owner_of)
         # A misspelled name explains why another one is missing.
-        fault = next(
-            (each for each in faults if each["type"] == "extra_forbidden"), faults[0]
-        )
-        place = tuple(fault["loc"])
-        where = f"{path}, line {line_of(lines, place)}, {field_name(place)}"
-        known = (
-            f": there is {', '.join(CaseHeader.model_fields)}"
-            if fault["type"] == "extra_forbidden"
-            else ""
-        )
-        raise UsageError(f"{where}: {fault['msg']}{known}") from error
-    return Case(path, header, text[front.end() :].strip() + "\n")
+        problems.sort(key=lambda problem: not problem.message.startswith("unknown"))
+        raise CaseError(f"{path}, {problems[0]}") from error
+    return Case(path, header, text[front.end() :].strip() + "\n", lines)
+
+
+def _owner_of(place: Place) -> Owner:
+    is_fact = len(place) > 1 and place[0] == "facts"
+    name = place[-1] if place else ""
+    return Fact if is_fact else CaseHeader, name if isinstance(name, str) else ""
+
+
+def _case_error(
+    path: Path, lines: Mapping[Place, int], place: Place, message: str
+) -> CaseError:
+    problem = Problem(line_of(lines, place), field_name(place), message)
+    return CaseError(f"{path}, {problem}")
 
 
 def case_text(header: CaseHeader, answer: str, note: str = "") -> str:
     """Return the text of a case's file."""
     plain = header.model_dump(mode="json", exclude_defaults=True)
     front = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=110)
-    return (
-        f"---\n{f'# {note}' + chr(10) if note else ''}{front}---\n\n{answer.strip()}\n"
-    )
+    comment = f"# {note}\n" if note else ""
+    return f"---\n{comment}{front}---\n\n{answer.strip()}\n"
+
+
+# Claims that hold, with their pages.
+Truth = frozenset[tuple[str, str | None]]
 
 
 async def rehearse_cases(
-    script: LoadedScript, cases: Sequence[Case]
-) -> list[CaseOutcome]:
-    """Evaluate the cases without a model.
+    script: LoadedScript, cases: Sequence[Case | BrokenCase]
+) -> list[CaseOutcome | BrokenCase]:
+    """Evaluate the cases without a model, each whatever becomes of the others.
 
     Raises:
-        UsageError: a case states no facts, and there is no perfect one.
-        EvalScriptError: the script failed.
+        WorldTimeoutError: the script did not end in time.
     """
-    truth: set[tuple[str, str | None]] | None = None
-    outcomes = []
+    runs = _CaseRuns(script)
+    outcomes: list[CaseOutcome | BrokenCase] = []
     for case in cases:
-        if case.header.facts is None and truth is None and case.name != PERFECT:
-            raise UsageError(
-                f"{case.path} has no facts: give some, or write {case.path.parent / 'perfect.md'}"
-            )
-        done = await rehearsed(script, world_of(case, truth))
-        if case.name == PERFECT:
-            truth = {(asked.claim, asked.page) for asked in done.requests.claims}
-        outcomes.append(compared(case, done))
+        if isinstance(case, BrokenCase):
+            outcomes.append(case)
+            continue
+        try:
+            outcomes.append(compared(case, await runs.run(case)))
+        except WorldTimeoutError:
+            raise
+        except (CaseError, EvalScriptError) as error:
+            outcomes.append(BrokenCase(case.path, str(error), case.header.expect))
     return outcomes
 
 
-def world_of(case: Case, truth: set[tuple[str, str | None]] | None) -> World:
-    """Return the world of a case.
+class _CaseRuns:
+    """The evaluations of a task's cases; the perfect one comes first, and says what holds in the others."""
 
-    Args:
-        truth: claims with their pages that hold where the case states no facts; ``None`` if all do.
-    """
+    def __init__(self, script: LoadedScript) -> None:
+        self._script = script
+        self._truth: Truth | None = None
+        self.templates: dict[str, type[BaseModel]] = {}
+
+    async def run(self, case: Case) -> Rehearsed:
+        """Evaluate a case.
+
+        Raises:
+            CaseError: the case's header does not fit the script.
+            EvalScriptError: the script failed.
+        """
+        if case.header.facts is None and self._truth is None and case.name != PERFECT:
+            perfect = case.path.parent / f"{PERFECT}.md"
+            raise CaseError(
+                f"{case.path} has no facts: give some, or a sound {perfect}"
+            )
+        misfits: list[CaseError] = []
+        try:
+            world = _world_of(case, self._truth, misfits)
+            done = await rehearsed(self._script, world)
+        except EvalScriptError:
+            if misfits:
+                raise misfits[0] from None
+            raise
+        self.templates |= done.requests.templates
+        for error in (*misfits, *_unknown_names(case, self.templates)):
+            raise error
+        if case.name == PERFECT:
+            self._truth = done.asked()
+        return done
+
+
+def _world_of(case: Case, truth: Truth | None, misfits: list[CaseError]) -> World:
     header = case.header
 
     def holds(asked: Asked) -> bool:
@@ -187,21 +274,16 @@ def world_of(case: Case, truth: set[tuple[str, str | None]] | None) -> World:
         return truth is None or (asked.claim, asked.page) in truth
 
     def fill(template: type[BaseModel], name: str) -> BaseModel:
-        given = header.extract.get(name)
-        own = given if isinstance(given, dict) else header.extract
-        values = {
-            field: value
-            for field, value in own.items()
-            if field in template.model_fields
-        }
+        above, own = _given(header.extract, name)
+        known = {key: each for key, each in own.items() if key in template.model_fields}
+        empty = empty_instance(template)
         try:
-            return template.model_validate(
-                empty_instance(template).model_dump(warnings=False) | values
-            )
+            return template.model_validate(empty.model_dump(warnings=False) | known)
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
-            where = ".".join(map(str, fault["loc"]))
-            raise UsageError(f"{case.path}, extract.{where}: {fault['msg']}") from error
+            place = ("extract", *above, *fault["loc"])
+            misfits.append(case.error(place, value_fault(fault)))
+            return empty
 
     def has_page(url: str) -> bool:
         return not any(fnmatchcase(url, pattern) for pattern in header.missing_pages)
@@ -209,37 +291,73 @@ def world_of(case: Case, truth: set[tuple[str, str | None]] | None) -> World:
     return World(case.answer, holds, fill, has_page)
 
 
+def _given(extract: Mapping[str, Any], extraction: str) -> tuple[Place, dict[str, Any]]:
+    """Return the values for an extraction, behind the keys that lead to them."""
+    own = extract.get(extraction)
+    return ((extraction,), own) if isinstance(own, dict) else ((), dict(extract))
+
+
+def _unknown_names(
+    case: Case, templates: Mapping[str, type[BaseModel]]
+) -> Iterator[CaseError]:
+    """Yield an error for each name under ``extract`` that no extraction reads."""
+    extract = case.header.extract
+    models: dict[str, type[BaseModel] | None] = {}
+    for name, template in templates.items():
+        if _given(extract, name)[0]:
+            models[name] = template
+        else:
+            models |= {key: model_of(template, key) for key in template.model_fields}
+    yield from _unknown_in(case, ("extract",), extract, models)
+
+
+def _unknown_in(
+    case: Case,
+    place: Place,
+    values: Mapping[str, Any],
+    models: Mapping[str, type[BaseModel] | None],
+) -> Iterator[CaseError]:
+    for name, value in values.items():
+        own = (*place, name)
+        if name not in models:
+            yield case.error(own, f"no field '{name}'{nearest(name, models)}")
+            continue
+        model = models[name]
+        if model is None:
+            continue
+        below = {key: model_of(model, key) for key in model.model_fields}
+        if isinstance(value, dict):
+            yield from _unknown_in(case, own, value, below)
+        for position, item in enumerate(value if isinstance(value, list) else ()):
+            if isinstance(item, dict):
+                yield from _unknown_in(case, (*own, position), item, below)
+
+
 def _matches(fact: Fact | str, asked: Asked) -> bool:
     if isinstance(fact, str):
         return fnmatchcase(asked.claim, fact)
-    return fnmatchcase(asked.claim, fact.claim) and fnmatchcase(
-        asked.page or "answer", fact.page
-    )
+    page = asked.page or "answer"
+    return fnmatchcase(asked.claim, fact.claim) and fnmatchcase(page, fact.page)
 
 
 def compared(case: Case, done: Rehearsed) -> CaseOutcome:
     """Return the outcome of a case, with the first difference from its expectation."""
-    header, statuses = case.header, done.statuses()
-    differs = None
-    for leaf, expected in header.leaves.items():
-        if statuses.get(leaf) != expected:
-            differs = (
-                f"{leaf}: expected {expected}, got {statuses.get(leaf, 'no such leaf')}"
-            )
-            break
-    else:
-        if abs(done.score - header.expect) > TOLERANCE:
-            short = [
-                leaf.id
-                for leaf in done.tree.leaves()
-                if leaf.verdict.status != "passed"
-            ]
-            differs = (
-                f"first leaf that did not pass: {short[0]}"
-                if short
-                else "every leaf passed"
-            )
+    header = case.header
+    differs = _first_difference(header, done)
     return CaseOutcome(case.name, header.expect, done.score, differs, done)
+
+
+def _first_difference(header: CaseHeader, done: Rehearsed) -> str | None:
+    statuses = done.statuses()
+    for leaf, expected in header.leaves.items():
+        if leaf not in statuses:
+            return f"leaves: no leaf '{leaf}'{nearest(leaf, statuses)}"
+        if statuses[leaf] != expected:
+            return f"{leaf}: expected {expected}, got {statuses[leaf]}"
+    if abs(done.score - header.expect) <= TOLERANCE:
+        return None
+    short = [name for name, status in statuses.items() if status != "passed"]
+    return f"first leaf that did not pass: {short[0]}" if short else "every leaf passed"
 
 
 # Variants
@@ -282,10 +400,10 @@ async def written_cases(
     script: LoadedScript, perfect: Case, folder: Path
 ) -> dict[Path, str]:
     """Return the files of the variants that are not there yet, with the scores that they get now."""
-    done = await rehearsed(script, world_of(perfect, None))
-    truth = {(asked.claim, asked.page) for asked in done.requests.claims}
+    runs = _CaseRuns(script)
+    await runs.run(perfect)
     files = {}
-    for variant in variants(perfect, done.requests.templates):
+    for variant in variants(perfect, runs.templates):
         target = folder / f"{variant.name}.md"
         if target.exists():
             continue
@@ -293,7 +411,7 @@ async def written_cases(
             expect=0, extract=variant.extract, facts=perfect.header.facts
         )
         draft = Case(target, header, variant.answer)
-        got = await rehearsed(script, world_of(draft, truth))
+        got = await runs.run(draft)
         header = header.model_copy(update={"expect": round(got.score, 4)})
         note = f"{variant.about}; expect is what the rubric gives today: check that it is what you want"
         files[target] = case_text(header, variant.answer, note)

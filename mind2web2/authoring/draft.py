@@ -24,13 +24,9 @@ from mind2web2.errors import JudgeDeclinedError, JudgeOutputError, WorkerError
 from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.llm_client.chat import ChatRequest, Message
 from mind2web2.prompts import BlockChain, instructions
-from mind2web2.scripts.rubric_file import (
-    RUBRIC_SUFFIX,
-    RubricFile,
-    RubricFileError,
-    parsed_rubric,
-    parsed_yaml,
-)
+from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, RubricFile
+from mind2web2.scripts.rubric_reading import parsed_rubric
+from mind2web2.scripts.yaml_lines import YamlFileError, parsed_yaml
 from mind2web2.utils.workers import run_in_worker
 
 MOST_REPAIRS = 3
@@ -192,7 +188,7 @@ async def _checked(
         read = parsed_rubric(
             reply.rubric.encode(), Path(f"{task_id}{RUBRIC_SUFFIX}")
         ).rubric
-    except RubricFileError as error:
+    except YamlFileError as error:
         return Attempt(reply, tuple(f"rubric, {problem}" for problem in error.problems))
     own = {"task": task_id, "question": question, "drafted": "unreviewed"}
     rubric = read.model_copy(update=own)
@@ -241,7 +237,7 @@ def _cases(reply: DraftedTask) -> tuple[dict[str, str], list[str]]:
             faults.append(f"{name}: a wrong answer deserves less than 1")
         try:
             header = _header(name, answer)
-        except (RubricFileError, ValidationError) as error:
+        except (YamlFileError, ValidationError) as error:
             faults.append(f"answer {name}: {' '.join(str(error).split())}")
             continue
         note = "drafted by a model, not reviewed: " + " ".join(answer.about.split())

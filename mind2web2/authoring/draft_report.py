@@ -31,8 +31,7 @@ def _answers(chosen: Attempt) -> Iterator[str]:
         name: " ".join(answer.about.split()) for name, answer in chosen.reply.answers()
     }
     for case in chosen.outcomes:
-        got = "no score" if case.got is None else f"{case.got:.2f}"
-        yield f"  {case.name}: expected {case.expected:.2f}, got {got} ({about.get(case.name, '')})"
+        yield f"  {case.name}: {case} ({about.get(case.name, '')})"
     if not chosen.outcomes:
         yield "  none could be rehearsed"
 

@@ -34,8 +34,9 @@ class Finding:
 
     @property
     def rule(self) -> Rule:
-        """Return the rule."""
-        return RULES[self.number]
+        """Return the rule, in the words of the file's kind."""
+        rule = RULES[self.number]
+        return rule.of_rubric_files() if self.path.suffix == RUBRIC_SUFFIX else rule
 
     def __str__(self) -> str:
         """Return one line, as compilers print theirs."""
@@ -74,10 +75,9 @@ def task_files(folder: Path) -> Iterator[Path]:
 
 
 def rules_of(findings: Iterable[Finding]) -> list[Rule]:
-    """Return the rules of findings, each once, by number."""
-    return [
-        RULES[number] for number in sorted({finding.number for finding in findings})
-    ]
+    """Return the rules of findings by number, each once for scripts and rubric files alike."""
+    rules = {finding.rule for finding in findings}
+    return sorted(rules, key=lambda rule: (rule.number, rule.cure))
 
 
 def _is_ignored(lines: list[bytes], line: int, number: str) -> bool:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule for eval scripts and rubric files."""
+    """A rule for eval scripts and rubric files.
+
+    Args:
+        rubric_cure: what to do in a rubric file, where scripts have another cure.
+    """
 
     number: str
     name: str
     reason: str
     cure: str
+    rubric_cure: str = ""
+
+    def of_rubric_files(self) -> Rule:
+        """Return the rule as it reads for rubric files."""
+        return replace(self, cure=self.rubric_cure or self.cure)
 
 
 _RULES = (
@@ -31,10 +40,17 @@ _RULES = (
         "write `async def evaluate_answer(client, answer, ...)`, or begin with `mind2web2 new`",
     ),
     Rule(
+        "R104",
+        "task is not the file's name",
+        "the file's name says which task it is, so that a copy is easily taken for its original",
+        "write the file's name, without its ending, as task",
+    ),
+    Rule(
         "R201",
         "claim about the world without sources",
         "the judge sees the answer alone, and an invented fact passes",
         "give sources=, or make the claim say that it is about the answer",
+        rubric_cure="name a field of addresses as sources, or make the claim say that it is about the answer",
     ),
     Rule(
         "R202",
@@ -65,6 +81,7 @@ _RULES = (
         "no gate in the whole tree",
         "points are given for details of a wrong item",
         "make what everything else depends on critical, or the tree sequential",
+        rubric_cure="write critical: true at what everything else depends on, or strategy: sequential",
     ),
     Rule(
         "R302",
@@ -107,12 +124,14 @@ _RULES = (
         "subjective or counting words",
         "judges disagree about them",
         "name the property that can be looked up, or count in the script",
+        rubric_cure="name the property that can be looked up; count by a list with the number of items",
     ),
     Rule(
         "R403",
         "tag hidden in a description",
         "metrics by tag cannot see it",
         'give tags=["..."]',
+        rubric_cure="write tags: [...]",
     ),
     Rule(
         "R404",

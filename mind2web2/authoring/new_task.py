@@ -8,7 +8,7 @@ import yaml
 
 from mind2web2.authoring.cases import PERFECT, CaseHeader, case_text
 from mind2web2.errors import UsageError
-from mind2web2.scripts.rubric_file import parsed_rubric
+from mind2web2.scripts.rubric_reading import parsed_rubric
 from mind2web2.scripts.rubric_script import script_of
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.path_config import SCRIPT_SUFFIXES

@@ -101,6 +101,11 @@ def word_of(list_number: int, index: int) -> str:
     return _WORDS[index % len(_WORDS)] + _ENDINGS[list_number % len(_ENDINGS)]
 
 
+def model_of(template: type[BaseModel], name: str) -> type[BaseModel] | None:
+    """Return the group that a field holds, or holds a list of; ``None`` for a value."""
+    return _model_in(template.model_fields[name].annotation)
+
+
 @dataclass(frozen=True)
 class _Place:
     word: str = "Quince"

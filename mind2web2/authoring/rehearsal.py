@@ -12,8 +12,10 @@ from typing import Any
 
 from mind2web2.authoring.cases import (
     PERFECT,
+    BrokenCase,
     Case,
     CaseOutcome,
+    read_case,
     read_cases,
     rehearse_cases,
     written_cases,
@@ -27,7 +29,8 @@ from mind2web2.authoring.structure import Finding, JudgePrice, Structure, struct
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.load import unload_eval_script
-from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, read_rubric
+from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
+from mind2web2.scripts.rubric_reading import read_rubric
 from mind2web2.utils.files import read_regular_file, write_whole
 
 GOLDEN = "golden"
@@ -61,12 +64,28 @@ class RehearsalPlan:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """A case's outcome, as it is shown; ``got`` is ``None`` where it has no score."""
+    """A case's outcome, as it is shown.
+
+    Args:
+        expected: ``None`` where the file cannot be read.
+        got: ``None`` where the case has no score.
+    """
 
     name: str
-    expected: float
+    expected: float | None
     got: float | None
     differs: str | None
+
+    def __str__(self) -> str:
+        """Return both scores."""
+        expected = "-" if self.expected is None else f"{self.expected:.2f}"
+        got = "no score" if self.got is None else f"{self.got:.2f}"
+        return f"expected {expected}, got {got}"
+
+    @classmethod
+    def of_broken(cls, case: BrokenCase) -> CaseResult:
+        """Return the result of a case that was not rehearsed."""
+        return cls(case.name, case.expected, None, case.reason)
 
 
 @dataclass(frozen=True)
@@ -87,9 +106,7 @@ class TaskRehearsal:
             found.append(Finding("no rehearsal", self.error))
         for case in self.cases:
             if case.differs is not None:
-                got = "no score" if case.got is None else f"{case.got:.2f}"
-                message = f"{case.name}: expected {case.expected:.2f}, got {got}; {case.differs}"
-                found.append(Finding("case", message))
+                found.append(Finding("case", f"{case.name}: {case}; {case.differs}"))
         return found
 
     def as_json(self) -> dict[str, Any]:
@@ -122,14 +139,13 @@ async def _rehearsal(plan: RehearsalPlan) -> TaskRehearsal:
         structure = await structure_of(script, plan.question, rubric, plan.price)
         written = await _write_cases(script, plan) if plan.writes_cases else ()
         cases = read_cases(plan.cases)
-        outcomes = await rehearse_cases(script, cases) if cases else []
+        outcomes = await rehearse_cases(script, cases)
     finally:
         unload_eval_script(script.evaluate)
-    written = (
-        *written,
-        *(_write_golden(outcomes, plan.cases) if plan.writes_golden else ()),
-    )
-    structure = _judged_by_cases(structure, outcomes)
+    done = [each for each in outcomes if isinstance(each, CaseOutcome)]
+    if plan.writes_golden:
+        written += tuple(_write_golden(done, plan.cases))
+    structure = _judged_by_cases(structure, done)
     return TaskRehearsal(
         plan.task_id, structure, tuple(_results(outcomes, plan.cases)), written
     )
@@ -158,16 +174,21 @@ async def _write_cases(script: LoadedScript, plan: RehearsalPlan) -> tuple[str, 
 
 
 def _perfect(plan: RehearsalPlan) -> Case:
-    cases = read_cases(plan.cases)
-    if not cases or cases[0].name != PERFECT:
+    path = plan.cases / f"{PERFECT}.md"
+    if not path.is_file():
         raise UsageError(
-            f"no {plan.cases / PERFECT}.md to make variants of: write the perfect answer there"
+            f"no {path} to make variants of: write the perfect answer there"
         )
-    return cases[0]
+    return read_case(path)
 
 
-def _results(outcomes: Sequence[CaseOutcome], folder: Path) -> Iterator[CaseResult]:
+def _results(
+    outcomes: Sequence[CaseOutcome | BrokenCase], folder: Path
+) -> Iterator[CaseResult]:
     for outcome in outcomes:
+        if isinstance(outcome, BrokenCase):
+            yield CaseResult.of_broken(outcome)
+            continue
         differs = outcome.differs or _golden_difference(
             outcome, folder / GOLDEN / f"{outcome.name}.json"
         )

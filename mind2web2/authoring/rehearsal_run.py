@@ -283,6 +283,10 @@ class Rehearsed:
     tree: TreeNode
     requests: Requests
 
+    def asked(self) -> frozenset[tuple[str, str | None]]:
+        """Return the claims with the pages on which they were asked about."""
+        return frozenset((asked.claim, asked.page) for asked in self.requests.claims)
+
     def statuses(self) -> dict[str, Status]:
         """Return the leaves' verdicts by id."""
         return {leaf.id: leaf.verdict.status for leaf in self.tree.leaves()}

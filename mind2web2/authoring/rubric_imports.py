@@ -13,12 +13,8 @@ from pydantic import ValidationError
 
 from mind2web2.authoring.rubric_text import expanded, rubric_yaml
 from mind2web2.errors import UsageError
-from mind2web2.scripts.rubric_file import (
-    FROM_ANSWER,
-    RubricFile,
-    RubricNode,
-    parsed_rubric,
-)
+from mind2web2.scripts.rubric_file import FROM_ANSWER, RubricFile, RubricNode
+from mind2web2.scripts.rubric_reading import parsed_rubric
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.json_fields import items, mapping, mappings
 

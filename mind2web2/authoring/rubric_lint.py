@@ -13,14 +13,9 @@ from mind2web2.authoring.lint_rules import (
     has_several_facts,
     unclear_word,
 )
-from mind2web2.scripts.rubric_file import (
-    FROM_ANSWER,
-    FieldSpec,
-    ReadRubric,
-    RubricFileError,
-    RubricNode,
-    parsed_rubric,
-)
+from mind2web2.scripts.rubric_file import FROM_ANSWER, FieldSpec, RubricNode
+from mind2web2.scripts.rubric_reading import ReadRubric, parsed_rubric
+from mind2web2.scripts.yaml_lines import Place, YamlFileError
 
 Found = tuple[int, str, str]
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
@@ -30,12 +25,13 @@ def rubric_findings(content: bytes, path: Path) -> list[Found]:
     """Return the findings on a rubric file: line, number of the rule, and what the line shows."""
     try:
         read = parsed_rubric(content, path)
-    except RubricFileError as error:
+    except YamlFileError as error:
         return [
             (problem.line, "R101", f"{problem.field} {problem.message}".strip())
             for problem in error.problems
         ]
     checks = (
+        _name,
         _claims,
         _whole_tree,
         _repeated_leaves,
@@ -44,6 +40,12 @@ def rubric_findings(content: bytes, path: Path) -> list[Found]:
         _descriptions,
     )
     return sorted({found for check in checks for found in check(read)})
+
+
+def _name(read: ReadRubric) -> Iterator[Found]:
+    task, name = read.rubric.task, read.path.stem
+    if task != name:
+        yield read.line_of("task"), "R104", f"task: {task} in {read.path.name}"
 
 
 def _claims(read: ReadRubric) -> Iterator[Found]:
@@ -127,9 +129,9 @@ def _descriptions(read: ReadRubric) -> Iterator[Found]:
             yield read.line_of(*place, "desc"), "R403", tag[1]
 
 
-def _fields(read: ReadRubric) -> Iterator[tuple[tuple[str | int, ...], FieldSpec]]:
+def _fields(read: ReadRubric) -> Iterator[tuple[Place, FieldSpec]]:
     """Yield all fields of the extraction with their places."""
-    waiting: list[tuple[tuple[str | int, ...], FieldSpec]] = [
+    waiting: list[tuple[Place, FieldSpec]] = [
         (("extract", name), field) for name, field in read.rubric.extract.items()
     ]
     while waiting:

@@ -20,7 +20,9 @@ from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.llm_client.settings import check_address, check_keys
 from mind2web2.runs.provenance import DATASET_RECORD, dataset_record, git_blob_id
 from mind2web2.scripts.load import parsed_script, script_problem
-from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, RubricFileError, read_rubric
+from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
+from mind2web2.scripts.rubric_reading import read_rubric
+from mind2web2.scripts.yaml_lines import YamlFileError
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.names import check_name, name_list, natural_key
@@ -233,7 +235,7 @@ def _description(script: Path) -> str | None:
         if script.suffix == RUBRIC_SUFFIX:
             return read_rubric(script).rubric.question.strip()
         tree = parsed_script(read_regular_file(script), script)
-    except (OSError, ValueError, SyntaxError, RecursionError, RubricFileError):
+    except (OSError, ValueError, SyntaxError, RecursionError, YamlFileError):
         return None  # ``script_problem`` says so
     for statement in tree.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else []

@@ -233,12 +233,15 @@ def _judged(
     scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal
 ) -> TaskRehearsal:
     """Return the report with the cases as a real judge decides them."""
-    from mind2web2.authoring.cases import TOLERANCE, read_cases
+    from mind2web2.authoring.cases import TOLERANCE, BrokenCase, read_cases
     from mind2web2.authoring.rehearsal import CaseResult
     from mind2web2.scoring.scorer import Score
 
     results = []
     for case in read_cases(plan.cases):
+        if isinstance(case, BrokenCase):
+            results.append(CaseResult.of_broken(case))
+            continue
         expected = case.header.expect
         score = scorer.score_sync(plan.task_id, case.answer)
         if isinstance(score, Score):
@@ -310,13 +313,10 @@ def _print(console: Console, reports: Sequence[TaskRehearsal]) -> None:
         for path in report.written:
             line(console, f"    written: {_shown(path)}")
         for case in report.cases:
-            got = "-" if case.got is None else f"{case.got:.2f}"
-            line(
-                console,
-                f"    case {case.name}: expected {case.expected:.2f}, got {got}{_difference(case.differs)}",
-            )
-        for finding in report.structure.findings:
-            line(console, f"    FINDING {finding.kind}: {finding.message}")
+            finding = "" if case.differs is None else f"  FINDING {case.differs}"
+            line(console, f"    case {case.name}: {case}{finding}")
+        for each in report.structure.findings:
+            line(console, f"    FINDING {each.kind}: {each.message}")
     total = sum(len(report.findings) for report in reports)
     line(console, f"{counted(len(reports), 'task')}, {counted(total, 'finding')}")
 
@@ -324,10 +324,6 @@ def _print(console: Console, reports: Sequence[TaskRehearsal]) -> None:
 def _shown(path: str) -> str:
     here = str(Path.cwd())
     return path.removeprefix(here).lstrip("/") if path.startswith(here) else path
-
-
-def _difference(differs: str | None) -> str:
-    return "" if differs is None else f"  FINDING {differs}"
 
 
 def _write_junit(path: Path, reports: Sequence[TaskRehearsal]) -> None:

@@ -72,8 +72,8 @@ def add_command(commands: Subcommands) -> None:
 def run_show(options: argparse.Namespace) -> int:
     """Print the tree and return the exit status."""
     from mind2web2.cli.console import line, plain_console
-    from mind2web2.scripts.rubric_file import read_rubric
     from mind2web2.scripts.rubric_outline import tree_lines
+    from mind2web2.scripts.rubric_reading import read_rubric
 
     rubric = read_rubric(_existing(options.file)).rubric
     console = plain_console()
@@ -84,7 +84,7 @@ def run_show(options: argparse.Namespace) -> int:
 
 def run_script(options: argparse.Namespace) -> int:
     """Write the script and return the exit status."""
-    from mind2web2.scripts.rubric_file import read_rubric
+    from mind2web2.scripts.rubric_reading import read_rubric
     from mind2web2.scripts.rubric_script import script_of
 
     return _write(
@@ -95,7 +95,7 @@ def run_script(options: argparse.Namespace) -> int:
 def run_export(options: argparse.Namespace) -> int:
     """Write QUEST's tree and return the exit status."""
     from mind2web2.authoring.rubric_imports import quest_tree
-    from mind2web2.scripts.rubric_file import read_rubric
+    from mind2web2.scripts.rubric_reading import read_rubric
 
     tree = quest_tree(read_rubric(_existing(options.file)).rubric)
     return _write(options.output, json.dumps(tree, indent=2, ensure_ascii=False) + "\n")

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mind2web2.errors import EvalScriptError
-from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, read_rubric
+from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
+from mind2web2.scripts.rubric_reading import read_rubric
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import name_list
 

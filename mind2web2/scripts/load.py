@@ -23,8 +23,10 @@ from mind2web2.errors import EvalScriptError
 from mind2web2.scheduling.script import deferred, deferring
 from mind2web2.scheduling.stopping import EvaluateAnswer
 from mind2web2.scripts.aliases import own_script_aliases, rename_imports
-from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, RubricFileError, parsed_rubric
+from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
+from mind2web2.scripts.rubric_reading import parsed_rubric
 from mind2web2.scripts.rubric_script import script_of
+from mind2web2.scripts.yaml_lines import YamlFileError
 from mind2web2.utils.api_misuse import syntax_tree
 from mind2web2.utils.files import read_regular_file
 
@@ -179,7 +181,7 @@ def script_problem(path: Path) -> str | None:
         return f"{path} cannot be read: {error.strerror or error}"
     except SyntaxError as error:
         return f"{path} has a syntax error{_in_line(error)}: {error.msg}"
-    except RubricFileError as error:
+    except YamlFileError as error:
         return str(error)
     except (ValueError, RecursionError) as error:
         return f"{path} cannot be parsed: {error}"
@@ -215,7 +217,7 @@ def parsed_script(source: bytes, path: Path) -> ast.Module:
 
     Raises:
         SyntaxError, ValueError, RecursionError: the script has none.
-        RubricFileError: the rubric file is wrong.
+        YamlFileError: the rubric file is wrong.
     """
     if path.suffix == RUBRIC_SUFFIX:
         source = script_of(parsed_rubric(source, path).rubric).encode()

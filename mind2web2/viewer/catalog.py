@@ -40,8 +40,10 @@ from mind2web2.runs.results import (
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.runs.summaries import SUMMARY_NAME, agent_answers, stored_metrics
 from mind2web2.runs.unreviewed import unreviewed_warning
-from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX, RubricFileError, read_rubric
+from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.rubric_outline import tree_lines
+from mind2web2.scripts.rubric_reading import read_rubric
+from mind2web2.scripts.yaml_lines import YamlFileError
 from mind2web2.utils.files import file_sha256, read_regular_file
 from mind2web2.utils.names import is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
@@ -242,7 +244,7 @@ class Catalog:
         try:
             lines = list(tree_lines(read_rubric(path).rubric))
             is_same = file_sha256(path) == made_from.script_sha256
-        except (OSError, RubricFileError):
+        except (OSError, YamlFileError):
             return [f"{path} cannot be read any more."]
         return lines if is_same else [f"{path} has changed since this result.", *lines]
 

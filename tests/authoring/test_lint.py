@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from projects import REPOSITORY, call
 
-from mind2web2.authoring.lint import lint_file, task_files
+from mind2web2.authoring.lint import lint_file, rules_of, task_files
 from mind2web2.authoring.lint_rules import RULES
 from mind2web2.cli import main
 
@@ -187,7 +187,8 @@ def test_what_only_looks_like_a_fault_is_left_alone(linted, rule, old, new):
 
 def test_every_rule_has_a_planted_fault_and_a_line_in_the_docs():
     """And no other rule is in the docs."""
-    assert {rule for rule, *_ in PLANTED} == RULES.keys()
+    planted = [*PLANTED, *PLANTED_IN_RUBRICS]
+    assert {rule for rule, *_ in planted} == RULES.keys()
     rows = re.findall(
         r"^\| (R\d+) \| (.*) \|$",
         (REPOSITORY / "docs/lint.md").read_text("utf-8"),
@@ -226,6 +227,7 @@ root:
 """
 PLANTED_IN_RUBRICS = [
     ("R101", "sources: lake.urls", "sources: lake.pages", 16),
+    ("R104", "task: lake", "task: pond", 1),
     ("R201", "sources: lake.urls", "sources: answer", 16),
     ("R203", "sources: lake.urls", "sources: answer", 10),
     ("R205", "ask: the deepest lake", "ask: the deepest lake, Dunmere", 5),
@@ -256,10 +258,24 @@ def test_a_planted_fault_of_a_rubric_file_is_found(linted, rule, old, new, line)
         text = text.replace("is supported", "is supported'")
     if rule == "R205":
         text += "    - {id: right, desc: d, equals: {field: lake.name, value: Dunmere, compare: text}}\n"
-    assert linted(RUBRIC, "sound.yaml") == []
+    assert linted(RUBRIC, "lake.yaml") == []
     assert (rule, line) in {
         (finding.number, finding.line) for finding in linted(text, "lake.yaml")
     }
+
+
+def test_a_rubric_file_gets_the_advice_of_rubric_files(linted):
+    """What to write in YAML; beside it a script's findings keep theirs."""
+    text = RUBRIC.replace("deep.", "deep, several say.")
+    text = text.replace("sources: lake.urls", "sources: answer")
+    found = linted(text.replace(", critical: true", ""), "lake.yaml")
+    cures = " ".join(finding.rule.cure for finding in found)
+    assert "sources=" not in cures and "in the script" not in cures
+    assert "name a field of addresses as sources" in cures
+    of_script = linted(SCRIPT.replace(", sources=lake.urls", ""))
+    shown = [rule.cure for rule in rules_of([*found, *of_script])]
+    assert RULES["R201"].cure in shown
+    assert RULES["R201"].of_rubric_files().cure in shown
 
 
 def test_comments_leave_findings_out(linted):
@@ -327,7 +343,9 @@ def test_the_command_lints_the_folder_of_scripts(tmp_path, monkeypatch):
         SCRIPT.replace(", sources=lake.urls", ""), encoding="utf-8"
     )
     (folder / "words.py").write_text("WORDS = 'deep'\n", encoding="utf-8")
-    (folder / "lake_too.yaml").write_text(RUBRIC, encoding="utf-8")
+    (folder / "lake_too.yaml").write_text(
+        RUBRIC.replace("task: lake", "task: lake_too"), encoding="utf-8"
+    )
     monkeypatch.chdir(tmp_path)
     assert [path.name for path in task_files(Path("eval_scripts"))] == [
         "lake.py",

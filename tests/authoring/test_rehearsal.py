@@ -300,24 +300,47 @@ def test_a_tree_that_changes_is_named_by_its_first_leaf(tmp_path, monkeypatch, c
     assert "walk_1_begins: kept no such leaf, now passed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("header", "message"),
-    [
-        ("expct: 1", "line 2, expct: Extra inputs are not permitted: there is expect"),
-        ("expect: 2", "line 2, expect:"),
-        ("expect: 1\nextract: {walks: 3}", "extract.walks"),
-        ("expect: [", "no proper YAML"),
-    ],
-)
-def test_a_case_that_is_wrong_names_its_line(tmp_path, header, message):
-    """It costs the rehearsal of its task only."""
+WRONG_HEADERS = {
+    "expct: 1": "line 2, expct: unknown field 'expct': did you mean 'expect'?",
+    "expect: 2": "line 2, expect: should be less than or equal to 1, not 2",
+    "expect: 1\nfacts:\n  - {clam: x}": "line 4, facts[0].clam: unknown field 'clam': did you mean 'claim'?",
+    "expect: 1\nextract: {walks: 3}": "line 3, extract.walks: should be a list, not 3",
+    "expect: 1\nextract:\n  walk: []": "line 4, extract.walk: no field 'walk': did you mean 'walks'?",
+    "expect: 1\nextract:\n  walks:\n  - {nmae: x}": "line 5, extract.walks[0].nmae: no field 'nmae': did",
+    "expect: 1\nleaves: {walk_1_shot: failed}": "leaves: no leaf 'walk_1_shot': did you mean 'walk_1_short'?",
+    "expect: [": "no proper YAML",
+    "": "'expect' is missing",
+}
+
+
+@pytest.mark.parametrize("header", WRONG_HEADERS)
+def test_a_case_that_is_wrong_costs_no_other(tmp_path, header):
+    """File, line and field are named; structure and the other cases are rehearsed."""
     cases = project(tmp_path, "step_free_walks.yaml")
-    (cases / "perfect.md").write_text(
-        f"---\n{header}\n---\n\nReed Loop", encoding="utf-8"
+    text = f"---\n{header}\n---\n\nReed Loop"
+    (cases / "another.md").write_text(text, encoding="utf-8")
+    report = rehearse_task(plan(tmp_path, EXAMPLES / "step_free_walks.yaml"))
+    perfect, another = sorted(report.cases, key=lambda case: case.name != "perfect")
+    assert (perfect.got, perfect.differs) == (1, None)
+    assert WRONG_HEADERS[header] in another.differs
+    assert report.structure.leaves == 18
+    [finding] = report.findings
+    assert finding.kind == "case" and "another" in finding.message
+
+
+def test_without_a_sound_perfect_case_others_need_facts(tmp_path):
+    """They say so; the broken one names its line."""
+    cases = project(tmp_path, "step_free_walks.yaml")
+    (cases / "perfect.md").write_text("---\nexpect: x\n---\n", encoding="utf-8")
+    (cases / "other.md").write_text("---\nexpect: 0\n---\n", encoding="utf-8")
+    (cases / "facts.md").write_text(
+        "---\nexpect: 0\nfacts: []\n---\n", encoding="utf-8"
     )
     report = rehearse_task(plan(tmp_path, EXAMPLES / "step_free_walks.yaml"))
-    assert "perfect.md" in report.error
-    assert message in report.error
+    found = {case.name: case.differs for case in report.cases}
+    assert "line 2, expect: should be a number, not 'x'" in found["perfect"]
+    assert "has no facts: give some, or a sound" in found["other"]
+    assert found["facts"] is None
 
 
 def test_cases_state_facts_and_leaves(tmp_path):

@@ -10,7 +10,7 @@ from mind2web2.authoring.rubric_text import expanded, rubric_yaml
 from mind2web2.cli import main
 from mind2web2.rubric.verdicts import weighted_share
 from mind2web2.scripts.load import load_eval_script
-from mind2web2.scripts.rubric_file import parsed_rubric, read_rubric
+from mind2web2.scripts.rubric_reading import parsed_rubric, read_rubric
 
 EXAMPLES = sorted((REPOSITORY / "examples" / "rubrics" / "example").glob("*.yaml"))
 HEALTH = {

@@ -2,20 +2,21 @@
 
 import ast
 import json
+from pathlib import Path
 
 import pytest
 from projects import REPOSITORY
 from scripted_judge import ScriptedJudge
 
 from mind2web2.scripts.load import load_eval_script, unload_eval_script
-from mind2web2.scripts.rubric_file import (
-    RubricFileError,
+from mind2web2.scripts.rubric_reading import (
     parsed_rubric,
     placeholders,
     read_rubric,
     rubric_schema,
 )
 from mind2web2.scripts.rubric_script import script_of
+from mind2web2.scripts.yaml_lines import YamlFileError
 
 EXAMPLES = REPOSITORY / "examples" / "rubrics" / "example"
 MUSEUM = EXAMPLES / "museum_saturday.yaml"
@@ -155,7 +156,7 @@ def test_an_error_names_file_line_field_and_cure(tmp_path, old, new, place, cure
     """In one line, as the first of the faults found."""
     text = MUSEUM.read_text(encoding="utf-8")
     assert old in text
-    with pytest.raises(RubricFileError) as raised:
+    with pytest.raises(YamlFileError) as raised:
         parsed_rubric(text.replace(old, new, 1).encode(), tmp_path / "museum.yaml")
     message = str(raised.value)
     assert message.startswith(str(tmp_path / "museum.yaml"))
@@ -354,3 +355,26 @@ def test_the_published_schema_is_the_models():
 def test_placeholders_are_names_in_braces():
     """Doubled braces are text."""
     assert placeholders("{a.b} of {number} and {{c}}") == ["a.b", "number"]
+
+
+WRONG_FILES = {
+    "": "line 1: the file is empty: mind2web2 new TASK writes one to begin with",
+    "hello": "line 1: should have the keys task, question, root, not 'hello'",
+    "task: x\nroot:\n\tchildren: 3": "line 3: no proper YAML (while scanning for the next token found "
+    "character that cannot start any token): indent with spaces, not tabs",
+    "task: [x]\n": "line 1, task: should be a text (the task's id;",
+    "root: 3": "line 1, root: should have the key children, not 3",
+    "root:\n  children: []": "line 2, root.children: is an empty list (the nodes below)",
+    "root:\n  children:\n    - x": "line 3, root.children[0]: should have the keys id, desc, not 'x'",
+    "root:\n  children:\n    - {id: }": "line 3, root.children[0].id: should be a text, and has no value",
+}
+
+
+@pytest.mark.parametrize("text", WRONG_FILES)
+def test_what_is_no_rubric_is_said_in_words_of_yaml(text):
+    """Not in those of the library that checks it."""
+    with pytest.raises(YamlFileError) as raised:
+        parsed_rubric(text.encode(), Path("lake.yaml"))
+    assert WRONG_FILES[text] in str(raised.value)
+    for word in ("dictionary", "instance", "Tuple", "string"):
+        assert word not in str(raised.value)

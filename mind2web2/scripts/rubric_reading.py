@@ -1,0 +1,482 @@
+"""Rubric files read and checked: names lead to fields and nodes, and each leaf says one thing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from keyword import iskeyword
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from mind2web2.scripts.rubric_file import (
+    FROM_ANSWER,
+    ITEM,
+    NUMBER,
+    Equals,
+    FieldSpec,
+    Root,
+    RubricFile,
+    RubricNode,
+    field_type,
+    last_name,
+)
+from mind2web2.scripts.yaml_lines import (
+    Owner,
+    Place,
+    Problem,
+    YamlFileError,
+    field_name,
+    line_of,
+    nearest,
+    parsed_yaml,
+    problems_of,
+)
+from mind2web2.utils.files import read_regular_file
+
+
+@dataclass(frozen=True)
+class ReadRubric:
+    """A rubric file with the lines of its parts.
+
+    Args:
+        lines: the line, from 1, of each part by its keys and positions, such as ``("root", "children", 0)``.
+    """
+
+    path: Path
+    rubric: RubricFile
+    lines: Mapping[Place, int]
+
+    def line_of(self, *part: str | int) -> int:
+        """Return the line of a part, or of what is around it."""
+        return line_of(self.lines, part)
+
+    def nodes(self) -> Iterator[tuple[Place, RubricNode]]:
+        """Yield each node with its place, each before its children."""
+        yield from _placed(self.rubric.root.children, ("root",))
+
+
+def _placed(
+    nodes: Sequence[RubricNode], above: Place
+) -> Iterator[tuple[Place, RubricNode]]:
+    for position, node in enumerate(nodes):
+        place = (*above, "children", position)
+        yield place, node
+        yield from _placed(node.children, place)
+
+
+def read_rubric(path: str | Path) -> ReadRubric:
+    """Read and check a rubric file.
+
+    Raises:
+        FileNotFoundError: no such file.
+        YamlFileError: it is no proper rubric file; the text names line, field and cure.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"no rubric file {path}: check the task id and the eval scripts folder"
+        )
+    return parsed_rubric(read_regular_file(file), file)
+
+
+def parsed_rubric(content: bytes, path: Path) -> ReadRubric:
+    """Return the rubric of a file's content; as ``read_rubric``."""
+    plain, lines = parsed_yaml(content, path)
+    if plain is None:
+        message = "the file is empty: mind2web2 new TASK writes one to begin with"
+        raise YamlFileError(path, [Problem(1, "", message)])
+    try:
+        rubric = RubricFile.model_validate(plain)
+    except ValidationError as error:
+        raise YamlFileError(path, problems_of(error, lines, _owner_of)) from None
+    read = ReadRubric(path, rubric, lines)
+    problems = [
+        Problem(read.line_of(*place), field_name(place), message)
+        for place, message in _Checks(read).faults()
+    ]
+    if problems:
+        raise YamlFileError(path, sorted(problems))
+    return read
+
+
+def rubric_schema() -> dict[str, Any]:
+    """Return the JSON Schema of rubric files, as editors read it."""
+    schema = RubricFile.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+_KINDS: dict[str, type[BaseModel]] = {
+    "root": Root,
+    "children": RubricNode,
+    "equals": Equals,
+}
+
+
+def _owner_of(place: Place) -> Owner:
+    model: type[BaseModel] = RubricFile
+    is_field = False
+    for part in place[:-1]:
+        if is_field:
+            model, is_field = FieldSpec, False
+        elif part in ("extract", "fields"):
+            is_field = True
+        elif isinstance(part, str):
+            model = _KINDS.get(part, model)
+    if not place or is_field:
+        return FieldSpec if is_field else model, ""
+    last = place[-1]
+    if isinstance(last, int):
+        return _KINDS.get(str(place[-2]), model), ""
+    if last == "root":
+        return Root, ""
+    return model, last
+
+
+# Faults that concern several parts
+
+
+_Fault = tuple[Place, str]
+_LEAF_KINDS = ("claim", "present", "equals", "distinct")
+_TYPE_NAMES = frozenset({"str", "int", "float", "bool", "list", "Field"})
+_RESERVED = frozenset({ITEM, NUMBER, FROM_ANSWER})
+
+
+def placeholders(text: str) -> list[str]:
+    """Return the names in braces of a text. Raises ValueError: the braces make no sense."""
+    names = []
+    for _, name, form, conversion in Formatter().parse(text):
+        if name is None:
+            continue
+        if (
+            form
+            or conversion
+            or not re.fullmatch(
+                r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*", name
+            )
+        ):
+            raise ValueError(
+                f"{{{name}}} names no field: write {{{{ and }}}} for braces of the text"
+            )
+        names.append(name)
+    return names
+
+
+class _Checks:
+    """Checks that names lead to fields and nodes, and that each leaf says one thing."""
+
+    def __init__(self, read: ReadRubric) -> None:
+        self._rubric = read.rubric
+        self._read = read
+        self._ids: dict[str, Place] = {}
+        extract = read.rubric.extract
+        self._lists = [
+            name
+            for name, field in extract.items()
+            if field.list is not None and field.fields
+        ]
+
+    def faults(self) -> Iterator[_Fault]:
+        """Yield the faults with their places."""
+        for name, spec in self._rubric.extract.items():
+            yield from self._field_faults(("extract", name), name, spec, depth=0)
+        yield from self._children_faults(
+            self._rubric.root.children, ("root",), None, None
+        )
+
+    def _field_faults(
+        self, place: Place, name: str, spec: FieldSpec, depth: int
+    ) -> Iterator[_Fault]:
+        if name in _RESERVED:
+            yield place, f"'{name}' has a meaning of its own here: choose another name"
+        if (
+            name.startswith("model_")
+            or name in dir(BaseModel)
+            or name in _TYPE_NAMES
+            or iskeyword(name)
+        ):
+            yield (
+                place,
+                f"'{name}' is a name of Python's or pydantic's: choose another one",
+            )
+        if spec.page is not None and spec.list is not None:
+            yield (
+                (*place, "list"),
+                "a page gives no list: leave it out, and give the group its parts as fields",
+            )
+        if spec.page is not None and depth:
+            yield (
+                (*place, "page"),
+                "only a field of the top level can have a page: move it there",
+            )
+        if spec.fields and spec.type is not None:
+            yield (*place, "type"), "a group has no type: give types to its fields"
+        if spec.list is not None and not spec.fields:
+            yield (
+                (*place, "list"),
+                "a list needs fields: say what each item has (fields: {name: ...})",
+            )
+        if spec.list is not None and depth:
+            yield (*place, "list"), "a list stands at the top level: move it there"
+        if spec.page is not None and not spec.fields:
+            yield (
+                (*place, "page"),
+                "a page needs fields: say what to read from it (fields: {year: ...})",
+            )
+        for part, below in spec.fields.items():
+            yield from self._field_faults(
+                (*place, "fields", part), part, below, depth + 1
+            )
+
+    def _children_faults(
+        self,
+        nodes: Sequence[RubricNode],
+        above: Place,
+        parent: RubricNode | None,
+        inside: str | None,
+    ) -> Iterator[_Fault]:
+        for position, node in enumerate(nodes):
+            place = (*above, "children", position)
+            if parent is not None and parent.critical and not node.critical:
+                yield (
+                    place,
+                    f"'{node.id}' is not critical under the critical '{parent.id}': add critical: true",
+                )
+            around = inside
+            if node.for_each is not None:
+                yield from self._loop_faults(node.for_each, place, inside)
+                around = node.for_each if node.for_each in self._lists else None
+            yield from self._id_faults(node, place, around)
+            yield from self._text_faults(node, place, around)
+            if node.is_leaf:
+                yield from self._leaf_faults(node, place, around)
+            else:
+                yield from self._inner_faults(node, place)
+            yield from self._children_faults(node.children, place, node, around)
+
+    def _loop_faults(
+        self, name: str, place: Place, inside: str | None
+    ) -> Iterator[_Fault]:
+        if inside is not None:
+            yield (
+                (*place, "for_each"),
+                "stands within another for_each: write the inner nodes out",
+            )
+        if name not in self._lists:
+            there = (
+                f"there is {', '.join(self._lists)}"
+                if self._lists
+                else "give a field 'list: N' and 'fields'"
+            )
+            yield (
+                (*place, "for_each"),
+                f"'{name}' is no list of the extraction: {there}",
+            )
+
+    def _id_faults(
+        self, node: RubricNode, place: Place, inside: str | None
+    ) -> Iterator[_Fault]:
+        for node_id in _expanded(node.id, self._rubric, inside):
+            if node_id == "root":
+                yield (
+                    (*place, "id"),
+                    "the tree's root has the id 'root': choose another one",
+                )
+            elif node_id in self._ids:
+                first = self._read.line_of(*self._ids[node_id], "id")
+                yield (
+                    (*place, "id"),
+                    f"'{node_id}' is the id of another node, in line {first}: choose another one",
+                )
+            self._ids.setdefault(node_id, place)
+        if inside is not None and "{number}" not in node.id:
+            yield (
+                (*place, "id"),
+                f"stands in a for_each: put {{number}} into it, such as '{node.id}_{{number}}'",
+            )
+
+    def _text_faults(
+        self, node: RubricNode, place: Place, inside: str | None
+    ) -> Iterator[_Fault]:
+        for field in ("id", "desc", "instruction", "claim"):
+            text = getattr(node, field)
+            if text is None:
+                continue
+            try:
+                names = placeholders(text)
+            except ValueError as error:
+                yield (*place, field), str(error)
+                continue
+            for name in names:
+                if name == NUMBER and inside is not None:
+                    continue
+                if field != "claim" or name == NUMBER:
+                    where = (
+                        "only {number} stands here, within a for_each"
+                        if name != NUMBER
+                        else "works in a for_each only"
+                    )
+                    yield (*place, field), f"{{{name}}}: {where}"
+                else:
+                    yield from self._value_faults((*place, field), name, inside)
+
+    def _value_faults(
+        self, place: Place, path: str, inside: str | None
+    ) -> Iterator[_Fault]:
+        """Check that a path leads to one value that can stand in a sentence."""
+        try:
+            spec = self._rubric.field_at(path, inside)
+        except ValueError as error:
+            yield place, str(error)
+            return
+        if spec.fields:
+            yield (
+                place,
+                f"'{path}' is a group: name one of its fields, such as {path}.{next(iter(spec.fields))}",
+            )
+        elif field_type(last_name(path), spec) == "urls":
+            yield (
+                place,
+                f"'{path}' holds addresses: a claim takes values (addresses belong to sources)",
+            )
+
+    def _inner_faults(self, node: RubricNode, place: Place) -> Iterator[_Fault]:
+        for field in (
+            *_LEAF_KINDS,
+            "sources",
+            "instruction",
+            "after",
+            "votes",
+            "weight",
+        ):
+            if getattr(node, field) not in (None, ()):
+                yield (
+                    (*place, field),
+                    "belongs to a leaf, and this node has children: move it to one of them",
+                )
+
+    def _leaf_faults(
+        self, node: RubricNode, place: Place, inside: str | None
+    ) -> Iterator[_Fault]:
+        kinds = [kind for kind in _LEAF_KINDS if getattr(node, kind) not in (None, ())]
+        if not kinds:
+            yield (
+                place,
+                f"'{node.id}' says nothing: give it children, or one of {', '.join(_LEAF_KINDS)}",
+            )
+        if "claim" in kinds and len(kinds) > 1:
+            yield (
+                place,
+                f"a claim stands alone: move {' and '.join(kinds[1:])} to a leaf of its own",
+            )
+        if node.strategy is not None:
+            yield (*place, "strategy"), "belongs to a node with children: leave it out"
+        if node.claim is not None:
+            yield from self._claim_faults(node, place, inside)
+        else:
+            for field in ("sources", "instruction", "after", "votes"):
+                if getattr(node, field) not in (None, ()):
+                    yield (*place, field), "belongs to a claim: leave it out"
+        yield from self._check_faults(node, place, inside)
+
+    def _claim_faults(
+        self, node: RubricNode, place: Place, inside: str | None
+    ) -> Iterator[_Fault]:
+        if not node.sources:
+            yield (
+                place,
+                "the claim has no sources: name a field of addresses, or 'answer' for the answer alone",
+            )
+        if FROM_ANSWER in node.sources and len(node.sources) > 1:
+            yield (
+                (*place, "sources"),
+                "'answer' stands alone: name it, or fields of addresses",
+            )
+        for path in node.sources if FROM_ANSWER not in node.sources else ():
+            try:
+                spec = self._rubric.field_at(path, inside)
+            except ValueError as error:
+                yield (*place, "sources"), str(error)
+                continue
+            if spec.fields or field_type(last_name(path), spec) != "urls":
+                yield (
+                    (*place, "sources"),
+                    f"'{path}' holds no addresses: name a field of type urls",
+                )
+        if node.votes is not None and node.votes % 2 == 0:
+            yield (*place, "votes"), f"{node.votes} is even: take {node.votes + 1}"
+        for name in node.after:
+            wanted = name if inside is None else name.replace("{number}", "1")
+            if wanted not in self._ids or wanted in _expanded(
+                node.id, self._rubric, inside
+            ):
+                yield (
+                    (*place, "after"),
+                    f"no earlier node '{name}'{nearest(name, self._ids)}",
+                )
+
+    def _check_faults(
+        self, node: RubricNode, place: Place, inside: str | None
+    ) -> Iterator[_Fault]:
+        for path in node.present:
+            try:
+                self._rubric.field_at(path, inside)
+            except ValueError as error:
+                if not (path == ITEM and inside is not None):
+                    yield (*place, "present"), str(error)
+        if node.distinct is not None:
+            yield from self._distinct_faults(
+                node.distinct, (*place, "distinct"), inside
+            )
+        if node.equals is not None:
+            yield from self._equals_faults(node.equals, (*place, "equals"), inside)
+
+    def _distinct_faults(
+        self, path: str, place: Place, inside: str | None
+    ) -> Iterator[_Fault]:
+        names = path.split(".")
+        listed = self._rubric.extract.get(names[0])
+        if names[0] == ITEM:
+            yield from self._value_faults(place, path, inside)
+        elif listed is None or listed.list is None:
+            yield (
+                place,
+                f"'{path}' is no field of a list: write LIST.FIELD, or item.FIELD within a for_each",
+            )
+        else:
+            yield from self._value_faults(place, ".".join((ITEM, *names[1:])), names[0])
+
+    def _equals_faults(
+        self, equals: Equals, place: Place, inside: str | None
+    ) -> Iterator[_Fault]:
+        given = [
+            name
+            for name in ("value", "same_as", "sum_of")
+            if getattr(equals, name) not in (None, ())
+        ]
+        if len(given) != 1:
+            yield place, "needs exactly one of value, same_as and sum_of"
+        if equals.within and equals.compare != "number":
+            yield (*place, "within"), "works with compare: number only"
+        if equals.sum_of and equals.compare != "number":
+            yield (*place, "compare"), "a sum is a number: write compare: number"
+        if equals.compare == "number" and isinstance(equals.value, str | bool):
+            yield (
+                (*place, "value"),
+                f"{equals.value!r} is no number: write digits, without quotes",
+            )
+        others = [equals.same_as] if equals.same_as else []
+        for path in (equals.field, *others, *equals.sum_of):
+            yield from self._value_faults(place, path, inside)
+
+
+def _expanded(node_id: str, rubric: RubricFile, inside: str | None) -> list[str]:
+    count = (rubric.extract[inside].list or 1) if inside is not None else 1
+    return list(
+        dict.fromkeys(
+            node_id.replace("{number}", str(number)) for number in range(1, count + 1)
+        )
+    )

@@ -1,0 +1,292 @@
+"""YAML files of authors: plain values with the line of each part, and faults that name line and field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from mind2web2.errors import EvalScriptError
+
+MOST_BYTES = 2 * 1024**2
+
+# Keys and positions that lead to a part, such as ("root", "children", 0).
+Place = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """A fault of a file.
+
+    Args:
+        line: from 1.
+        field: where it stands, such as ``root.children[0].claim``.
+        message: what is wrong and what would be right.
+    """
+
+    line: int
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        """Return one line without the file's name."""
+        return (
+            f"line {self.line}, {self.field}: {self.message}"
+            if self.field
+            else f"line {self.line}: {self.message}"
+        )
+
+
+class YamlFileError(EvalScriptError):
+    """A file of an author's cannot be used; ``problems`` has all faults, the text the first of them."""
+
+    _MOST_SHOWN = 5
+
+    def __init__(self, path: Path, problems: Sequence[Problem]) -> None:
+        self.path = path
+        self.problems = tuple(problems)
+        shown = "; ".join(str(problem) for problem in self.problems[: self._MOST_SHOWN])
+        more = len(self.problems) - self._MOST_SHOWN
+        super().__init__(f"{path}, {shown}{f'; and {more} more' if more > 0 else ''}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the parts, as a script's process sends its errors to the run."""
+        return type(self), (self.path, self.problems)
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # libyaml may be missing
+    """Leaves dates as the text that the author wrote."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 (as the base class has it)
+        first: [
+            (tag, pattern)
+            for tag, pattern in resolvers
+            if tag != "tag:yaml.org,2002:timestamp"
+        ]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+_TOKEN_CURE = (
+    "indent with spaces, not tabs, and put a text that begins with @, ` or % in quotes"
+)
+_CURES = (
+    (
+        "mapping values are not allowed",
+        "put a text that contains ': ' in quotes, or begin it with | on a line",
+    ),
+    (
+        "expected <block end>",
+        'check the indentation, and put a text that begins with { or " in quotes',
+    ),
+    ("cannot start any token", _TOKEN_CURE),
+    ("expected ',' or '}'", "put a text that begins with { in quotes"),
+    ("while parsing a flow", "put a text that begins with { or [ in quotes"),
+)
+
+
+def parsed_yaml(content: bytes, path: Path) -> tuple[object, dict[Place, int]]:
+    """Return plain values, and the line of each by its keys and positions.
+
+    Raises:
+        YamlFileError: no proper YAML.
+    """
+    if len(content) > MOST_BYTES:
+        raise YamlFileError(
+            path, [Problem(1, "", f"larger than {MOST_BYTES // 1024**2} MB")]
+        )
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise YamlFileError(
+            path, [Problem(line, "", "not UTF-8: save it as UTF-8")]
+        ) from error
+    try:
+        loader = _Loader(text)
+        top = loader.get_single_node()
+        lines: dict[Place, int] = {}
+        faults = [] if top is None else list(_noted_lines(top, (), lines, set()))
+        if faults:
+            raise YamlFileError(path, faults)
+        return (None if top is None else loader.construct_document(top)), lines
+    except yaml.MarkedYAMLError as error:
+        raise YamlFileError(path, [_yaml_problem(error)]) from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise YamlFileError(
+            path, [Problem(1, "", f"no proper YAML: {reason}")]
+        ) from error
+
+
+def _yaml_problem(error: yaml.MarkedYAMLError) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    reason = " ".join(part for part in (error.context, error.problem) if part)
+    cure = next(
+        (cure for sign, cure in _CURES if sign in reason),
+        "check quotes and indentation",
+    )
+    return Problem(
+        1 if mark is None else mark.line + 1, "", f"no proper YAML ({reason}): {cure}"
+    )
+
+
+def _noted_lines(
+    node: yaml.Node,
+    place: Place,
+    lines: dict[Place, int],
+    seen: set[int],
+) -> Iterator[Problem]:
+    lines.setdefault(place, node.start_mark.line + 1)
+    if not isinstance(node, yaml.MappingNode | yaml.SequenceNode):
+        return
+    if id(node) in seen:
+        yield Problem(
+            node.start_mark.line + 1,
+            field_name(place),
+            "anchors and aliases do not work here",
+        )
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for position, item in enumerate(node.value):
+            yield from _noted_lines(item, (*place, position), lines, seen)
+        return
+    for key, value in node.value:
+        name = str(key.value)
+        line = key.start_mark.line + 1
+        if (*place, name) in lines:
+            first = lines[(*place, name)]
+            yield Problem(
+                line,
+                field_name((*place, name)),
+                f"stands twice, first in line {first}: keep one",
+            )
+        lines[(*place, name)] = line
+        yield from _noted_lines(value, (*place, name), lines, seen)
+
+
+def field_name(place: Place) -> str:
+    """Return a place as text, such as ``root.children[0].claim``."""
+    text = ""
+    for part in place:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.removeprefix(".")
+
+
+def line_of(lines: Mapping[Place, int], place: Place) -> int:
+    """Return the line of a place, or of what is around it."""
+    for length in range(len(place), -1, -1):
+        if line := lines.get(tuple(place[:length])):
+            return line
+    return 1
+
+
+# Faults of single fields
+
+
+# The model that the last name of a place belongs to, and that name; of a whole model, none.
+Owner = tuple[type[BaseModel], str]
+_WORDINGS = {
+    "string_type": "should be a text",
+    "bool_type": "should be true or false",
+    "bool_parsing": "should be true or false",
+    "int_type": "should be a whole number",
+    "int_parsing": "should be a whole number",
+    "int_from_float": "should be a whole number",
+    "float_type": "should be a number",
+    "float_parsing": "should be a number",
+    "tuple_type": "should be a list",
+    "list_type": "should be a list",
+    "too_short": "is an empty list",
+    "string_too_short": "is empty",
+}
+_GROUPS = frozenset({"dict_type", "model_type", "model_attributes_type"})
+
+
+def problems_of(
+    error: ValidationError,
+    lines: Mapping[Place, int],
+    owner_of: Callable[[Place], Owner],
+) -> list[Problem]:
+    """Return the faults that a model found in a file's values, in the order of their lines."""
+    faults = error.errors(include_url=False)
+    places = [_place_of(fault, lines) for fault in faults]
+    found = []
+    for fault, place in zip(faults, places, strict=True):
+        is_above = any(
+            len(place) < len(other) and other[: len(place)] == place for other in places
+        )
+        if fault["type"] == "too_short" and is_above:
+            # Parts with faults of their own do not count for pydantic.
+            continue
+        message = _message(fault, *owner_of(place))
+        found.append(Problem(line_of(lines, place), field_name(place), message))
+    return sorted(dict.fromkeys(found))
+
+
+def _place_of(fault: Any, lines: Mapping[Place, int]) -> Place:
+    # Any: the error dictionaries of pydantic.
+    place: Place = ()
+    for part in fault["loc"]:
+        # What is not in the file is the branch of a union.
+        if (*place, part) in lines:
+            place = (*place, part)
+    return (*place, fault["loc"][-1]) if fault["type"] == "missing" else place
+
+
+def _message(fault: Any, model: type[BaseModel], name: str) -> str:
+    kind, given = fault["type"], fault["input"]
+    if kind == "extra_forbidden":
+        return f"unknown field '{name}'{nearest(name, model.model_fields)}"
+    if kind in _GROUPS and not name:
+        keys = ", ".join(
+            key for key, field in model.model_fields.items() if field.is_required()
+        )
+        return f"should have {'the keys' if ',' in keys else 'the key'} {keys}{_not(given)}"
+    example = _example(model, name)
+    if kind == "missing":
+        return f"'{name}' is missing{example}"
+    return f"{value_fault(fault)}{example}"
+
+
+def value_fault(fault: Any) -> str:
+    """Return what is wrong with a value, in words of YAML; of an error of pydantic."""
+    kind = fault["type"]
+    said = _WORDINGS.get(kind, fault["msg"].replace("Input should", "should"))
+    if kind in _GROUPS:
+        said = "should be keys with values"
+    if kind == "string_pattern_mismatch":
+        said = f"should match {fault['ctx']['pattern']}"
+    return f"{said}{_not(fault['input'])}"
+
+
+def _not(given: object) -> str:
+    if given is None:
+        return ", and has no value"
+    if isinstance(given, dict | list):
+        return ""
+    return f", not {given!r}"
+
+
+def _example(model: type[BaseModel], name: str) -> str:
+    field = model.model_fields.get(name)
+    if field is None or field.description is None:
+        return ""
+    if not field.examples or field.examples[0] in ([], {"children": []}):
+        return f" ({field.description})"
+    return f" ({field.description}; such as {field.examples[0]!r})"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the name that was meant, or all that there are, as the end of a message."""
+    names = list(known)
+    close = get_close_matches(name, names, n=1)
+    if close:
+        return f": did you mean '{close[0]}'?"
+    return f": there is {', '.join(names)}" if names else ""

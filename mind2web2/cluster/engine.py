@@ -21,6 +21,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypedDict
 
 from mind2web2.cluster.node import (
+    SILENT_AFTER_S,
     ActorHandle,
     ClusterNews,
     NodeActor,
@@ -56,8 +57,6 @@ _CONNECT_TIMEOUT_S = 10.0
 _REPORT_EVERY_S = 1.0
 _LOOK_EVERY_S = 2.0
 _CLOSE_TIMEOUT_S = 30.0
-# A node that gives no news for so long counts as lost: Ray takes longer to find out that a machine vanished.
-_SILENT_AFTER_S = 30.0
 # A network file system shows another machine's new file within a minute.
 _RESULT_WAIT_S = 90.0
 # Ray has nodes start again, or new ones join, within so long; then the run ends.
@@ -463,12 +462,12 @@ class RayEngine:
         while True:
             await asyncio.sleep(_REPORT_EVERY_S)
             try:
-                async with asyncio.timeout(_SILENT_AFTER_S):
+                async with asyncio.timeout(SILENT_AFTER_S):
                     await self._exchange_news(node)
             except TimeoutError as error:
                 node.lost.set()
                 raise _NodeLostError(
-                    f"it gave no news for {_SILENT_AFTER_S:g} s"
+                    f"it gave no news for {SILENT_AFTER_S:g} s"
                 ) from error
 
     async def _exchange_news(self, node: _Node) -> None:

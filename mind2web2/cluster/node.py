@@ -88,6 +88,9 @@ _SERVICES = (
 _MAX_THREADS = 64
 # Judgments kept in a node's memory, some 2 KB each; all are in the database.
 _MOST_JUDGMENTS = 20_000
+# A node and the command that hear nothing of each other for so long count each other as lost. Ray takes
+# longer to find out that a machine vanished.
+SILENT_AFTER_S = 30
 # Between two looks whether a node that captures a page is still among the others.
 _LOOK_EVERY_S = 1.0
 # Of the budget, leased at a time by all nodes together: other nodes cannot spend what one has leased.
@@ -512,9 +515,15 @@ class NodeActor:
         self._caches: dict[Path, CacheFileSys] = {}
         self._reported: dict[str, TaskUsage] = {}
         self._log = _LogLines()
+        self._silent_s = 0
+        self._watching: asyncio.Task[None]
 
     async def open(self, setup: NodeSetup) -> str | None:
-        """Build the parts of a run, and return in one line why this is impossible here."""
+        """Build the parts of a run, and return in one line why this is impossible here.
+
+        From then on the node ends by itself where no report is asked of it: it would keep the locks of its
+        answers, which start again on other nodes.
+        """
         if problem := version_problem(setup.version):
             return problem
         asyncio.get_running_loop().set_default_executor(
@@ -532,7 +541,16 @@ class NodeActor:
             await asyncio.to_thread(self._check_folders, setup)
         except (Mind2Web2Error, OSError) as error:
             return " ".join(str(error).split())
+        self._watching = asyncio.create_task(self._end_when_cut_off())
         return None
+
+    async def _end_when_cut_off(self) -> None:
+        # Seconds of this loop, not of a clock: a process that was paused has not listened.
+        while self._silent_s < SILENT_AFTER_S:
+            await asyncio.sleep(1)
+            self._silent_s += 1
+        # Nothing is left to say, and a proper end would wait for judge and database.
+        os._exit(1)
 
     async def admit(self) -> None:
         """Wait until one more answer may run here; ``evaluate`` then runs it."""
@@ -617,6 +635,7 @@ class NodeActor:
 
     async def report(self, news: ClusterNews) -> NodeReport:
         """Take news of the other nodes, and return this one's since the last call."""
+        self._silent_s = 0
         parts = self._opened()
         share_limits(parts.client, news)
         captures = parts.run.captures
@@ -648,6 +667,7 @@ class NodeActor:
 
     async def close(self) -> NodeReport:
         """Close browser, judge and store, and return the last news."""
+        self._watching.cancel()
         for end in (self._exits.aclose, partial(asyncio.to_thread, push_all)):
             try:
                 await end()

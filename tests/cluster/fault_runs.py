@@ -2,10 +2,12 @@
 
 Three nodes, PostgreSQL, and a judge over HTTP that notes which questions it is asked. At a random moment one
 of these happens: all processes of a node are killed, or the actor of a node, or the command itself; or the
-database restarts. In every fifth run all folders are in an object store, of which every tenth request is
-refused, dropped, answered as failed though it was done, or late. A command that was killed is started again.
-Printed for each run: answers with another tree, score or info than the plain run's, judgments that the
-database lacks, and questions asked twice.
+database restarts; or a fourth node, on a machine of its own (a network namespace), vanishes from the network:
+none of its connections is closed, and its processes live on, cut off, with the folders. Or all folders are in
+an object store, of which every tenth request is refused, dropped, answered as failed though it was done, or
+late. A command that was killed is started again. Printed for each run: answers with another tree, score or
+info than the plain run's, judgments that the database lacks, questions asked twice, and the time that the run
+took after its fault. Machines of their own need root and iproute2.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from threading import Lock
 from unittest.mock import patch
@@ -31,6 +33,7 @@ from unittest.mock import patch
 import psycopg
 from projects import AGENT, Project, start_command
 from servers.judge_server import JudgeServer
+from servers.machines import Machine, Machines
 from servers.object_store import ObjectStore, object_store
 from servers.postgres_server import PostgresServer
 from servers.ray_cluster import RayCluster
@@ -40,7 +43,7 @@ from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import judgments_named
 from mind2web2.runs.results import latest_results
 
-FAULTS = ("node", "actor", "driver", "database", "object store")
+FAULTS = ("node", "actor", "driver", "database", "store", "vanish")
 IN_FLIGHT = 30
 _MOST_STARTS = 4
 _STORE_FAULTS = ("refused", "dropped", "lost", None)
@@ -50,8 +53,8 @@ _LATE_S = 3.0
 class CountingJudge(JudgeServer):
     """Answers after a while, as the text of the question demands, and counts the questions."""
 
-    def __init__(self, latency_s: float) -> None:
-        super().__init__(self._verdict)
+    def __init__(self, latency_s: float, host: str) -> None:
+        super().__init__(self._verdict, host=host)
         self._latency_s = latency_s
         self.asked: Counter[str] = Counter()
         self._counting = Lock()
@@ -92,10 +95,16 @@ def start(project: Project, judge: JudgeServer, *more: str) -> subprocess.Popen:
 
 
 def inject(
-    fault: str, cluster: RayCluster, database: PostgresServer, command: subprocess.Popen
+    fault: str,
+    cluster: RayCluster,
+    database: PostgresServer,
+    command: subprocess.Popen,
+    machine: Machine | None,
 ) -> None:
     """Make a fault happen."""
-    if fault == "node":
+    if machine is not None:
+        machine.vanish()
+    elif fault == "node":
         cluster.kill_a_node()
         cluster.add_a_node()
     elif fault == "actor":
@@ -106,6 +115,17 @@ def inject(
     elif fault == "database":
         database.stop()
         database.start()
+
+
+@contextmanager
+def one_more_node(cluster: RayCluster, machines: Machines) -> Iterator[Machine]:
+    """Add a node on a machine that may vanish; in the end its processes are killed."""
+    machine = machines.add()
+    cluster.join(machine)
+    try:
+        yield machine
+    finally:
+        cluster.leave(machine)
 
 
 def store_fault(number: int, *_: str) -> str | None:
@@ -147,8 +167,9 @@ def faulty_run(
     fault: str,
     after: int,
     roots: Sequence[str],
-) -> int:
-    """Evaluate with a fault after so many requests, and return how many there were in all."""
+    machine: Machine | None,
+) -> tuple[int, float]:
+    """Evaluate with a fault after so many requests; return how many there were, and the seconds after it."""
     judge.asked.clear()
     engine = (
         "--engine",
@@ -159,20 +180,21 @@ def faulty_run(
         database.url,
         *roots,
     )
-    is_pending = True
+    fault_s: float | None = None
     for _ in range(_MOST_STARTS):
         with start(project, judge, *engine) as command:
-            while is_pending and command.poll() is None:
+            while fault_s is None and command.poll() is None:
                 time.sleep(0.05)
                 if judge.asked.total() >= after:
-                    inject(fault, cluster, database, command)
-                    is_pending = False
+                    inject(fault, cluster, database, command, machine)
+                    fault_s = time.monotonic()
             stdout, stderr = command.communicate()
         if command.returncode == 0:
             break
     else:
         raise SystemExit(f"the same command does not complete: {stdout}{stderr}")
-    return judge.asked.total()
+    ended_s = time.monotonic()
+    return judge.asked.total(), ended_s - (ended_s if fault_s is None else fault_s)
 
 
 def compared(
@@ -199,8 +221,16 @@ def compared(
     return wrong, len(lost)
 
 
-def main() -> int:
-    """Run, print, and return 1 if a run was wrong."""
+def fault_names(text: str) -> list[str]:
+    """Return the faults that a text with commas names."""
+    names = text.split(",")
+    if unknown := set(names) - set(FAULTS):
+        raise argparse.ArgumentTypeError(f"no fault is called {', '.join(unknown)}")
+    return names
+
+
+def parsed_options() -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name, default in (
         ("runs", 30),
@@ -211,19 +241,42 @@ def main() -> int:
     ):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--latency", type=float, default=0.5)
+    parser.add_argument(
+        "--faults",
+        type=fault_names,
+        default=list(FAULTS),
+        help=f"some of {','.join(FAULTS)}, in turn",
+    )
+    parser.add_argument(
+        "--within_s",
+        type=float,
+        default=float("inf"),
+        help="a run that takes longer after its fault is bad",
+    )
     options = parser.parse_args()
+    if "vanish" in options.faults and os.geteuid():
+        parser.error("vanish needs root: name the other faults with --faults")
+    return options
+
+
+def main() -> int:
+    """Run, print, and return 1 if a run was wrong."""
+    options = parsed_options()
     random.seed(options.seed)
     bad = 0
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        PostgresServer(is_durable=True) as database,
-        CountingJudge(options.latency) as judge,
-        object_store() as store,
-        patch.dict(
-            os.environ, store.variables | {"XDG_CACHE_HOME": f"{folder}/copies"}
-        ),
-        RayCluster(options.nodes) as cluster,
-    ):
+    with ExitStack() as exits:
+        machines = (
+            exits.enter_context(Machines()) if "vanish" in options.faults else None
+        )
+        host = "127.0.0.1" if machines is None else machines.address
+        folder = exits.enter_context(tempfile.TemporaryDirectory())
+        database = exits.enter_context(PostgresServer(is_durable=True, host=host))
+        judge = exits.enter_context(CountingJudge(options.latency, host))
+        store = exits.enter_context(object_store())
+        variables = store.variables | {"XDG_CACHE_HOME": f"{folder}/copies"}
+        exits.enter_context(patch.dict(os.environ, variables))
+        at = None if machines is None else host
+        cluster = exits.enter_context(RayCluster(options.nodes, at))
         plain = Project(Path(folder) / "plain")
         lay_out(plain, options.answers, options.checks)
         with start(plain, judge) as command:
@@ -237,23 +290,31 @@ def main() -> int:
                 connection.execute(
                     "DROP TABLE IF EXISTS mind2web2_judgments, mind2web2_schema"
                 )
-            fault, after = FAULTS[number % len(FAULTS)], random.randrange(1, requests)
+            fault = options.faults[number % len(options.faults)]
+            after = random.randrange(1, requests)
             began_s = time.monotonic()
-            in_store = (
-                roots_in(store, project) if fault == "object store" else nullcontext(())
-            )
-            with in_store as roots:
-                asked = faulty_run(
-                    project, cluster, database, judge, fault, after, roots
+            with ExitStack() as ends:
+                machine, roots = None, ()
+                if fault == "vanish":
+                    machine = ends.enter_context(one_more_node(cluster, machines))
+                if fault == "store":
+                    roots = ends.enter_context(roots_in(store, project))
+                asked, after_s = faulty_run(
+                    project, cluster, database, judge, fault, after, roots, machine
                 )
             wrong, lost = compared(project, plain, database)
             repeated = asked - requests
-            is_bad = wrong or lost or not 0 <= repeated <= options.nodes * IN_FLIGHT
+            is_bad = (
+                wrong
+                or lost
+                or after_s > options.within_s
+                or not 0 <= repeated <= options.nodes * IN_FLIGHT
+            )
             bad += bool(is_bad)
             sys.stdout.write(
-                f"run {number + 1}: {fault} after {after} of {requests} requests: {wrong} wrong answers, "
-                f"{lost} judgments lost, {repeated} questions asked twice, {time.monotonic() - began_s:.0f} s"
-                f"{': BAD' if is_bad else ''}\n"
+                f"run {number + 1}: {fault} after {after} of {requests} requests, {after_s:.0f} s more: "
+                f"{wrong} wrong answers, {lost} judgments lost, {repeated} questions asked twice, "
+                f"{time.monotonic() - began_s:.0f} s{': BAD' if is_bad else ''}\n"
             )
             sys.stdout.flush()
             shutil.rmtree(project.root)

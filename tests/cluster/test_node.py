@@ -2,10 +2,13 @@
 
 import asyncio
 import logging
+import subprocess
+import sys
 from contextlib import closing
 from urllib.parse import urlsplit
 
 import pytest
+from projects import clean_environment
 from servers.judge_server import JudgeServer, rate_limited
 from servers.postgres_server import PostgresServer
 
@@ -23,6 +26,7 @@ from mind2web2.judge.shared_store import JudgmentDatabase
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.pages.cache import CacheFileSys
+from mind2web2.utils.process_lock import ProcessLock
 
 # gpt-4o: 2,000 tokens in at $2.50 and 500 out at $10 a million.
 MODEL, PROMPT_TOKENS, PRICE_USD = "gpt-4o", 2000, 0.01
@@ -186,3 +190,44 @@ async def test_each_host_is_captured_by_one_node(tmp_path):
     more = [f"{url}z" for url in urls]
     await asyncio.gather(*(capture(nodes[0], url, caches[0]) for url in more))
     assert set(more) <= set(browsers[0].urls)
+
+
+CUT_OFF = """
+import asyncio, sys
+from pathlib import Path
+from mind2web2.cluster import node
+from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.process_lock import ProcessLock
+
+async def serve(judgments, root):
+    node.SILENT_AFTER_S = 2
+    folders = ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
+    settings = RunSettings(judgments=judgments, no_capture=True, **dict.fromkeys(folders, Path(root)))
+    actor = node.NodeActor()
+    problem = await actor.open(node.NodeSetup.of(settings, "bot", None, None))
+    assert problem is None, problem
+    assert ProcessLock(Path(root) / "answer.lock").take()
+    for _ in range(4 * node.SILENT_AFTER_S):
+        await actor.report(node.ClusterNews())
+        await asyncio.sleep(0.5)
+    print("reported", flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(serve(*sys.argv[1:]))
+"""
+
+
+def test_a_node_that_is_cut_off_ends_by_itself(server, tmp_path):
+    """Other nodes, where its answers start again, need its locks; while reports are asked of it, it stays."""
+    (tmp_path / "bot").mkdir()
+    command = [sys.executable, "-c", CUT_OFF, server.url, tmp_path]
+    process = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=clean_environment(OPENAI_API_KEY="dummy"),
+    )
+    assert (process.returncode, process.stdout) == (1, "reported\n"), process.stderr
+    assert ProcessLock(tmp_path / "answer.lock").take()

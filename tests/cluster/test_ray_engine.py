@@ -326,7 +326,7 @@ async def test_a_node_that_gives_no_news_loses_its_answers_to_the_others(
         "mind2web2.cluster.engine.placed_actor",
         lambda _ray, _kind, node_id: actors[node_id],
     )
-    monkeypatch.setattr("mind2web2.cluster.engine._SILENT_AFTER_S", 0.2)
+    monkeypatch.setattr("mind2web2.cluster.engine.SILENT_AFTER_S", 0.2)
     monkeypatch.setattr("mind2web2.cluster.engine._REPORT_EVERY_S", 0.01)
     nodes = [
         {"NodeID": name, "NodeManagerHostname": "host", "Alive": True}

@@ -194,7 +194,7 @@ class JudgeServer:
         rate_limit: what is let in, before faults come.
         models: the list at ``/models``; ``None`` for a server without one.
         served: the model named in replies; ``None`` for a dated version of the one asked.
-        port: where it listens, 0 for any free one.
+        port: where it listens, 0 for any free one, at this ``host``.
     """
 
     def __init__(
@@ -211,6 +211,7 @@ class JudgeServer:
         models: Sequence[str] | None = None,
         served: str | None = None,
         port: int = 0,
+        host: str = "127.0.0.1",
     ) -> None:
         self.models = models
         self.served = served
@@ -226,7 +227,7 @@ class JudgeServer:
         self._takes_temperature = takes_temperature
         self._at_once = 0
         self._lock = threading.Lock()
-        self._http = _Server(self, port)
+        self._http = _Server(self, host, port)
         self._thread = threading.Thread(
             target=self._http.serve_forever, args=(0.01,), daemon=True
         )
@@ -234,7 +235,7 @@ class JudgeServer:
     @property
     def url(self) -> str:
         """Return the address to give as Azure's endpoint or Bedrock's base URL."""
-        return f"http://127.0.0.1:{self._http.server_port}"
+        return f"http://{self._http.host}:{self._http.server_port}"
 
     @property
     def base_url(self) -> str:
@@ -378,10 +379,11 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 512
 
-    def __init__(self, judge: JudgeServer, port: int) -> None:
+    def __init__(self, judge: JudgeServer, host: str, port: int) -> None:
         self.judge = judge
+        self.host = host
         self._open: set[socket.socket] = set()
-        super().__init__(("127.0.0.1", port), _Handler)
+        super().__init__((host, port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Keep the connection, to be closed with the server."""

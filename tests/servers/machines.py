@@ -7,8 +7,10 @@ with Machines() as machines:
 """
 
 import os
+import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -30,6 +32,12 @@ class Machine:
         """Pull the cable: no connection is closed, and no packet comes through any more."""
         _ip("link", "set", self.cable, "nomaster")
 
+    def kill_processes(self) -> None:
+        """Kill all processes that run on the machine."""
+        for pid in _ip("netns", "pids", self.name).split():
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+
 
 class Machines:
     """A bridge at ``address``, and the machines on it."""
@@ -50,6 +58,7 @@ class Machines:
 
     def __exit__(self, *_error: object) -> None:
         for machine in self._machines:
+            machine.kill_processes()
             _ip("netns", "delete", machine.name)
         _ip("link", "delete", self._bridge)
 
@@ -86,6 +95,7 @@ class Machines:
         return machine
 
 
-def _ip(*words: str) -> None:
+def _ip(*words: str) -> str:
     done = subprocess.run(["ip", *words], check=False, capture_output=True, text=True)
     assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr.strip()}"
+    return done.stdout

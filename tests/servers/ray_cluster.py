@@ -7,10 +7,15 @@ with RayCluster(3) as cluster:
 
 import os
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
+
+from servers.machines import Machine
 
 # Ray reads these when it is imported.
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
@@ -24,20 +29,29 @@ _PORTS = (
     "runtime_env_agent_port",
 )
 
+_OBJECT_STORE_BYTES = 80 * 1024**2
 _MOST_TRIES = 4
+_JOIN_TIMEOUT_S = 120.0
+_LEAVE_TIMEOUT_S = 180.0
+_LOOK_EVERY_S = 0.5
 Value = TypeVar("Value")
 
 
 class RayCluster:
-    """Nodes with a raylet each, so that each is killed by itself; one of them, the head, stays."""
+    """Nodes with a raylet each, so that each is killed by itself; one of them, the head, stays.
 
-    def __init__(self, nodes: int) -> None:
+    Args:
+        host: the address of these nodes, where machines of their own may join.
+    """
+
+    def __init__(self, nodes: int, host: str | None = None) -> None:
         self._count = nodes
+        self._host = host
         self._cluster: Any = None
 
     def __enter__(self) -> Self:
         self._cluster = _started(
-            lambda: Cluster(initialize_head=True, head_node_args=_node())
+            lambda: Cluster(initialize_head=True, head_node_args=self._node())
         )
         for _ in range(self._count - 1):
             self.add_a_node()
@@ -53,13 +67,49 @@ class RayCluster:
 
     def add_a_node(self) -> None:
         """Start one more node."""
-        _started(lambda: self._cluster.add_node(**_node()))
+        _started(lambda: self._cluster.add_node(**self._node()))
 
     def kill_a_node(self) -> None:
         """Kill all processes of the node that started first, but for the head."""
         self._cluster.remove_node(
             next(iter(self._cluster.worker_nodes)), allow_graceful=False
         )
+
+    def join(self, machine: Machine) -> None:
+        """Start one more node, on a machine of its own."""
+        ray = Path(sys.executable).parent / "ray"
+        words = (
+            f"--address={self.address}",
+            f"--node-ip-address={machine.address}",
+            "--num-cpus=0",
+            f"--object-store-memory={_OBJECT_STORE_BYTES}",
+        )
+        for _ in range(_MOST_TRIES):
+            command = [*machine.command, ray, "start", *words]
+            subprocess.run(command, check=False, capture_output=True)
+            if self._becomes(machine, is_alive=True, timeout_s=_JOIN_TIMEOUT_S):
+                return
+        raise AssertionError(f"no node starts on {machine.name}")
+
+    def leave(self, machine: Machine) -> None:
+        """Kill the node of a machine, and wait until the others know."""
+        machine.kill_processes()
+        is_known = self._becomes(machine, is_alive=False, timeout_s=_LEAVE_TIMEOUT_S)
+        assert is_known, f"Ray still counts the node on {machine.name}"
+
+    def _becomes(self, machine: Machine, *, is_alive: bool, timeout_s: float) -> bool:
+        until_s = time.monotonic() + timeout_s
+        while time.monotonic() < until_s:
+            nodes = self._cluster.global_state.node_table()
+            alive = {node["NodeManagerAddress"] for node in nodes if node["Alive"]}
+            if (machine.address in alive) == is_alive:
+                return True
+            time.sleep(_LOOK_EVERY_S)
+        return False
+
+    def _node(self) -> dict[str, Any]:
+        where = {} if self._host is None else {"node_ip_address": self._host}
+        return _node() | where
 
     def actor_pids(self) -> list[int]:
         """Return the processes of our actors on all nodes."""
@@ -113,7 +163,7 @@ def _node() -> dict[str, Any]:
             ports[name] = probe.getsockname()[1]
     return {
         "num_cpus": 0,
-        "object_store_memory": 80 * 1024**2,
+        "object_store_memory": _OBJECT_STORE_BYTES,
         "include_dashboard": False,
         **ports,
     }

@@ -41,6 +41,7 @@ from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.usage import RunUsage
 from mind2web2.judge_check.fitness import failure
 from mind2web2.llm_client.settings import endpoint_of
+from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import RunFolders, TaskWork
@@ -205,7 +206,7 @@ async def _evaluate_and_report(run: _Run, ray: Any) -> list[AnswerOutcome]:
             "postgresql://HOST/DATABASE."
         )
     others = stores_of_others(folders.eval_results_root, folders.agent_name)
-    own = OwnParts(budget=run.budget, other_stores=others)
+    own = OwnParts(budget=run.budget, other_stores=others, other_pages=PagesOfOthers())
     async with open_run(settings, judgments, own=own, check_roots=roots) as session:
         display = _display(run, session)
         outcomes = await _evaluate_shown(run, session, ray, display)

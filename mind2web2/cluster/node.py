@@ -58,6 +58,7 @@ from mind2web2.llm_client.chat import Limit, Retries, Slowdown
 from mind2web2.llm_client.prices import OwnPrice, own_prices, set_own_prices
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
+from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import AnswerFile, AnswerJob
@@ -167,8 +168,10 @@ class ClusterCaptures(SharedCaptures):
         own_name: of this node; ``peers`` are the others.
     """
 
-    def __init__(self, open_browser: OpenBrowser) -> None:
-        super().__init__(open_browser)
+    def __init__(
+        self, open_browser: OpenBrowser, others: PagesOfOthers | None = None
+    ) -> None:
+        super().__init__(open_browser, others)
         self.cache_root = Path()
         self.own_name = ""
         self.peers: Mapping[str, CaptureThere] = {}
@@ -425,6 +428,7 @@ async def _opened_parts(setup: NodeSetup) -> AsyncIterator[NodeParts]:
             budget=None
             if setup.terms is None
             else LeasedBudget(setup.terms, store.database),
+            other_pages=PagesOfOthers(),
             captures=ClusterCaptures,
             judge_check=setup.judge_check,
         )

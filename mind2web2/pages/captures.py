@@ -16,7 +16,9 @@ from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.capture.quality import PageObservation, signs_of_trouble
 from mind2web2.errors import CacheWriteError, CaptureError, MachineError
 from mind2web2.llm_client.chat import Limit
+from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import screenshot_bytes
+from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.pages.page_cache import (
     PageCache,
     capture_record,
@@ -54,10 +56,14 @@ class SharedCaptures:
 
     Args:
         open_browser: called once, when the first page that is not cached is wanted.
+        others: pages of other agents, which are copied instead of captured.
     """
 
-    def __init__(self, open_browser: OpenBrowser) -> None:
+    def __init__(
+        self, open_browser: OpenBrowser, others: PagesOfOthers | None = None
+    ) -> None:
         self._open_browser = open_browser
+        self._others = others
         self._browser: PageCapture | None = None
         self._opening = asyncio.Lock()
         self._exits = AsyncExitStack()
@@ -120,6 +126,8 @@ class SharedCaptures:
             ):
                 return
             if outcome is None or not await outcome.is_copied(url, cache):
+                if not is_retry and await self._is_copied_from_others(url, cache):
+                    return
                 page = await self._captured(url, limit, logger)
                 await asyncio.to_thread(
                     _store, page, url, cache, must_be_better=not is_retry
@@ -128,6 +136,11 @@ class SharedCaptures:
             # Another process may have stored it since.
             if is_retry or await asyncio.to_thread(cache.has, url) is None:
                 outcome.check()
+
+    async def _is_copied_from_others(self, url: str, cache: PageCache) -> bool:
+        if self._others is None or not isinstance(cache, CacheFileSys):
+            return False
+        return await asyncio.to_thread(self._others.copied, url, cache)
 
     def is_refused_as_private(self, url: str) -> bool:
         """Return whether this run refused a page because its address is private."""

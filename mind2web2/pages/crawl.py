@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
@@ -26,6 +26,7 @@ from mind2web2.pages.citations import (
     as_cited,
     write_citations,
 )
+from mind2web2.pages.other_agents import PagesOfOthers, copy_from_agent
 from mind2web2.pages.stored_files import file_names_in
 from mind2web2.urls.parts import lookup_key, storage_key
 from mind2web2.utils.aio import all_or_first_error
@@ -157,22 +158,6 @@ class AgentCache:
                     found.setdefault(lookup_key(url), []).append(self.of(name))
         return found
 
-    def of_others(
-        self, task_ids: Iterable[str]
-    ) -> dict[str | None, list[CacheFileSys]]:
-        """Return the caches of other agents that have a page of one of these tasks, by its lookup key."""
-        found: dict[str | None, list[CacheFileSys]] = {}
-        wanted = sorted(task_ids)
-        for agent in sorted(self.folder.parent.glob("[!.]*/")):
-            if agent.name == self.folder.name:
-                continue
-            for name in wanted:
-                if (agent / name / "index.json").exists():
-                    theirs = CacheFileSys(agent / name)
-                    for url in theirs.get_all_urls():
-                        found.setdefault(lookup_key(url), []).append(theirs)
-        return found
-
     def pages_of(self, citations: TaskCitations) -> TaskPages:
         """Return a task's cited pages as they are stored now; reads every record."""
         cache = self.of(citations.task_id)
@@ -302,8 +287,6 @@ def _moment_of(copy_url: str) -> str | None:
 
 log = logging.getLogger(__name__)
 
-# Pages change: another agent's capture that is older does not stand for the page that this agent saw.
-_RECENT = timedelta(days=30)
 # Judge requests at once; each is one answer.
 _ANSWERS_AT_ONCE = 10
 
@@ -405,7 +388,7 @@ async def crawl(
         progress,
         choice,
         archive,
-        keep_apart,
+        None if keep_apart else PagesOfOthers(),
     )
     try:
         left = await run.copy_known(await run.plan())
@@ -430,6 +413,13 @@ async def crawl(
     return await asyncio.to_thread(lambda: [cache.pages_of(task) for task in tasks])
 
 
+_Copy = Callable[[str, CacheFileSys, CacheFileSys], None]
+
+
+def _copy_of_task(url: str, source: CacheFileSys, own: CacheFileSys) -> None:
+    own.copy_page(url, source)
+
+
 @dataclass
 class _Crawl:
     tasks: Mapping[str, TaskCitations]
@@ -437,7 +427,7 @@ class _Crawl:
     progress: CrawlProgress
     choice: Choice
     archive: Archive | None
-    keep_apart: bool
+    others: PagesOfOthers | None
     _jobs_left: Counter[str] = field(default_factory=Counter)
     _unanswered: deque[tuple[PageJob, CapturedPage]] = field(default_factory=deque)
     _silent_hosts: set[str] = field(default_factory=set)
@@ -460,11 +450,6 @@ class _Crawl:
         """Copy pages that other tasks or other agents have, and return the others."""
         left = []
         holders = await asyncio.to_thread(self.cache.holders) if jobs else {}
-        others = (
-            await asyncio.to_thread(self.cache.of_others, self.tasks)
-            if jobs and not self.keep_apart
-            else {}
-        )
         for job in jobs:
             page = lookup_key(job.url)
             source = await asyncio.to_thread(
@@ -473,13 +458,11 @@ class _Crawl:
             if source is not None:
                 await self._copy(job, source)
                 continue
-            source = await asyncio.to_thread(
-                _recent_and_sound, job.url, others.get(page, ())
-            )
+            source = await asyncio.to_thread(self._source_of_others, job)
             if source is None:
                 left.append(job)
             else:
-                await self._copy(job, source, source.task_dir.parent.name)
+                await self._copy(job, source, copy_from_agent)
         return left
 
     async def work(self, queue: Iterator[PageJob], capturer: PageCapturer) -> None:
@@ -534,14 +517,24 @@ class _Crawl:
         )
         return next(lasting, None)
 
+    def _source_of_others(self, job: PageJob) -> CacheFileSys | None:
+        """Return the cache of another agent that has the page of one of the job's tasks."""
+        if self.others is None:
+            return None
+        for task_id, url in job.wanted_by:
+            source = self.others.source_of(url, self.cache.of(task_id))
+            if source is not None:
+                return source
+        return None
+
     async def _copy(
-        self, job: PageJob, source: CacheFileSys, agent: str | None = None
+        self, job: PageJob, source: CacheFileSys, copy: _Copy = _copy_of_task
     ) -> None:
         is_copied = False
         for task_id, url in job.wanted_by:
             own = self.cache.of(task_id)
             if own is not source:
-                await asyncio.to_thread(_copy_page, url, source, own, agent)
+                await asyncio.to_thread(copy, url, source, own)
                 is_copied = True
         record = await asyncio.to_thread(source.capture_record, job.url)
         await self._done(job, PageOutcome(job.url, record, is_copied=is_copied))
@@ -601,31 +594,6 @@ class _Crawl:
             self._jobs_left[task_id] -= 1
             if not self._jobs_left[task_id]:
                 await asyncio.to_thread(self.cache.list_citations, self.tasks[task_id])
-
-
-def _recent_and_sound(url: str, caches: Iterable[CacheFileSys]) -> CacheFileSys | None:
-    """Return the cache of another agent whose capture of a page serves as well as a new one."""
-    oldest = (datetime.now(UTC) - _RECENT).isoformat()
-    for cache in caches:
-        record = cache.capture_record(url)
-        if record is None or record.kind is None or record.is_suspect:
-            continue
-        # What a person or a file put in its place may be one agent's own view.
-        is_capture = record.reviewed is None and record.imported_from is None
-        if is_capture and record.captured_at >= oldest:
-            return cache
-    return None
-
-
-def _copy_page(
-    url: str, source: CacheFileSys, own: CacheFileSys, agent: str | None
-) -> None:
-    own.copy_page(url, source)
-    record = own.capture_record(url)
-    if agent is not None and record is not None:
-        own.replace_record(
-            url, record.model_copy(update={"copied_from": record.copied_from or agent})
-        )
 
 
 def _store(

@@ -32,6 +32,7 @@ from mind2web2.llm_client.settings import PoolSource
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.citations import BarredList, default_barred
 from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.pages.run_browser import run_browser
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.capturing import capture_settings, network_of
@@ -55,6 +56,9 @@ _LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
 _MOST_OF_DATABASE, _MOST_OF_NO_FILE = 1000, 20_000
 
 
+CapturesMaker = Callable[[OpenBrowser, PagesOfOthers | None], SharedCaptures]
+
+
 @dataclass(frozen=True)
 class OwnParts:
     """Parts that a caller brings, in place of those that the settings would give.
@@ -65,8 +69,9 @@ class OwnParts:
         api_key: of the judge; default: from the environment.
         store: of judgments; it is not closed with the session.
         other_stores: files of other agents, whose judgments are reused unless ``keep_apart`` is set.
+        other_pages: of other agents, which are copied unless ``keep_apart`` is set.
         budget: in place of one of ``max_cost``.
-        captures: makes the captures of a run from what opens its browser.
+        captures: makes the captures of a run from what opens its browser, and ``other_pages``.
         limits: of captures and judge requests.
         judge_check: the judge's last check.
         price: of the judge's model.
@@ -77,8 +82,9 @@ class OwnParts:
     api_key: str | None = field(default=None, repr=False)
     store: JudgmentStore | None = None
     other_stores: Sequence[Path] = ()
+    other_pages: PagesOfOthers | None = None
     budget: Budget | None = None
-    captures: Callable[[OpenBrowser], SharedCaptures] | None = None
+    captures: CapturesMaker | None = None
     limits: DualSemaphore | None = None
     judge_check: CheckRecord | None = None
     price: OwnPrice | None = None
@@ -352,7 +358,8 @@ def _captures(
         settings.max_webpage_retrieval,
         judge.check_reachable,
     )
-    return (own.captures or SharedCaptures)(open_browser)
+    others = None if settings.keep_apart else own.other_pages
+    return (own.captures or SharedCaptures)(open_browser, others)
 
 
 def _isolation(settings: RunSettings) -> Isolation:

@@ -729,9 +729,7 @@ class RunSettings:
     overwrite: bool = _flag(
         "reuse neither results nor stored judgments: ask everything again"
     )
-    keep_apart: bool = _flag(
-        "reuse no judgments of other agents, not even on equal questions"
-    )
+    keep_apart: bool = _flag("reuse no judgments and no pages of other agents")
     dump_cache: bool = _flag(
         "when a task is done, rewrite its cache index to list exactly the pages on disk"
     )

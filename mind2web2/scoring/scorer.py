@@ -44,6 +44,7 @@ from mind2web2.llm_client.settings import (
 )
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
+from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.rubric.verdicts import VoteRule
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, evaluated
@@ -597,7 +598,7 @@ class _StoredPagesOnly(SharedCaptures):
         )
 
 
-def _stored_pages_only(_: OpenBrowser) -> SharedCaptures:
+def _stored_pages_only(_: OpenBrowser, __: PagesOfOthers | None) -> SharedCaptures:
     return _StoredPagesOnly()
 
 

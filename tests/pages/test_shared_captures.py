@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
@@ -23,6 +24,7 @@ from mind2web2.errors import CacheWriteError, CaptureError, MachineError
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
 from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.other_agents import PagesOfOthers
 
 log = logging.getLogger("tests")
 CHALLENGE = Trouble(kind="challenge", detail="[the claim is true]")
@@ -145,6 +147,26 @@ async def test_a_page_of_several_tasks_is_captured_once(cache, tmp_path):
     assert len(browser.urls) == 1
     assert cache.get_web(PAGE) == other.get_web(PAGE)
     assert other.capture_record(PAGE).troubles == (CHALLENGE,)
+
+
+@pytest.mark.parametrize(
+    ("days", "task", "is_copied"),
+    [(1, "lake", True), (31, "lake", False), (1, "sea", False)],
+)
+async def test_a_sound_page_of_another_agent_is_copied(tmp_path, days, task, is_copied):
+    """Of the same task, and captured lately; the record names that agent."""
+    theirs = CacheFileSys(tmp_path / "other" / task)
+    moment = (datetime.now(UTC) - timedelta(days=days)).isoformat()
+    made = CaptureRecord(
+        requested_url=PAGE, final_url=PAGE, kind="web", captured_at=moment
+    )
+    theirs.put_capture(CapturedPage(made, "their text", image()))
+    own, browser = CacheFileSys(tmp_path / "bot" / "lake"), Browser()
+    async with SharedCaptures(lambda: browser, PagesOfOthers()) as captures:
+        await captures.capture_into(PAGE, own, nullcontext(), log)
+    assert (own.get_web(PAGE)[0] == "their text") is is_copied
+    assert own.capture_record(PAGE).copied_from == ("other" if is_copied else None)
+    assert browser.urls == ([] if is_copied else [PAGE])
 
 
 async def test_a_page_that_has_vanished_is_captured_again(cache, tmp_path):

@@ -27,16 +27,27 @@ log = logging.getLogger(__name__)
 
 FIRST_WINDOW = 32
 # The share of refusals is that of the latest requests: at least so many, and those of so many seconds.
-_LATEST_REQUESTS, _LATEST_S = 20, 2.0
-# How far it must exceed the usual share while no limit is known, and later; from there on most are refused.
-_FIRST_EXCESS, _EXCESS, _LEAST_REFUSALS, _CLOSED_SHARE = 0.15, 0.05, 2, 0.5
-_USUAL_REQUESTS, _MOST_USUAL_SHARE = 200, 0.1
+_LATEST_REQUESTS = 20
+_LATEST_S = 2.0
+# How far it must exceed the usual share while no limit is known, and later.
+_FIRST_EXCESS = 0.15
+_EXCESS = 0.05
+_LEAST_REFUSALS = 2
+# From this share on, most requests are refused.
+_CLOSED_SHARE = 0.5
+# The usual share is a mean over so many requests, and at most this.
+_USUAL_REQUESTS = 200
+_MOST_USUAL_SHARE = 0.1
 _LEAST_UNREACHABLE = 3
 # More than the votes on one claim that are asked at once: one text may break a server over and over.
 _LEAST_BROKEN = 4
-_DECREASE, _CLOSED_DECREASE = 0.9, 0.7
+_DECREASE = 0.9
+_CLOSED_DECREASE = 0.7
 # A limit is held for so many requests, within these bounds, and then doubles three times in the same time.
-_HOLD_REQUESTS, _LEAST_HOLD_S, _MOST_HOLD_S, _DOUBLINGS = 240, 20.0, 60.0, 3
+_HOLD_REQUESTS = 240
+_LEAST_HOLD_S = 20.0
+_MOST_HOLD_S = 60.0
+_DOUBLINGS = 3
 _MOST_DOUBLINGS = 20
 _PROBE_INTERVALS_S = (1.0, 2.0, 4.0, 5.0)
 # Daily limits reset in hours: a request is sent earlier, and the refusal names the time.
@@ -65,22 +76,21 @@ class _Budget:
 
     def note(self, allowance: Allowance | None, number: int, now_s: float) -> None:
         if allowance is not None and number >= self._number:
-            self._number, self._latest = number, allowance
+            self._number = number
+            self._latest = allowance
             self._resets_at_s = now_s + min(allowance.reset_s, _LONGEST_BUDGET_WAIT_S)
 
     def opens_at_s(
         self, next_number: int, cost: float, now_s: float, share: float
     ) -> float:
-        if (next_number - self._number) * cost <= self._latest.remaining * share:
+        needed = (next_number - self._number) * cost
+        if needed <= self._latest.remaining * share:
             return now_s
         if now_s >= self._resets_at_s:
             # At least one request: the server says if it is larger than the whole budget.
             left = max(self._latest.limit or 0.0, cost)
-            self.note(
-                Allowance(left, left, max(self._latest.reset_s, 1.0)),
-                next_number - 1,
-                now_s,
-            )
+            reset_s = max(self._latest.reset_s, 1.0)
+            self.note(Allowance(left, left, reset_s), next_number - 1, now_s)
             return now_s
         return self._resets_at_s
 
@@ -112,23 +122,34 @@ class RateLimiter:
         self.slowdown = slowdown or Slowdown()
         self.succeeded_at_s = -math.inf
         self.share = 1.0
-        self._name, self._effect = name, effect
-        self._patience_s, self._outage_wait_s = patience_s, outage_wait_s
-        self._turn, self._changed = asyncio.Lock(), asyncio.Event()
-        self._number = self._in_flight = 0
-        self._requests, self._tokens, self._tokens_each = _Budget(), _Budget(), 0.0
+        self._name = name
+        self._effect = effect
+        self._patience_s = patience_s
+        self._outage_wait_s = outage_wait_s
+        self._turn = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._number = 0
+        self._in_flight = 0
+        self._requests = _Budget()
+        self._tokens = _Budget()
+        self._tokens_each = 0.0
         # The learned limits, and since when they hold.
-        self._rate = self._window = math.inf
-        self._held_since_s = self._next_at_s = -math.inf
-        self._slow_start, self.latency_s = FIRST_WINDOW, 0.0
+        self._rate = math.inf
+        self._window = math.inf
+        self._held_since_s = -math.inf
+        self._next_at_s = -math.inf
+        self._slow_start = FIRST_WINDOW
+        self.latency_s = 0.0
         # The requests since the last change of a limit; requests up to that number say nothing about it.
         self._latest: deque[Sent] = deque()
-        self._changed_number, self._usual_share = 0, 0.0
+        self._changed_number = 0
+        self._usual_share = 0.0
         # While all requests wait: the time of the next probe, whether the server refused this machine itself,
         # and the number of probes.
         self._probe_at_s: float | None = None
         self._is_refused = False
-        self._probes = self._unreachable = 0
+        self._probes = 0
+        self._unreachable = 0
         self._failing_since_s: float | None = None
         self._failed_at_s = -math.inf
         # The questions that the server broke down over since its latest reply.
@@ -142,10 +163,10 @@ class RateLimiter:
         Raises:
             RequestFailedError: the last failure, if the server has failed for too long.
         """
-        arrived_s = asyncio.get_running_loop().time()
+        arrived_s = _now_s()
         async with self._turn:
             await self._opened(arrived_s)
-            sent = self._next(asyncio.get_running_loop().time())
+            sent = self._next(_now_s())
         try:
             yield sent
         finally:
@@ -154,8 +175,10 @@ class RateLimiter:
 
     def succeeded(self, sent: Sent, completion: Completion) -> None:
         """Learn from a reply."""
-        now_s = self.succeeded_at_s = asyncio.get_running_loop().time()
-        self._failing_since_s, self._unreachable = None, 0
+        now_s = _now_s()
+        self.succeeded_at_s = now_s
+        self._failing_since_s = None
+        self._unreachable = 0
         self._broken.clear()
         self._slow_start += 1
         self._usual_share -= self._usual_share / _USUAL_REQUESTS
@@ -185,7 +208,8 @@ class RateLimiter:
             is_down = is_down or self._is_broken
         if not (failure.is_too_fast or failure.is_unreachable or is_down):
             return
-        now_s = self._failed_at_s = asyncio.get_running_loop().time()
+        now_s = _now_s()
+        self._failed_at_s = now_s
         if self._failing_since_s is None:
             self._failing_since_s = now_s
         self.failure = failure
@@ -197,10 +221,12 @@ class RateLimiter:
             self._unreachable += 1
         if sent.number <= self._changed_number:
             return
-        is_closed = (
-            self._probe_at_s is not None or self._unreachable >= _LEAST_UNREACHABLE
-        )
-        if is_closed or (failure.is_too_fast and self._learn_from_refusals(now_s)):
+        is_unreachable = self._unreachable >= _LEAST_UNREACHABLE
+        if (
+            self._probe_at_s is not None
+            or is_unreachable
+            or (failure.is_too_fast and self._learn_from_refusals(now_s))
+        ):
             self._close(failure, now_s)
 
     @property
@@ -225,15 +251,14 @@ class RateLimiter:
         """Return for how many seconds the server, having refused this machine, wants no request."""
         if self._probe_at_s is None or not self._is_refused:
             return 0.0
-        return max(0.0, self._probe_at_s - asyncio.get_running_loop().time())
+        return max(0.0, self._probe_at_s - _now_s())
 
     def pause(self, seconds: float) -> None:
         """Send nothing for so long, then a probe: the server refused another machine."""
         if self._probe_at_s is None:
-            self._changed_number, self._slow_start = self._number, 1
-        self._probe_at_s = max(
-            self._probe_at_s or 0.0, asyncio.get_running_loop().time() + seconds
-        )
+            self._changed_number = self._number
+            self._slow_start = 1
+        self._probe_at_s = max(self._probe_at_s or 0.0, _now_s() + seconds)
 
     def has_given_up(self, wait_s: float = 0.0) -> bool:
         """Tell whether the server will have failed for too long after this wait."""
@@ -241,34 +266,44 @@ class RateLimiter:
             return False
         is_down = self.failure.is_unreachable or not self.failure.is_too_fast
         patience_s = self._outage_wait_s if is_down else self._patience_s
-        return (
-            asyncio.get_running_loop().time() + wait_s - self._failing_since_s
-            >= patience_s
-        )
+        failing_s = _now_s() + wait_s - self._failing_since_s
+        return failing_s >= patience_s
 
     def _learn_from_refusals(self, now_s: float) -> bool:
         """Decrease a limit that was reached; return whether most of the latest requests were refused."""
-        self._usual_share += (self._usual_share < _MOST_USUAL_SHARE) / _USUAL_REQUESTS
-        refused = sorted(sent.others for sent in self._latest if sent.is_refused)
-        accepted = [sent.others for sent in self._latest if not sent.is_refused]
+        if self._usual_share < _MOST_USUAL_SHARE:
+            self._usual_share += 1 / _USUAL_REQUESTS
+        # How many others were in flight when a request was refused or accepted.
+        refused: list[int] = []
+        accepted: list[int] = []
+        for sent in self._latest:
+            (refused if sent.is_refused else accepted).append(sent.others)
+        refused.sort()
         is_limited = min(self._rate, self._window) < math.inf
-        allowed_share = self._usual_share + (_EXCESS if is_limited else _FIRST_EXCESS)
+        excess = _EXCESS if is_limited else _FIRST_EXCESS
+        allowed_share = self._usual_share + excess
         if len(refused) < _LEAST_REFUSALS + allowed_share * len(self._latest):
             return False
-        growth, refused_share = self._growth(now_s), len(refused) / len(self._latest)
-        rate, window = self._rate * growth, self._window * growth
-        lowest, median = refused[len(refused) // 10], refused[len(refused) // 2]
+        growth = self._growth(now_s)
+        rate = self._rate * growth
+        window = self._window * growth
+        lowest = refused[len(refused) // 10]
+        median = refused[len(refused) // 2]
         lower = sum(others < median for others in accepted)
+        refused_share = len(refused) / len(self._latest)
         if 1 < lowest < window and lower >= 0.9 * len(accepted) > 0:
-            self._limit(self._rate * growth, lowest, now_s)
+            self._limit(rate, lowest, now_s)
         elif refused_share >= _CLOSED_SHARE or rate == math.inf:
             return True
         else:
-            self._limit(rate * (1 - refused_share) * _DECREASE, window, now_s)
+            decreased = rate * (1 - refused_share) * _DECREASE
+            self._limit(decreased, window, now_s)
         return False
 
     def _limit(self, rate: float, window: float, now_s: float) -> None:
-        self._rate, self._window, self._held_since_s = rate, window, now_s
+        self._rate = rate
+        self._window = window
+        self._held_since_s = now_s
         self._next_at_s = now_s + 1 / rate
         log.info("rate limit reached rate=%.2f/s in_flight=%.0f", rate, window)
         self._start_over()
@@ -286,7 +321,8 @@ class RateLimiter:
         if wait_s is None or wait_s >= self._patience_s:
             wait_s = self._probe_interval_s()
         if self._probe_at_s is None:
-            self._changed_number, self._slow_start = self._number, 1
+            self._changed_number = self._number
+            self._slow_start = 1
             if failure.is_too_fast:
                 log.warning(
                     "%s: rate limit (%s): %s for %.0f s",
@@ -303,30 +339,34 @@ class RateLimiter:
 
     def _reopen(self, now_s: float) -> None:
         """Send requests again, slower if they were refused."""
-        self._probe_at_s, self._probes, self._is_refused = None, 0, False
+        self._probe_at_s = None
+        self._probes = 0
+        self._is_refused = False
         log.info("%s accepts requests again", self._name)
-        accepted, growth = (
-            sum(not sent.is_refused for sent in self._latest),
-            self._growth(now_s),
-        )
-        rate, since_s = self._rate * growth * _CLOSED_DECREASE, now_s
+        accepted = sum(not sent.is_refused for sent in self._latest)
+        growth = self._growth(now_s)
+        rate = self._rate * growth * _CLOSED_DECREASE
+        since_s = now_s
         if rate == math.inf and accepted:
             # A guess from what was accepted before, which may grow at once.
-            rate = accepted / max(self._latest[-1].at_s - self._latest[0].at_s, 1.0)
+            seconds = self._latest[-1].at_s - self._latest[0].at_s
+            rate = accepted / max(seconds, 1.0)
             since_s -= _hold_s(rate)
         if self.failure.is_too_fast and rate < math.inf:
             self._limit(rate, self._window * growth, since_s)
         self._start_over()
 
     def _probe_interval_s(self) -> float:
-        return _PROBE_INTERVALS_S[min(self._probes, len(_PROBE_INTERVALS_S) - 1)]
+        last = len(_PROBE_INTERVALS_S) - 1
+        return _PROBE_INTERVALS_S[min(self._probes, last)]
 
     def _growth(self, now_s: float) -> float:
         """Return the factor by which the limits have grown since they were learned."""
         if self._held_since_s == -math.inf:
             return 1.0
         periods = (now_s - self._held_since_s) / _hold_s(self._rate)
-        return math.exp2(min(max(0.0, periods - 1) * _DOUBLINGS, _MOST_DOUBLINGS))
+        doublings = max(0.0, periods - 1) * _DOUBLINGS
+        return math.exp2(min(doublings, _MOST_DOUBLINGS))
 
     def _note_budgets(self, sent: Sent, allowances: Allowances, now_s: float) -> None:
         self._requests.note(allowances.requests, sent.number, now_s)
@@ -337,65 +377,70 @@ class RateLimiter:
 
         After the server has failed for too long, a request fails at once if it has seen another one fail.
         """
-        loop = asyncio.get_running_loop()
-        while (opens_at_s := self.opens_at_s(loop.time())) > (since_s := loop.time()):
+        while True:
+            opens_at_s = self.opens_at_s(_now_s())
+            since_s = _now_s()
+            if opens_at_s <= since_s:
+                return
             # A probe in flight may succeed; a failure of the same answer's other requests would cancel it.
-            if (
-                self.has_given_up()
-                and not self._in_flight
-                and arrived_s <= self._failed_at_s
-            ):
+            has_seen_failure = not self._in_flight and arrived_s <= self._failed_at_s
+            if has_seen_failure and self.has_given_up():
                 raise self.failure
             self._changed.clear()
+            is_timed = opens_at_s < math.inf
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(
-                    opens_at_s if opens_at_s < math.inf else None
-                ):
+                async with asyncio.timeout_at(opens_at_s if is_timed else None):
                     await self._changed.wait()
-            if opens_at_s < math.inf or self._held_since_s > -math.inf:
-                self.slowdown.waited_s += loop.time() - since_s
+            if is_timed or self._held_since_s > -math.inf:
+                self.slowdown.waited_s += _now_s() - since_s
 
     def opens_at_s(self, now_s: float) -> float:
         """Return when the next request may be sent; infinity if another must end first."""
         if self._probe_at_s is not None:
             return self._probe_at_s
-        if self._in_flight >= max(
-            1.0, min(self._slow_start, self._window * self._growth(now_s))
-        ):
+        window = min(self._slow_start, self._window * self._growth(now_s))
+        if self._in_flight >= max(1.0, window):
             return math.inf
-        return max(
-            self._next_at_s,
-            self._requests.opens_at_s(self._number + 1, 1, now_s, self.share),
-            self._tokens.opens_at_s(
-                self._number + 1, self._tokens_each, now_s, self.share
-            ),
+        number = self._number + 1
+        requests_at_s = self._requests.opens_at_s(number, 1, now_s, self.share)
+        tokens_at_s = self._tokens.opens_at_s(
+            number, self._tokens_each, now_s, self.share
         )
+        return max(self._next_at_s, requests_at_s, tokens_at_s)
 
     def _next(self, now_s: float) -> Sent:
         self._number += 1
         sent = Sent(self._number, now_s, self._in_flight)
         self._in_flight += 1
         # As in TCP pacing, a window is not sent in one burst.
-        interval_s = max(
-            1 / self._rate, self.latency_s / self._window / 2
-        ) / self._growth(now_s)
-        self._next_at_s = max(self._next_at_s, now_s - _CATCH_UP_S) + interval_s
+        by_rate_s = 1 / self._rate
+        by_window_s = self.latency_s / self._window / 2
+        interval_s = max(by_rate_s, by_window_s) / self._growth(now_s)
+        earliest_s = max(self._next_at_s, now_s - _CATCH_UP_S)
+        self._next_at_s = earliest_s + interval_s
         if self._probe_at_s is not None:
             # A probe without a reply does not hold back the next one.
             self._probe_at_s = now_s + self._probe_interval_s()
             return sent
         self._latest.append(sent)
-        while (
-            len(self._latest) > _LATEST_REQUESTS
-            and self._latest[0].at_s < now_s - _LATEST_S
-        ):
+        while len(self._latest) > _LATEST_REQUESTS:
+            is_recent = self._latest[0].at_s >= now_s - _LATEST_S
+            if is_recent:
+                break
             self._latest.popleft()
         return sent
 
 
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
+
+
 def _hold_s(rate: float) -> float:
-    return max(_LEAST_HOLD_S, min(_HOLD_REQUESTS / rate, _MOST_HOLD_S))
+    seconds = _HOLD_REQUESTS / rate
+    return max(_LEAST_HOLD_S, min(seconds, _MOST_HOLD_S))
 
 
 def _smoothed(mean: float, value: float) -> float:
-    return mean + 0.1 * (value - mean) if mean else value
+    if not mean:
+        return value
+    return mean + 0.1 * (value - mean)

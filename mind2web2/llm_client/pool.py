@@ -133,7 +133,8 @@ class PoolClient(AsyncProviderClient):
         self.slowdown = slowdown
         self._source = source
         self._removed: list[_Server] = []
-        self._turn, self.changed = asyncio.Lock(), asyncio.Event()
+        self._turn = asyncio.Lock()
+        self.changed = asyncio.Event()
         self._read_at_s = math.inf if source.file is None else 0.0
         self._problem = ""
 
@@ -148,10 +149,10 @@ class PoolClient(AsyncProviderClient):
         Raises:
             JudgeUnusableError: a server serves another model.
         """
-        model, servers = self._source.model or "", self.servers
-        results = await asyncio.gather(
-            *(server.check(model) for server in servers), return_exceptions=True
-        )
+        model = self._source.model or ""
+        servers = self.servers
+        checks = [server.check(model) for server in servers]
+        results = await asyncio.gather(*checks, return_exceptions=True)
         unreachable: dict[str, str] = {}
         for server, failure in zip(servers, results, strict=True):
             if isinstance(failure, RequestFailedError) and failure.is_sent:
@@ -217,30 +218,27 @@ class PoolClient(AsyncProviderClient):
             while True:
                 await self._read_again(loop.time())
                 now_s = loop.time()
-                opens_at_s = {
-                    server: server.opens_at_s(now_s) for server in self.servers
-                }
-                free = [server for server, at_s in opens_at_s.items() if at_s <= now_s]
+                free: list[_Server] = []
+                next_at_s = self._read_at_s
+                for server in self.servers:
+                    opens_at_s = server.opens_at_s(now_s)
+                    next_at_s = min(next_at_s, opens_at_s)
+                    if opens_at_s <= now_s:
+                        free.append(server)
                 if free:
-                    return self._first_to_answer(
-                        [s for s in free if s not in failed] or free, now_s
-                    )
+                    others = [server for server in free if server not in failed]
+                    return self._first_to_answer(others or free, now_s)
                 # A probe in flight may succeed, unless a failure of the same answer's others cancels it.
-                if self.has_given_up() and not any(
-                    server.running for server in self.servers
-                ):
+                is_asking = any(server.running for server in self.servers)
+                if self.has_given_up() and not is_asking:
                     raise self._failure()
-                await self._wait_until(min(*opens_at_s.values(), self._read_at_s))
+                await self._wait_until(next_at_s)
                 self.slowdown.waited_s += loop.time() - now_s
 
     def _first_to_answer(self, servers: list[_Server], now_s: float) -> _Server:
         # A server without a reply is taken for as fast as the others.
-        latencies_s = [
-            server.limiter.latency_s
-            for server in self.servers
-            if server.limiter.latency_s
-        ]
-        usual_s = min(latencies_s, default=1.0)
+        latencies_s = [server.limiter.latency_s for server in self.servers]
+        usual_s = min(filter(None, latencies_s), default=1.0)
         return min(servers, key=lambda server: server.needed_s(now_s, usual_s))
 
     async def _wait_until(self, at_s: float) -> None:
@@ -262,15 +260,11 @@ class PoolClient(AsyncProviderClient):
         return all(server.is_out for server in self.servers)
 
     def _failure(self) -> RequestFailedError:
-        temporary = [
-            server.limiter.failure
-            for server in self.servers
-            if server.rejection is None
-        ]
-        return (
-            temporary
-            or [server.rejection for server in self.servers if server.rejection]
-        )[0]
+        for server in self.servers:
+            if server.rejection is None:
+                return server.limiter.failure
+        rejections = [server.rejection for server in self.servers if server.rejection]
+        return rejections[0]
 
     async def _read_again(self, now_s: float) -> None:
         """Read the file if it is time; a faulty file changes nothing."""
@@ -280,22 +274,21 @@ class PoolClient(AsyncProviderClient):
         known = {server.listed: server for server in self.servers}
         try:
             listed = await asyncio.to_thread(self._source.read)
-            servers = [
-                known.pop(one)
-                if one in known
-                else _Server(one, self.slowdown, self._retry)
-                for one in listed
-            ]
+            servers = []
+            for one in listed:
+                server = known.pop(one, None)
+                servers.append(server or _Server(one, self.slowdown, self._retry))
         except UsageError as error:
             if str(error) != self._problem:
                 log.warning("The judge pool keeps its servers: %s", error)
             self._problem = str(error)
             return
         self._problem = ""
-        if [server.listed for server in servers] != [
-            server.listed for server in self.servers
-        ]:
-            log.info("judge pool: %s", ", ".join(server.address for server in servers))
+        before = [server.listed for server in self.servers]
+        after = [server.listed for server in servers]
+        if after != before:
+            addresses = ", ".join(server.address for server in servers)
+            log.info("judge pool: %s", addresses)
         self.servers = servers
         self._removed += known.values()
 

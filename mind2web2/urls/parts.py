@@ -67,7 +67,9 @@ class UrlParts(NamedTuple):
     @property
     def route(self) -> str:
         """Return the fragment with its ``#`` if it is a client-side route, else an empty string."""
-        return f"#{self.fragment}" if self.fragment and self.fragment[0] in "/!" else ""
+        if self.fragment and self.fragment[0] in "/!":
+            return f"#{self.fragment}"
+        return ""
 
 
 def split_url(text: str) -> UrlParts:
@@ -79,7 +81,9 @@ def split_url(text: str) -> UrlParts:
 
 def undo_markdown_escapes(text: str) -> str:
     r"""Return the text with markdown's ``\_`` and the like as the bare character."""
-    return _MARKDOWN_ESCAPE.sub(r"\1", text) if "\\" in text else text
+    if "\\" not in text:
+        return text
+    return _MARKDOWN_ESCAPE.sub(r"\1", text)
 
 
 def clean_url(text: str) -> str:
@@ -102,16 +106,20 @@ def decoded_for_storage(text: str) -> str:
 
 
 def _recode(text: str, bare: dict[int, str], decoded: dict[int, str]) -> str:
-    pieces = _ESCAPED_BYTES.split(text)
-    pieces[::2] = [piece.translate(bare) for piece in pieces[::2]]
-    pieces[1::2] = [_decode(piece).translate(decoded) for piece in pieces[1::2]]
+    # Bare text and escaped bytes take turns.
+    pieces = []
+    for number, piece in enumerate(_ESCAPED_BYTES.split(text)):
+        is_bare = number % 2 == 0
+        if is_bare:
+            pieces.append(piece.translate(bare))
+        else:
+            pieces.append(_decode(piece).translate(decoded))
     return "".join(pieces)
 
 
 def _decode(escaped_bytes: str) -> str:
-    return bytes.fromhex(escaped_bytes.replace("%", "")).decode(
-        errors="surrogateescape"
-    )
+    digits = escaped_bytes.replace("%", "")
+    return bytes.fromhex(digits).decode(errors="surrogateescape")
 
 
 _HOST_AND_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]*))?")
@@ -133,16 +141,15 @@ class Site(NamedTuple):
     def __str__(self) -> str:
         """Return the site as a URL writes it."""
         user = f"{self.user}@" if self.user else ""
-        return f"{user}{self.host}:{self.port}" if self.port else f"{user}{self.host}"
+        port = f":{self.port}" if self.port else ""
+        return f"{user}{self.host}{port}"
 
     def without_www(self) -> Site:
         """Return the site without a leading ``www.`` of the host."""
         bare_host = self.host.removeprefix("www.")
-        return (
-            self._replace(host=bare_host)
-            if bare_host and bare_host != self.host
-            else self
-        )
+        if not bare_host or bare_host == self.host:
+            return self
+        return self._replace(host=bare_host)
 
 
 def site_of(parts: UrlParts) -> Site | None:
@@ -152,42 +159,51 @@ def site_of(parts: UrlParts) -> Site | None:
     if at_sign and scheme is None:
         return None  # an e-mail address
     match = _HOST_AND_PORT.fullmatch(host_and_port)
-    host = ascii_host(match[1]) if match else None
-    # "https:" before a single slash is a damaged scheme, not a host with an empty port.
-    port = _port(match[2] or "") if match and (scheme or match[2] != "") else None
+    if match is None:
+        return None
+    if scheme is None and match[2] == "":
+        # "https:" before a single slash is a damaged scheme, not a host with an empty port.
+        return None
+    host = ascii_host(match[1])
+    port = _port(match[2] or "")
     if host is None or port is None:
         return None
-    return Site(
-        uniform_escapes(user),
-        host,
-        "" if port in _DEFAULT_PORTS.get(scheme, ()) else port,
-    )
+    if port in _DEFAULT_PORTS.get(scheme, ()):
+        port = ""
+    return Site(uniform_escapes(user), host, port)
 
 
 def ascii_host(host: str) -> str | None:
     """Return a host in lower case and internationalised names as ``xn--``, or ``None`` if it is none."""
-    if not _ASCII_HOST.fullmatch(host):
-        return _ipv6_host(host) if host.startswith("[") else _international_host(host)
-    return host.lower() if len(host) <= _MAX_HOST_CHARS else None
+    if _ASCII_HOST.fullmatch(host):
+        return host.lower() if len(host) <= _MAX_HOST_CHARS else None
+    if host.startswith("["):
+        return _ipv6_host(host)
+    return _international_host(host)
 
 
 def _port(digits: str) -> str | None:
-    digits = digits.lstrip("0") if digits.strip("0") else digits[:1]
-    return digits if len(digits) <= 5 and int(digits or 0) <= _MAX_PORT else None
+    is_zero = not digits.strip("0")
+    digits = digits[:1] if is_zero else digits.lstrip("0")
+    if len(digits) > 5 or int(digits or 0) > _MAX_PORT:
+        return None
+    return digits
 
 
 def _ipv6_host(host: str) -> str | None:
-    if (
-        not host.endswith("]") or "%" in host
-    ):  # zones mean something on one machine only
+    # Zones mean something on one machine only.
+    has_zone = "%" in host
+    if has_zone or not host.endswith("]"):
         return None
     try:
         address = ipaddress.IPv6Address(host[1:-1])
     except ValueError:
         return None
-    if (mapped := address.ipv4_mapped) is not None:
+    mapped = address.ipv4_mapped
+    if mapped is not None:
         # Later versions of Python write the last four bytes with dots.
-        return f"[::ffff:{int(mapped) >> 16:x}:{int(mapped) & 0xFFFF:x}]"
+        number = int(mapped)
+        return f"[::ffff:{number >> 16:x}:{number & 0xFFFF:x}]"
     return f"[{address}]"
 
 
@@ -198,19 +214,21 @@ def _international_host(host: str) -> str | None:
         return None
     try:
         # The mapping browsers use. Their check is the looser one too: names with emoji exist.
-        mapped = idna.uts46_remap(unquote(host, errors="strict"), std3_rules=False)
+        name = unquote(host, errors="strict")
+        mapped = idna.uts46_remap(name, std3_rules=False)
         ascii_name = ".".join(map(_ascii_label, mapped.split(".")))
     except UnicodeError:
         return None
-    return (
-        ascii_name
-        if _ASCII_HOST.fullmatch(ascii_name) and len(ascii_name) <= _MAX_HOST_CHARS
-        else None
-    )
+    if len(ascii_name) > _MAX_HOST_CHARS or not _ASCII_HOST.fullmatch(ascii_name):
+        return None
+    return ascii_name
 
 
 def _ascii_label(label: str) -> str:
-    return label if label.isascii() else f"xn--{label.encode('punycode').decode()}"
+    if label.isascii():
+        return label
+    punycode = label.encode("punycode").decode()
+    return f"xn--{punycode}"
 
 
 TRACKING_PREFIX = "utm_"
@@ -230,7 +248,8 @@ def storage_key(url: str) -> str:
         address = address.rstrip("/")
     key = decoded_for_storage(address + route)
     trimmed = key.rstrip()
-    return key if trimmed == key else trimmed + quote(key[len(trimmed) :])
+    space = key[len(trimmed) :]
+    return trimmed + quote(space)
 
 
 def lookup_key(url: str) -> str | None:
@@ -250,11 +269,15 @@ def lookup_key(url: str) -> str | None:
 
 
 def _query_key(query: str) -> str:
-    parameters = uniform_escapes(query.replace("+", "%20")).split("&")
-    significant = sorted(
-        part for part in parameters if part and not part.startswith(TRACKING_PREFIX)
-    )
-    return f"?{'&'.join(significant)}" if significant else ""
+    with_escaped_spaces = query.replace("+", "%20")
+    significant = []
+    for part in uniform_escapes(with_escaped_spaces).split("&"):
+        if part and not part.startswith(TRACKING_PREFIX):
+            significant.append(part)
+    if not significant:
+        return ""
+    significant.sort()
+    return f"?{'&'.join(significant)}"
 
 
 def likely_keys(url: str) -> list[str]:
@@ -264,12 +287,11 @@ def likely_keys(url: str) -> list[str]:
     key = storage_key(url)
     address = key.split("://", 1)[-1]
     bare = address.removeprefix("www.")
-    spellings = [
-        f"{scheme}://{host}{bare}"
-        for scheme in ("https", "http")
-        for host in ("", "www.")
-    ]
-    return list(dict.fromkeys([key, *spellings]))
+    spellings = [key]
+    for scheme in ("https", "http"):
+        for host in ("", "www."):
+            spellings.append(f"{scheme}://{host}{bare}")
+    return list(dict.fromkeys(spellings))
 
 
 # Characters that the URL standard allows in paths and queries; existing escapes stay as they are.
@@ -326,12 +348,14 @@ def normalize_url_for_browser(url: str) -> str:
     site = site_of(parts)
     if site is None:
         return url.strip()
-    path = _escaped_for_browser(parts.path)
-    query = "" if parts.query is None else f"?{_escaped_for_browser(parts.query)}"
-    fragment = (
-        "" if parts.fragment is None else f"#{_escaped_for_browser(parts.fragment)}"
-    )
-    return f"{(parts.scheme or 'http').lower()}://{_escaped_for_browser(str(site))}{path}{query}{fragment}"
+    scheme = (parts.scheme or "http").lower()
+    address = f"{scheme}://{_escaped_for_browser(str(site))}"
+    address += _escaped_for_browser(parts.path)
+    if parts.query is not None:
+        address += f"?{_escaped_for_browser(parts.query)}"
+    if parts.fragment is not None:
+        address += f"#{_escaped_for_browser(parts.fragment)}"
+    return address
 
 
 def _is_tracking(parameter: str) -> bool:

@@ -43,7 +43,7 @@ from mind2web2.runs.claim_facts import (
 from mind2web2.runs.freshness import Conditions, newest_judge
 from mind2web2.runs.provenance import JudgeRecord
 from mind2web2.runs.result_file import ResultFile
-from mind2web2.runs.session import judge_settings
+from mind2web2.runs.session import first_endpoint_of, judge_settings
 from mind2web2.runs.settings import RunSettings
 from mind2web2.storage.publication import shown_place
 from mind2web2.utils.dollars import dollars, dollars_as_given
@@ -120,7 +120,9 @@ def _planned(
     endpoint = endpoint_of(settings.llm_provider, settings.judge_server())
     newest = newest_judge(folders.eval_results_root, folders.agent_name) or {}
     conditions = Conditions(
-        judge=JudgeRecord.of(judge, endpoint or newest.get("endpoint", "")),
+        judge=JudgeRecord.of(
+            judge, endpoint or newest.get("endpoint", ""), first_endpoint_of(settings)
+        ),
         with_captures=not settings.no_capture,
         with_private_network=settings.allow_private_network,
         as_of=settings.as_of,
@@ -158,7 +160,9 @@ def _estimate_lines(
     selected = sum(len(task.answers) for task in run.work)
     reused = selected - len(ranges) - len(estimate.unscored)
     yield f"Answers to evaluate: {len(ranges)} of {selected}; {reused} have a result that is up to date."
-    yield f"Judge: {run.judge.model} ({run.endpoint or run.judge.provider})."
+    first = run.judge.first
+    then = "" if first is None else f", after {first.model} ({run.judge.doubt})"
+    yield f"Judge: {run.judge.model} ({run.endpoint or run.judge.provider}){then}."
     basis = f", based on {_basis(ranges)}" if expected.requests else ""
     requests = _between(
         *(f"{round(part.requests):,}" for part in (low, expected, high))
@@ -259,7 +263,7 @@ def print_run(console: Console, run: RunReport) -> None:
         print_spent_for_nothing(console, judge.spent_for_nothing())
     line(
         console,
-        f"Judge: {judge.settings.model} ({judge.endpoint}). {totals_text(judge.usage)}.",
+        f"{_judges_text(judge)}. {totals_text(judge.usage)}.",
     )
     if judge.budget is not None:
         line(console, budget_text(judge.budget))
@@ -328,6 +332,14 @@ def print_usage(console: Console, usage: RunUsage) -> None:
             rows | {"all": _usage_cells(asked)},
         )
     print_unreported(console, usage)
+
+
+def _judges_text(judge: CachingJudge) -> str:
+    own = f"{judge.settings.model} ({judge.endpoint})"
+    if judge.first is None:
+        return f"Judge: {own}"
+    first = f"{judge.first.settings.model} ({judge.first.endpoint})"
+    return f"Judges: {first}, and {own} where the first was in doubt ({judge.settings.doubt})"
 
 
 def print_spent_for_nothing(console: Console, usage: Usage) -> None:

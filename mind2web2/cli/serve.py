@@ -24,6 +24,7 @@ from mind2web2.utils.own_memory import hide_memory
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from mind2web2.judge.cascade import JudgeCascade
     from mind2web2.scoring.scorer import MissingPages, Scorer
 
 
@@ -33,6 +34,8 @@ _SETTINGS = (
         "eval_scripts_root",
         "eval_version",
         *JUDGE_SETTINGS,
+        "judge_cascade",
+        "judge_doubt",
         "votes",
         "judgments",
         "max_llm_requests",
@@ -194,6 +197,8 @@ def scorer_of(
             extra_body=json.loads(settings.judge_extra_body or "{}"),
             outage_wait_s=settings.judge_outage_wait,
             votes=settings.votes,
+            first=_first_of(settings.judge_cascade),
+            doubt=settings.judge_doubt,
         ),
         pages=pages,
         scripts=paths_of(settings).eval_scripts_root,
@@ -206,4 +211,12 @@ def scorer_of(
         max_cost=settings.max_cost,
         answer_timeout=settings.answer_timeout or 0,
         allow_private_network=settings.allow_private_network,
+    )
+
+
+def _first_of(cascade: JudgeCascade | None) -> str | None:
+    if cascade is None:
+        return None
+    return (
+        cascade.first if cascade.server is None else f"{cascade.first}@{cascade.server}"
     )

@@ -97,6 +97,9 @@ def _applicable(
     closed = set(settings.given)
     if not closed.isdisjoint(SERVER_NAMES):
         closed |= set(SERVER_NAMES)
+    # Either names the judge.
+    if not closed.isdisjoint(("judge_model", "judge_cascade")):
+        closed |= {"judge_model", "judge_cascade", "judge_doubt"} - set(settings.given)
     is_other_judge = "llm_provider" in closed and settings.llm_provider != content.get(
         "llm_provider", "openai"
     )

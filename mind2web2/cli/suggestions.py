@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from mind2web2.runs.settings import REPLAY, SETTINGS, RunSettings
+from mind2web2.runs.settings import JUDGE_SETTINGS, REPLAY, RunSettings
 from mind2web2.utils.program import program_words
 
 if TYPE_CHECKING:
@@ -59,15 +59,19 @@ def suggested_command(settings: RunSettings, command: str, *words: str) -> str:
 def suggested_check(settings: RunSettings) -> str:
     """Return the command that checks the judge of an evaluation with these settings."""
     words = []
-    for name in (
-        "llm_provider",
-        *(name for name in SETTINGS if name.startswith("judge_")),
-    ):
+    for name in JUDGE_SETTINGS:
         value = getattr(settings, name)
-        if name not in settings.given or name == "judge_outage_wait" or value is None:
+        is_left_out = name in ("judge_outage_wait", "max_images") or value is None
+        if name not in settings.given or is_left_out:
             continue
         for each in value if isinstance(value, tuple) else (value,):
             words += [f"--{name}", str(each)]
+    cascade = settings.judge_cascade
+    if cascade is not None:
+        models = (
+            (cascade.strong,) if cascade.server else (cascade.first, cascade.strong)
+        )
+        words += [word for model in models for word in ("--judge_model", model)]
     if settings.max_images is not None and "max_images" in settings.given:
         words += (
             ["--max_images", str(settings.max_images)]
@@ -145,7 +149,11 @@ def evaluation_options(made_from: Provenance | None) -> list[str]:
 def _judge_options(judge: JudgeRecord) -> Iterator[tuple[str, str]]:
     if judge.provider not in ("openai", "client"):
         yield "llm_provider", judge.provider
-    yield "judge_model", judge.model
+    if judge.first_model is None:
+        yield "judge_model", judge.model
+    else:
+        yield "judge_cascade", _cascade_named(judge)
+        yield "judge_doubt", judge.doubt or "gates"
     # "openai http://127.0.0.1:8000/v1": the provider's name and the server's address.
     server = judge.endpoint.rpartition(" ")[2]
     if judge.provider in ("openai", "anthropic", "gemini") and "://" in server:
@@ -165,3 +173,13 @@ def _judge_options(judge: JudgeRecord) -> Iterator[tuple[str, str]]:
         yield "max_images", str(judge.max_images)
     if judge.votes != "always":
         yield "votes", judge.votes
+
+
+def _cascade_named(judge: JudgeRecord) -> str:
+    server = "" if judge.first_endpoint is None else judge.first_endpoint
+    address = server.rpartition(" ")[2]
+    if server == judge.endpoint or ("://" not in address and address != "pool"):
+        return f"{judge.first_model},{judge.model}"
+    return (
+        f"{judge.first_model}@{'FILE' if address == 'pool' else address},{judge.model}"
+    )

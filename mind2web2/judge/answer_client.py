@@ -49,6 +49,10 @@ class RunJudging(Protocol):
     def price(self) -> OwnPrice | None:
         """Return the price of the model, where the run has one of its own."""
 
+    @property
+    def first(self) -> RunJudging | None:
+        """Return the judge that is asked about claims before this one."""
+
     async def judgment(
         self,
         request: ChatRequest,
@@ -98,8 +102,20 @@ class AnswerClient(JudgeSession, AsyncCalls):
         self._run = run
         self._source = (task_id, answer_name)
         self._limits = AnswerLimits(limit or nullcontext(), self._latch.check)
+        self._first: AnswerClient | None = None
+        if run.first is not None:
+            self._first = AnswerClient(run.first, task_id, answer_name)
+            # One answer has one failure and one ledger, whichever judge is asked.
+            self._first._latch = self._latch
+            self._first._ledger = self._ledger
+            self._first._limits = self._limits
         self._own_requests: Counter[str] = Counter()
         self._gates: Counter[tuple[str | None, str | None]] = Counter()
+
+    @property
+    def first(self) -> AnswerClient | None:
+        """Return the judge that is asked about claims before this one, as this answer sees it."""
+        return self._first
 
     @property
     def recorded_limits(self) -> Sequence[ImageLimit]:

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from mind2web2.errors import BudgetReachedError, UsageError
 from mind2web2.judge.permit import NoReservation
@@ -58,22 +59,24 @@ class Budget:
         self.spent_usd = 0.0
         # Less where several machines share the budget.
         self._allowed_usd = max_usd
-        self._model = model
         self._price_share = price_share
-        self._own_price = price
         self._caution = caution
-        self._expectation = _Expectation()
-        self._in_flight = 0
-        self._prompt_tokens_in_flight = 0
+        self._model = model
+        self._requests = {model: _Requests(model, price)}
         # Questions whose latest request is in flight, or has a reply that is not read yet.
         self._unread: set[Reservation] = set()
         self._refusal: str | None = None
         self._changed = asyncio.Event()
-        if price_usd(Usage(input_tokens=1), model, price) is None:
-            raise UsageError(
-                f"max_cost cannot be kept: no price is known for model {model}; write the price into "
-                "mind2web2.toml (in Python: Judge(price=...)), choose another model, or leave max_cost out"
-            )
+        _check_price(model, price)
+
+    def add_model(self, model: str, price: OwnPrice | None = None) -> None:
+        """Let another model spend these dollars, too.
+
+        Raises:
+            UsageError: its price is not known.
+        """
+        _check_price(model, price)
+        self._requests[model] = _Requests(model, price)
 
     @property
     def is_reached(self) -> bool:
@@ -82,20 +85,20 @@ class Budget:
 
     def reservation(self, request: ChatRequest) -> Reservation:
         """Return one question's part of the budget."""
-        return Reservation(self, request_tokens(request))
+        return Reservation(self, request_tokens(request), request.model)
 
-    async def enter(self, prompt_tokens: int) -> None:
+    async def enter(self, prompt_tokens: int, model: str = "") -> None:
         """Reserve the expected cost of a request, once there is room for it.
 
         Raises:
             BudgetReachedError: there will be none.
         """
+        requests = self._of(model)
         while True:
-            expected_usd = self._expected_usd(prompt_tokens)
+            expected_usd = self._expected_usd(requests, prompt_tokens)
             left_usd = self._allowed_usd - self.spent_usd
-            caution = (
-                1.0 if self._expectation.replies >= _ENOUGH_REPLIES else self._caution
-            )
+            is_known = requests.expectation.replies >= _ENOUGH_REPLIES
+            caution = 1.0 if is_known else self._caution
             needed_usd = (self._reserved_usd() + expected_usd) * caution
             # Caution alone is no reason to take what other machines need.
             missing_usd = (needed_usd if caution == 1.0 else expected_usd) - left_usd
@@ -107,9 +110,9 @@ class Budget:
                 continue
             if self._refusal is not None or expected_usd > left_usd:
                 raise self._refused(expected_usd)
-            if not self._in_flight or needed_usd <= left_usd:
-                self._in_flight += 1
-                self._prompt_tokens_in_flight += prompt_tokens
+            if not self._is_any_in_flight() or needed_usd <= left_usd:
+                requests.in_flight += 1
+                requests.prompt_tokens_in_flight += prompt_tokens
                 return
             # No deadlock: requests in flight end within their time limit and wait for nothing here.
             await self._changed.wait()
@@ -118,11 +121,16 @@ class Budget:
         """Try to allow more dollars, and return whether that succeeded."""
         return False
 
-    def leave(self, prompt_tokens: int, *, may_be_billed: bool) -> float:
+    def leave(
+        self, prompt_tokens: int, model: str = "", *, may_be_billed: bool
+    ) -> float:
         """Count and return the expected cost of a request that has ended, until its usage is known."""
-        self._in_flight -= 1
-        self._prompt_tokens_in_flight -= prompt_tokens
-        assumed_usd = self._expected_usd(prompt_tokens) if may_be_billed else 0.0
+        requests = self._of(model)
+        requests.in_flight -= 1
+        requests.prompt_tokens_in_flight -= prompt_tokens
+        assumed_usd = 0.0
+        if may_be_billed:
+            assumed_usd = self._expected_usd(requests, prompt_tokens)
         self.correct(assumed_usd)
         return assumed_usd
 
@@ -146,9 +154,9 @@ class Budget:
         while self._unread:
             await self._changed.wait()
 
-    def learn(self, prompt_tokens: int, usage: Usage) -> None:
-        """Expect the next replies to be like this one."""
-        self._expectation.learn(prompt_tokens, usage)
+    def learn(self, prompt_tokens: int, usage: Usage, model: str = "") -> None:
+        """Expect the model's next replies to be like this one."""
+        self._of(model).expectation.learn(prompt_tokens, usage)
 
     def follow(self, spent_usd: float, refusal: str | None) -> None:
         """Show what other machines have spent, and why they were refused more."""
@@ -159,21 +167,29 @@ class Budget:
         """Return why requests are refused, ``None`` as long as none was."""
         return self._refusal
 
-    def price(self, usage: Usage) -> float:
+    def price(self, usage: Usage, model: str = "") -> float:
         """Return the price of these tokens."""
-        price = price_usd(usage, self._model, self._own_price)
+        requests = self._of(model)
+        price = price_usd(usage, requests.model, requests.price)
         return 0.0 if price is None else price * self._price_share
 
-    def _expected_usd(self, prompt_tokens: int) -> float:
-        return self.price(self._expectation.usage(prompt_tokens))
+    def _of(self, model: str) -> _Requests:
+        return self._requests.get(model, self._requests[self._model])
+
+    def _expected_usd(self, requests: _Requests, prompt_tokens: int) -> float:
+        return self.price(requests.expectation.usage(prompt_tokens), requests.model)
+
+    def _is_any_in_flight(self) -> bool:
+        return any(requests.in_flight for requests in self._requests.values())
 
     def _reserved_usd(self) -> float:
-        """Return the expected cost of the requests in flight, by the present expectation."""
-        if not self._in_flight:
-            return 0.0
-        return self._in_flight * self._expected_usd(
-            -(-self._prompt_tokens_in_flight // self._in_flight)
-        )
+        """Return the expected cost of the requests in flight, by the present expectations."""
+        reserved_usd = 0.0
+        for requests in self._requests.values():
+            if requests.in_flight:
+                mean = -(-requests.prompt_tokens_in_flight // requests.in_flight)
+                reserved_usd += requests.in_flight * self._expected_usd(requests, mean)
+        return reserved_usd
 
     def _refused(self, expected_usd: float) -> BudgetReachedError:
         if self._refusal is None:
@@ -195,8 +211,9 @@ class Budget:
 class Reservation(NoReservation):
     """One question's part of a budget."""
 
-    def __init__(self, budget: Budget, prompt_tokens: int) -> None:
+    def __init__(self, budget: Budget, prompt_tokens: int, model: str) -> None:
         self._budget = budget
+        self._model = model
         self._prompt_tokens = prompt_tokens
         self._assumed_usd = 0.0
 
@@ -210,7 +227,7 @@ class Reservation(NoReservation):
         Raises:
             BudgetReachedError: there will be none.
         """
-        await self._budget.enter(self._prompt_tokens)
+        await self._budget.enter(self._prompt_tokens, self._model)
         self._budget.note_sent(self)
 
     async def settle_refusal(self) -> None:
@@ -220,7 +237,7 @@ class Reservation(NoReservation):
     def end(self, error: BaseException | None) -> None:
         """Count the expected cost until the reply is read, or for good if it never is."""
         assumed_usd = self._budget.leave(
-            self._prompt_tokens, may_be_billed=_may_be_billed(error)
+            self._prompt_tokens, self._model, may_be_billed=_may_be_billed(error)
         )
         if error is None:
             self._assumed_usd += assumed_usd
@@ -236,10 +253,18 @@ class Reservation(NoReservation):
         ):
             return
         # Later requests may be repairs, with a longer prompt.
-        self._budget.learn(self._prompt_tokens, usages[0])
-        spent_usd = sum(self._budget.price(usage) for usage in usages)
+        self._budget.learn(self._prompt_tokens, usages[0], self._model)
+        spent_usd = sum(self._budget.price(usage, self._model) for usage in usages)
         self._budget.correct(spent_usd - self._assumed_usd)
         self._assumed_usd = 0.0
+
+
+def _check_price(model: str, price: OwnPrice | None) -> None:
+    if price_usd(Usage(input_tokens=1), model, price) is None:
+        raise UsageError(
+            f"max_cost cannot be kept: no price is known for model {model}; write the price into "
+            "mind2web2.toml (in Python: Judge(price=...)), choose another model, or leave max_cost out"
+        )
 
 
 class _Expectation:
@@ -281,3 +306,19 @@ def _may_be_billed(error: BaseException | None) -> bool:
     return not isinstance(error, RequestFailedError) or isinstance(
         error.__cause__, TimeoutError
     )
+
+
+@dataclass
+class _Requests:
+    """The requests of one model.
+
+    Args:
+        price: of the model, in place of the known ones.
+        prompt_tokens_in_flight: of all requests in flight together.
+    """
+
+    model: str
+    price: OwnPrice | None
+    in_flight: int = 0
+    prompt_tokens_in_flight: int = 0
+    expectation: _Expectation = field(default_factory=_Expectation)

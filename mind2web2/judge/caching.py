@@ -61,6 +61,7 @@ class CachingJudge:
         provider: sends requests; ``None`` answers from the store alone (replay).
         overwrite: reuse only judgments that this run has requested itself.
         price: of the model, in place of the known ones.
+        first: is asked about claims before this judge; both share one account of their use.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class CachingJudge:
         overwrite: bool = False,
         budget: Budget | None = None,
         price: OwnPrice | None = None,
+        first: CachingJudge | None = None,
     ) -> None:
         if provider is None:
             limits = store.image_limits(settings.replayed_endpoint, settings.model)
@@ -79,7 +81,9 @@ class CachingJudge:
         else:
             # Loading the price list takes a third of a second: now, rather than with the first reply.
             price_usd(Usage(), settings.model, price)
-        self.settings = settings
+        if first is not None:
+            settings = replace(settings, first=first.settings)
+        self.settings: JudgeSettings = settings
         self.price = price
         self._keyed_body = settings.keyed_body
         self._extra = json.loads(settings.extra_body or "{}")
@@ -87,6 +91,9 @@ class CachingJudge:
         self.usage = RunUsage()
         if isinstance(provider, MeasuredProvider):
             self.usage = RunUsage(slowdown=provider.slowdown, retries=provider.retries)
+        self.first = first
+        if first is not None:
+            first.usage = self.usage
         self.budget = budget
         self.services = ServiceAnswers(
             store, overwrite=overwrite, is_replay=provider is None
@@ -240,7 +247,8 @@ class CachingJudge:
 
     def spent_for_nothing(self) -> Usage:
         """Return the usage of the judgments that were asked ahead for leaves that were skipped then."""
-        return sum((usage for _, usage in self._ahead.values()), Usage())
+        own = sum((usage for _, usage in self._ahead.values()), Usage())
+        return own if self.first is None else own + self.first.spent_for_nothing()
 
     def _permit(self, request: ChatRequest, limits: AnswerLimits) -> Permit:
         reservation = None if self.budget is None else self.budget.reservation(request)
@@ -255,6 +263,8 @@ class CachingJudge:
 
     def raise_if_unusable(self) -> None:
         """Raise ``JudgeUnusableError`` if the judge is unreachable or has rejected all requests."""
+        if self.first is not None:
+            self.first.raise_if_unusable()
         if self._unreachable is not None:
             raise self._unreachable
         total = self.usage.total()
@@ -269,11 +279,15 @@ class CachingJudge:
 
     def raise_if_out(self) -> None:
         """Raise ``JudgeUnavailableError`` if the server stayed away for longer than the run waits."""
+        if self.first is not None:
+            self.first.raise_if_out()
         if self._breaker.outage is not None:
             raise JudgeUnavailableError(str(self._breaker.outage), is_outage=True)
 
     def try_again(self) -> None:
         """Send requests again although the judge was unreachable or has rejected requests."""
+        if self.first is not None:
+            self.first.try_again()
         self._breaker = CircuitBreaker(one_by_one=not self.settings.batch)
         self._unreachable, self._is_checked = None, False
 
@@ -283,6 +297,8 @@ class CachingJudge:
         Raises:
             JudgmentStoreError: they still cannot; the text gives their number.
         """
+        if self.first is not None:
+            await self.first.write_rest()
         try:
             await self._write_unwritten()
         except JudgmentStoreError as error:
@@ -415,6 +431,8 @@ class CachingJudge:
         )
         judge += () if settings.max_images is None else (settings.max_images,)
         judge += () if self._keyed_body is None else (self._keyed_body,)
+        if settings.first is not None:
+            judge += (settings.first.model, settings.doubt)
         key = gate_key(judge, *source, subject.node, subject.claim, ordinal)
         if self._provider is None:
             recorded = await self._store.get(key, settings.replayed_endpoint)

@@ -147,6 +147,10 @@ class ClientJudge(JudgeSession, AsyncCalls):
         return ()
 
     @property
+    def first(self) -> None:
+        """Return none: a client asks one judge."""
+
+    @property
     def endpoint(self) -> str:
         """Return the name of the client's server."""
         return self._provider.endpoint

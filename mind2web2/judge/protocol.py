@@ -89,6 +89,10 @@ class Judge(Protocol):
     def recorded_limits(self) -> Sequence[ImageLimit]:
         """Return, for a replay, the limits that the recorded run met, most images first."""
 
+    @property
+    def first(self) -> Judge | None:
+        """Return the judge that is asked about claims before this one, ``None`` where one judge decides."""
+
     def model_for(self, requested: str) -> str:
         """Return the model that answers where a script names ``requested``."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mind2web2.judge.store import JudgmentSource
 from mind2web2.llm_client.chat import ImageLimit
-from mind2web2.rubric.verdicts import VoteRule
+from mind2web2.rubric.verdicts import DoubtLevel, VoteRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,9 @@ class JudgeSettings:
         image_limits: for a replay, the limits that the recorded run met; read from the store.
         extra_body: JSON object of further parameters of each request; ``None`` for none.
         votes: how often the judge votes on a claim; no part of a judgment's key.
+        first: a judge that is asked about claims before this one, which decides where the first is in
+            doubt; ``None`` for one judge.
+        doubt: where the first judge's votes are in doubt.
     """
 
     provider: str
@@ -36,6 +39,8 @@ class JudgeSettings:
     image_limits: tuple[ImageLimit, ...] = ()
     extra_body: str | None = None
     votes: VoteRule = "always"
+    first: JudgeSettings | None = None
+    doubt: DoubtLevel = "gates"
 
     @property
     def keyed_body(self) -> str | None:

@@ -12,6 +12,9 @@ Status = Literal["initialized", "passed", "failed", "partial", "skipped"]
 # How often the judge votes on a claim: two or three times, likewise only where the first vote is in doubt, or
 # once.
 VoteRule = Literal["always", "doubt", "1"]
+# Of two judges, where the second decides in place of the first: where votes of the first differ, or there is
+# another sign of doubt in one of them, or the leaf is a gate.
+DoubtLevel = Literal["gates", "signs", "split"]
 # Claims with this number of trials, the benchmark's, follow the rule; others keep their own number.
 DEFAULT_TRIALS = 3
 
@@ -222,6 +225,7 @@ def evidence_faults(evidence: Evidence, *, is_recorded: bool = True) -> Iterator
 def _judge_faults(evidence: Evidence, is_recorded: bool) -> Iterator[str]:
     if not evidence.pages:
         yield from _vote_faults(evidence, evidence.votes, None, "the answer")
+        yield from _judge_faults_of(evidence, evidence, None, "the answer")
         return
     if evidence.votes:
         yield "there are votes on the answer beside those on pages"
@@ -230,6 +234,7 @@ def _judge_faults(evidence: Evidence, is_recorded: bool) -> Iterator[str]:
         yield "decided by the judge, though no page was available"
     for check in judged:
         yield from _vote_faults(evidence, check.votes, check.page, check.url)
+        yield from _judge_faults_of(evidence, check, check.page, check.url)
         if check.votes and (check.outcome == "supported") is not is_majority(
             check.votes
         ):
@@ -267,12 +272,30 @@ def _vote_faults(
         yield f"a vote on {about} was declined, and yet counts as support"
 
 
+def _judge_faults_of(
+    evidence: Evidence, by: VotedBy, page: PageShown | None, about: str
+) -> Iterator[str]:
+    """Yield where two judges have not kept to their rule."""
+    if evidence.doubt is None:
+        return
+    if by.judge is None:
+        yield f"nothing says which judge decided on {about}"
+    elif by.judge == evidence.first_judge:
+        votes = by.votes
+        if by.first_votes:
+            yield f"{about} has votes of the first judge beside those that decided"
+        if doubts := first_judge_doubts(votes, page, evidence.doubt):
+            reasons = ", ".join(doubts)
+            yield f"the first judge decided on {about}, though it was in doubt: {reasons}"
+
+
 def is_majority(votes: Sequence[Vote]) -> bool:
     """Tell whether most votes support the claim."""
     return 2 * sum(vote.supported for vote in votes) > len(votes)
 
 
 Doubt = Literal["quotation", "page", "declined"]
+FirstJudgeDoubt = Doubt | Literal["split"]
 
 
 def doubts_of(vote: Vote, page: PageShown | None) -> tuple[Doubt, ...]:
@@ -291,6 +314,23 @@ def doubts_of(vote: Vote, page: PageShown | None) -> tuple[Doubt, ...]:
         "declined": vote.declined is not None,
     }
     return tuple(doubt for doubt, is_so in found.items() if is_so)
+
+
+def first_judge_doubts(
+    votes: Sequence[Vote], page: PageShown | None, level: DoubtLevel
+) -> tuple[FirstJudgeDoubt, ...]:
+    """Return why a second judge decides in place of the first, which cast these votes."""
+    found: list[FirstJudgeDoubt] = []
+    if len({vote.supported for vote in votes}) > 1:
+        found.append("split")
+    if level == "split":
+        # A declined vote is no opinion at all.
+        return (
+            *found,
+            *(("declined",) if any(vote.declined for vote in votes) else ()),
+        )
+    of_votes = (doubt for vote in votes for doubt in doubts_of(vote, page))
+    return tuple(dict.fromkeys((*found, *of_votes)))
 
 
 _SKIP_REASON = re.compile(
@@ -407,8 +447,24 @@ class PageShown(BaseModel):
     captured_by: str | None = None
 
 
+class VotedBy(Protocol):
+    """The votes on a page or on the answer, where two judges may share the work."""
+
+    @property
+    def votes(self) -> Sequence[Vote]:
+        """Return those that decided."""
+
+    @property
+    def judge(self) -> str | None:
+        """Return the model that cast them, ``None`` where one judge decides everything."""
+
+    @property
+    def first_votes(self) -> Sequence[Vote]:
+        """Return those of the first judge, where the second decided in its place."""
+
+
 class PageCheck(BaseModel):
-    """One source page held against the claim."""
+    """One source page held against the claim; ``judge`` and ``first_votes`` as in ``VotedBy``."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -417,6 +473,8 @@ class PageCheck(BaseModel):
     reason: str | None = None
     page: PageShown | None = None
     votes: tuple[Vote, ...] = ()
+    judge: str | None = None
+    first_votes: tuple[Vote, ...] = ()
 
 
 class Evidence(BaseModel):
@@ -427,7 +485,10 @@ class Evidence(BaseModel):
             available), ``script`` (a custom node) or ``error`` (an exception inside the verification).
         num_trials: of each vote, at most; a vote ends as soon as it is settled.
         vote_rule: ``doubt`` where a first vote that is not in doubt settled it, too.
-        votes: the votes on the answer alone; votes on pages are with their page.
+        doubt: of two judges, where the second decides in place of the first, whose model is
+            ``first_judge``; ``None`` where one judge decides everything.
+        votes: the votes on the answer alone; votes on pages are with their page, as are ``judge`` and
+            ``first_votes`` (``VotedBy``).
         pages: every page checked, in order.
         reason: the cause in one line where no judge decided.
         flags: passages of the claim that seem to address the judge.
@@ -441,7 +502,11 @@ class Evidence(BaseModel):
     additional_instruction: str | None = None
     num_trials: int | None = None
     vote_rule: Literal["doubt"] | None = None
+    doubt: DoubtLevel | None = None
+    first_judge: str | None = None
     votes: tuple[Vote, ...] = ()
+    judge: str | None = None
+    first_votes: tuple[Vote, ...] = ()
     pages: tuple[PageCheck, ...] = ()
     reason: str | None = None
     flags: tuple[Flag, ...] = ()

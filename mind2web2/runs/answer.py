@@ -179,7 +179,11 @@ class RunParts:
     def conditions(self) -> Conditions:
         """Return the settings that decide whether earlier results still hold."""
         return Conditions(
-            judge=JudgeRecord.of(self.judge.settings, self.judge.endpoint),
+            judge=JudgeRecord.of(
+                self.judge.settings,
+                self.judge.endpoint,
+                None if self.judge.first is None else self.judge.first.endpoint,
+            ),
             with_captures=self.captures is not None,
             with_private_network=self.with_private_network,
             as_of=self.as_of,

@@ -38,7 +38,7 @@ def paper_sentence(
     return (
         f"{summary.agent_name} reached a partial completion of {shown} on {summary.num_tasks} tasks "
         f"({len(answers)} answers, {missing}), judged by {_judges(answers)} ({_servers(results)}) with "
-        f"Mind2Web2 {_versions(answers)}, prompts {_prompts(results)}, {_votes(results)}; "
+        f"Mind2Web2 {_versions(answers)}, prompts {_prompts(results)}, {_votes(results)}{_shared(results)}; "
         f"{_corrected(correction)}."
     )
 
@@ -67,6 +67,18 @@ def _judges(answers: Iterable[ScoredAnswer]) -> str:
         if answer.reason is None
     ]
     return _listed(named)
+
+
+def _shared(results: Iterable[ResultFile]) -> str:
+    """Return how two judges shared the work, empty where one judged everything."""
+    records = [one.provenance.judge for one in results if one.provenance is not None]
+    shared = [
+        f"claims first judged by {record.first_model}, in whose place {record.model} decided where it was in "
+        f"doubt ({record.doubt})"
+        for record in records
+        if record.first_model is not None
+    ]
+    return f", {_listed(shared)}" if shared else ""
 
 
 def _served(answer: ScoredAnswer) -> str:

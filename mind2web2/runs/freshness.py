@@ -248,7 +248,7 @@ class PresentReader:
         return {
             name: value
             for name, value in self._judge.items()
-            if name != "endpoint" or not is_unknown
+            if name not in ("endpoint", "first_endpoint") or not is_unknown
         }
 
     def _read_script(self, task_id: str) -> tuple[ScriptFile | None, str | None]:

@@ -42,7 +42,7 @@ from mind2web2.pages.prepared_page import (
     screenshot_note,
 )
 from mind2web2.prompts import BlockChain, HashedText
-from mind2web2.rubric.verdicts import VoteRule
+from mind2web2.rubric.verdicts import DoubtLevel, VoteRule
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs, changed_inputs
 from mind2web2.utils.files import read_regular_file, text_sha256
 from mind2web2.utils.names import name_list
@@ -73,6 +73,8 @@ class JudgeRecord(BaseModel):
 
     Args:
         votes: how often it votes on a claim; results of earlier versions have the default.
+        first_model: of the judge that was asked about claims before this one; ``None`` for one judge.
+        doubt: where this judge decided in place of the first.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -85,10 +87,16 @@ class JudgeRecord(BaseModel):
     max_images: int | None = None
     extra_body: str | None = None
     votes: VoteRule = "always"
+    first_model: str | None = None
+    first_endpoint: str | None = None
+    doubt: DoubtLevel | None = None
 
     @classmethod
-    def of(cls, settings: JudgeSettings, endpoint: str) -> JudgeRecord:
-        """Return the record of a run's judge."""
+    def of(
+        cls, settings: JudgeSettings, endpoint: str, first_endpoint: str | None = None
+    ) -> JudgeRecord:
+        """Return the record of a run's judge, and of the one asked before it, by their servers."""
+        first = settings.first
         return cls(
             provider=settings.provider,
             endpoint=endpoint,
@@ -98,6 +106,9 @@ class JudgeRecord(BaseModel):
             max_images=settings.max_images,
             extra_body=settings.keyed_body,
             votes=settings.votes,
+            first_model=None if first is None else first.model,
+            first_endpoint=None if first is None else first_endpoint,
+            doubt=None if first is None else settings.doubt,
         )
 
 

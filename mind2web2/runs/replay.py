@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mind2web2.errors import UsageError
+from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.judge.settings import JudgeSettings, keyed_part
 from mind2web2.judge.store import JudgeIdentity, JudgmentStore
 from mind2web2.judge.transfer import source_of
@@ -20,7 +21,19 @@ def replayed_judge(
     Raises:
         UsageError: several of the stored judges fit the settings, or none does.
     """
-    judge = _only_fitting(settings, store.identities())
+    known = store.identities()
+    asked = {
+        "model": settings.named_model,
+        "temperature": settings.judge_temperature,
+        "reasoning_effort": settings.judge_reasoning_effort,
+        "max_images": settings.max_images,
+        "extra_body": keyed_part(settings.judge_extra_body),
+    }
+    judge = _only_fitting(asked, _of_server(settings, known), known)
+    cascade = settings.judge_cascade
+    first = None
+    if cascade is not None:
+        first = _first_of_two(cascade, judge, known)
     return JudgeSettings(
         REPLAY,
         judge.model,
@@ -31,19 +44,33 @@ def replayed_judge(
         extra_body=judge.extra_body,
         votes=settings.votes,
         replayed_from=source_of(path),
+        first=first,
+        doubt=settings.judge_doubt,
     )
 
 
-def _only_fitting(settings: RunSettings, known: list[JudgeIdentity]) -> JudgeIdentity:
-    asked = {
-        "model": settings.judge_model,
-        "temperature": settings.judge_temperature,
-        "reasoning_effort": settings.judge_reasoning_effort,
-        "max_images": settings.max_images,
-        "extra_body": keyed_part(settings.judge_extra_body),
-    }
+def _first_of_two(
+    cascade: JudgeCascade, strong: JudgeIdentity, known: list[JudgeIdentity]
+) -> JudgeSettings:
+    asked = {"model": cascade.first, "max_images": strong.max_images}
+    servers = known
+    if cascade.server is not None and "://" in cascade.server:
+        servers = [each for each in known if cascade.server in each.endpoint]
+    first = _only_fitting(asked, servers, known)
+    return JudgeSettings(
+        REPLAY,
+        first.model,
+        replayed_endpoint=first.endpoint,
+        max_images=first.max_images,
+    )
+
+
+def _only_fitting(
+    asked: Mapping[str, object],
+    stored: list[JudgeIdentity],
+    known: list[JudgeIdentity],
+) -> JudgeIdentity:
     wanted = {name: value for name, value in asked.items() if value is not None}
-    stored = _of_server(settings, known)
     fitting = [judge for judge in stored if _has(judge, wanted)]
     if len(fitting) > 1 and wanted:
         # Options that are not given are then taken as not set.
@@ -54,9 +81,10 @@ def _only_fitting(settings: RunSettings, known: list[JudgeIdentity]) -> JudgeIde
         )
         which = "several fit" if fitting else "none fits"
         raise UsageError(
-            f"replay needs one judge, {which}; the store has: {listed}. Choose with --judge_model, "
-            "--judge_reasoning_effort, --judge_temperature, --judge_extra_body, --max_images, "
-            "--no_screenshots and --judge_base_url (part of the server's name)"
+            f"replay needs one judge, {which}; the store has: {listed}. Choose with --judge_model "
+            "(or --judge_cascade CHEAP,STRONG), --judge_reasoning_effort, --judge_temperature, "
+            "--judge_extra_body, --max_images, --no_screenshots and --judge_base_url (part of the server's "
+            "name)"
         )
     return fitting[0]
 

@@ -105,6 +105,9 @@ def _judge(result: ResultFile, made_from: Provenance | None) -> str | None:
     parameters = [f"{name}={value}" for name, value in given.items()]
     if made_from.judge.votes != "always":
         parameters.append(f"votes={made_from.judge.votes}")
+    if made_from.judge.first_model is not None:
+        parameters.append(f"first={made_from.judge.first_model}")
+        parameters.append(f"doubt={made_from.judge.doubt}")
     return " ".join([result.judge_model or made_from.judge.model, *parameters])
 
 

@@ -28,7 +28,7 @@ from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, OwnPrice
 from mind2web2.llm_client.retries import RetryPolicy
-from mind2web2.llm_client.settings import PoolSource
+from mind2web2.llm_client.settings import PoolSource, endpoint_of
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.citations import BarredList, default_barred
 from mind2web2.pages.library import PageLibrary
@@ -48,6 +48,8 @@ from mind2web2.utils.mounts import network_file_system
 
 # The folder beside an agent's judgments that keeps the state of its batches.
 BATCHES = "batches"
+# Within it, that of the first of two judges: a job has one model.
+_OF_FIRST = "first"
 # Stands for no limit.
 NO_LIMIT = 1_000_000
 # Answers at once, at least and at most; a quarter of the machine's memory is for them.
@@ -96,7 +98,8 @@ class Session:
 
     Args:
         parts: what its answers share.
-        client: the judge's, where the session has opened one.
+        client: the judge's, where the session has opened one; ``first_client`` that of the judge asked
+            before it, likewise ``first_batches``.
         network: what scripts' downloads may connect to (``downloads_from``).
         problems: failures of its end, one line each.
     """
@@ -106,6 +109,8 @@ class Session:
     store: JudgmentStore
     client: LLMClient | BatchClient | None
     batches: BatchJobs | None
+    first_client: LLMClient | BatchClient | None
+    first_batches: BatchJobs | None
     network: NetworkSettings
     problems: list[str] = field(default_factory=list)
 
@@ -117,7 +122,11 @@ class Session:
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[Concurrency]:
         """Open what answers need while they are evaluated: batches and browser."""
-        async with self.batches or nullcontext(), self.parts.captures or nullcontext():
+        async with (
+            self.batches or nullcontext(),
+            self.first_batches or nullcontext(),
+            self.parts.captures or nullcontext(),
+        ):
             yield concurrency_of(self.settings, self.parts.limits)
 
 
@@ -149,20 +158,31 @@ async def open_run(
             if settings.batch
             else None
         )
+        first_batches = _first_batches(settings, judgments, named, store, batches)
         price = own.price or settings.prices.get(settings.model)
+        budget = own.budget or budget_of(settings, price)
         with gc_paused():
             client = (
                 None
                 if own.provider is not None
                 else judge_client(settings, batches, own)
             )
+            first_client = (
+                None
+                if own.provider is not None or named.first is None
+                else first_judge_client(settings, first_batches, own)
+            )
+            first = first_judge(
+                settings, named, own.provider or first_client, store, budget
+            )
             judge = CachingJudge(
                 named,
                 own.provider or client,
                 store,
                 overwrite=settings.overwrite,
-                budget=own.budget or budget_of(settings, price),
+                budget=budget,
                 price=price,
+                first=first,
             )
         checks = (last_check(root, judge.identity) for root in check_roots)
         check = own.judge_check or next(
@@ -170,10 +190,12 @@ async def open_run(
         )
         session = Session(
             settings,
-            run_parts(settings, judge, own, batches, check),
+            run_parts(settings, judge, own, _clock(batches, first_batches), check),
             store,
             client,
             batches,
+            first_client,
+            first_batches,
             network_of(settings),
         )
         try:
@@ -187,8 +209,9 @@ async def _close(session: Session) -> None:
         await session.judge.write_rest()
     except JudgmentStoreError as error:
         session.problems.append(str(error))
-    if session.client is not None:
-        await session.client.close()
+    for client in (session.client, session.first_client):
+        if client is not None:
+            await client.close()
 
 
 @contextmanager
@@ -235,6 +258,73 @@ def judge_settings(settings: RunSettings) -> JudgeSettings:
         max_images=settings.max_images,
         extra_body=settings.judge_extra_body,
         votes=settings.votes,
+        first=_first_settings(settings),
+        doubt=settings.judge_doubt,
+    )
+
+
+def _first_settings(settings: RunSettings) -> JudgeSettings | None:
+    cascade = settings.judge_cascade
+    if cascade is None:
+        return None
+    # Temperature, effort and further parameters are the strong judge's: models differ in what they take.
+    return JudgeSettings(
+        settings.llm_provider if cascade.server is None else "openai",
+        cascade.first,
+        batch=settings.batch,
+        max_images=settings.max_images,
+    )
+
+
+def first_endpoint_of(settings: RunSettings) -> str | None:
+    """Return the server of the first of two judges, ``None`` where there is one judge."""
+    first, cascade = _first_settings(settings), settings.judge_cascade
+    if first is None or cascade is None:
+        return None
+    server = cascade.first_server() or settings.judge_server()
+    return endpoint_of(first.provider, server)
+
+
+def first_judge(
+    settings: RunSettings,
+    named: JudgeSettings,
+    provider: ChatProvider | None,
+    store: JudgmentStore,
+    budget: Budget | None = None,
+) -> CachingJudge | None:
+    """Return the first of two judges, ``None`` where there is one judge."""
+    if named.first is None:
+        return None
+    price = settings.prices.get(named.first.model)
+    if budget is not None:
+        budget.add_model(named.first.model, price)
+    return CachingJudge(
+        named.first,
+        provider,
+        store,
+        overwrite=settings.overwrite,
+        budget=budget,
+        price=price,
+    )
+
+
+def first_judge_client(
+    settings: RunSettings, batches: BatchJobs | None, own: OwnParts
+) -> BatchClient | LLMClient | None:
+    """Return the client of the first of two judges, ``None`` for a replay."""
+    if batches is not None:
+        return BatchClient(batches)
+    first, cascade = _first_settings(settings), settings.judge_cascade
+    if settings.is_replay or first is None or cascade is None:
+        return None
+    server = cascade.first_server()
+    return LLMClient(
+        first.provider,
+        is_async=True,
+        base_url=server or own.server or settings.judge_server(),
+        # The key belongs to the strong judge's server.
+        api_key=own.api_key if server is None else None,
+        retry=RetryPolicy(outage_wait_s=settings.judge_outage_wait),
     )
 
 
@@ -256,8 +346,39 @@ def judge_client(
     )
 
 
+def _first_batches(
+    settings: RunSettings,
+    judgments: Path | None,
+    named: JudgeSettings,
+    store: JudgmentStore,
+    batches: BatchJobs | None,
+) -> BatchJobs | None:
+    if batches is None or named.first is None:
+        return None
+    jobs = _batch_jobs(settings, judgments, named.first.model, store, _OF_FIRST)
+    # One list shows the jobs of both.
+    jobs.progress = batches.progress
+    return jobs
+
+
+def _clock(
+    batches: BatchJobs | None, first_batches: BatchJobs | None
+) -> Callable[[], float]:
+    """Return what tells the seconds of a script that count: those in which no question waits for a job."""
+    if batches is None:
+        return time.monotonic
+    if first_batches is None:
+        return batches.worked_s
+    # What both wait for at the same time is left out twice, in favour of the script.
+    return lambda: batches.worked_s() + first_batches.worked_s() - time.monotonic()
+
+
 def _batch_jobs(
-    settings: RunSettings, judgments: Path | None, model: str, store: JudgmentStore
+    settings: RunSettings,
+    judgments: Path | None,
+    model: str,
+    store: JudgmentStore,
+    folder_name: str = "",
 ) -> BatchJobs:
     assert judgments is not None, "batches keep their state beside a file"
     endpoints = batch_endpoints(settings.llm_provider, *settings.judge_base_url)
@@ -272,7 +393,7 @@ def _batch_jobs(
         first_poll_s=first_poll_s,
         longest_poll_s=max(usual.longest_poll_s, first_poll_s),
     )
-    folder = BatchFolder(judgments.parent / BATCHES)
+    folder = BatchFolder(judgments.parent / BATCHES / folder_name)
     return BatchJobs(
         endpoints,
         folder,
@@ -302,7 +423,7 @@ def run_parts(
     settings: RunSettings,
     judge: CachingJudge,
     own: OwnParts,
-    batches: BatchJobs | None = None,
+    clock: Callable[[], float] = time.monotonic,
     judge_check: CheckRecord | None = None,
     library: PageLibrary | None = None,
 ) -> RunParts:
@@ -317,13 +438,14 @@ def run_parts(
         answer_timeout_s=settings.answer_timeout,
         with_private_network=settings.allow_private_network,
         log_to_console=settings.self_debug,
-        clock=time.monotonic if batches is None else batches.worked_s,
+        clock=clock,
         # A question waits up to a day for its batch, so that as many as possible are asked at once.
         execution=ExecutionOptions(
             sequential=settings.sequential,
             most_pending=NO_LIMIT if settings.batch else MOST_PENDING,
             lookahead=settings.looks_ahead,
             votes=judge.settings.votes,
+            doubt=judge.settings.doubt,
         ),
         isolation=_isolation(settings) if settings.isolate else None,
         as_of=settings.as_of,
@@ -335,7 +457,10 @@ def run_parts(
 
 def replaying_judge(named: JudgeSettings, store: JudgmentStore) -> CachingJudge:
     """Return a judge that answers from stored judgments alone."""
-    return CachingJudge(named, None, store)
+    first = None
+    if named.first is not None:
+        first = CachingJudge(named.first, None, store)
+    return CachingJudge(named, None, store, first=first)
 
 
 def _limits(settings: RunSettings) -> DualSemaphore:

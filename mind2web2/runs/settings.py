@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mind2web2.errors import UsageError
+from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.llm_client.settings import (
     DEFAULT_JUDGE_MODEL,
     OWN_PARAMETERS,
@@ -37,7 +38,14 @@ REPLAY = "replay"
 PLAIN, RAY = "plain", "ray"
 VOTE_RULES = ("always", "doubt", "1")
 # The settings that name the judge; of the servers, only the command line's count if it has one.
-JUDGE_NAMES = ("llm_provider", "judge_model", "judge_base_url", "judge_pool")
+JUDGE_NAMES = (
+    "llm_provider",
+    "judge_model",
+    "judge_cascade",
+    "judge_base_url",
+    "judge_pool",
+)
+DOUBT_LEVELS = ("gates", "signs", "split")
 SERVER_NAMES = ("judge_base_url", "judge_pool")
 # Everything that says how the judge is asked.
 JUDGE_SETTINGS = (
@@ -462,6 +470,32 @@ class RunSettings:
             see="cost-and-speed.md#votes-on-demand",
         ),
     )
+    judge_cascade: JudgeCascade | None = _setting(
+        None,
+        Setting(
+            "two judges, in place of --judge_model: the cheap one votes on claims, and where it is in doubt, "
+            "the strong one decides, which also extracts. Write CHEAP@SERVER for a first judge on another "
+            "server, an address or a file as for --judge_pool. Results name both",
+            parse=JudgeCascade.parsed,
+            metavar="CHEAP,STRONG",
+            group=_JUDGE,
+            in_file=InFile('"gpt-5-nano,gpt-5"', (str,), JudgeCascade.parsed),
+            see="cost-and-speed.md#two-judges",
+        ),
+    )
+    judge_doubt: Literal["gates", "signs", "split"] = _setting(
+        "gates",
+        Setting(
+            "with --judge_cascade: split lets the strong judge decide where the votes of the cheap one "
+            "differ or it declined; signs also where a quotation is not found, or the page looks wrong or "
+            "was cut; gates also on every critical leaf",
+            parse=values.one_of(DOUBT_LEVELS),
+            metavar=f"{{{','.join(DOUBT_LEVELS)}}}",
+            group=_JUDGE,
+            in_file=InFile('"signs"', (str,), values.one_of(DOUBT_LEVELS)),
+            see="cost-and-speed.md#two-judges",
+        ),
+    )
     judge_outage_wait: float = _setting(
         120.0,
         Setting(
@@ -774,8 +808,14 @@ class RunSettings:
 
     @property
     def model(self) -> str:
-        """Return the model that judges."""
-        return self.judge_model or DEFAULT_JUDGE_MODEL
+        """Return the model that judges, of two judges the strong one."""
+        return self.named_model or DEFAULT_JUDGE_MODEL
+
+    @property
+    def named_model(self) -> str | None:
+        """Return ``model`` where a setting names it."""
+        cascade = self.judge_cascade
+        return self.judge_model if cascade is None else cascade.strong
 
     @property
     def names_a_judge(self) -> bool:
@@ -806,7 +846,7 @@ class RunSettings:
                 f"{self.llm_provider} out"
             )
         aliases = tuple(_both_names(alias) for alias in self.judge_alias)
-        source = PoolSource(self.judge_pool, urls, self.judge_model, aliases)
+        source = PoolSource(self.judge_pool, urls, self.named_model, aliases)
         if source.model is None:
             raise UsageError(
                 "which model does the judge pool serve? Name it with --judge_model"
@@ -899,6 +939,26 @@ def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
         yield "--overwrite asks everything again, --llm_provider replay asks nothing: leave one of them out"
     if settings.is_replay and settings.names_a_pool:
         yield "a replay asks no server: leave the judge pool out"
+    yield from _cascade_conflicts(settings)
+
+
+def _cascade_conflicts(settings: RunSettings) -> Iterator[str]:
+    cascade = settings.judge_cascade
+    if cascade is None:
+        if settings.judge_doubt != "gates":
+            yield "--judge_doubt goes with --judge_cascade CHEAP,STRONG"
+        return
+    if settings.judge_model not in (None, cascade.strong):
+        yield "--judge_cascade names both judges: leave --judge_model out"
+    if settings.engine == RAY:
+        yield "the nodes of a cluster ask one judge: leave --judge_cascade out with --engine ray"
+    if cascade.server is None and settings.names_a_pool and not settings.is_replay:
+        yield (
+            "the servers of a pool serve one model: write the first judge with its own, as in "
+            f"--judge_cascade {cascade.first}@http://localhost:8000/v1,{cascade.strong}"
+        )
+    if cascade.server is not None and settings.batch:
+        yield "--batch asks the batch endpoints of one provider: write the first judge without a server"
 
 
 def _batch_conflicts(settings: RunSettings) -> Iterator[str]:

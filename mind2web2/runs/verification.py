@@ -29,7 +29,13 @@ from mind2web2.runs.answer import RunParts, ScriptTime, evaluated
 from mind2web2.runs.answers import AnswerSetting, answer_files, failed_runs, read_answer
 from mind2web2.runs.freshness import PresentReader
 from mind2web2.runs.metrics import agent_metrics
-from mind2web2.runs.provenance import EDITED, NO_PROVENANCE, Present, Provenance
+from mind2web2.runs.provenance import (
+    EDITED,
+    NO_PROVENANCE,
+    JudgeRecord,
+    Present,
+    Provenance,
+)
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import (
     LoadedResult,
@@ -402,6 +408,8 @@ def _parts(
         max_images=judge.max_images,
         extra_body=judge.extra_body,
         votes=judge.votes,
+        first=None if judge.first_model is None else _first_named(judge),
+        doubt=judge.doubt or "gates",
     )
     settings = RunSettings(
         llm_provider=REPLAY,
@@ -416,6 +424,17 @@ def _parts(
         replaying_judge(named, store),
         OwnParts(limits=limits),
         library=library,
+    )
+
+
+def _first_named(judge: JudgeRecord) -> JudgeSettings:
+    return JudgeSettings(
+        REPLAY,
+        str(judge.first_model),
+        replayed_endpoint=None
+        if judge.first_endpoint == REPLAY_ENDPOINT
+        else judge.first_endpoint,
+        max_images=judge.max_images,
     )
 
 

@@ -32,6 +32,7 @@ from mind2web2.errors import (
     PageMissingError,
     UsageError,
 )
+from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.judge.client_judge import ScriptedClient, as_provider
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.base_client import PROVIDERS
@@ -46,7 +47,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.pages.page_cache import PageCache
-from mind2web2.rubric.verdicts import VoteRule
+from mind2web2.rubric.verdicts import DoubtLevel, VoteRule
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, evaluated
 from mind2web2.runs.answers import (
     EMPTY_ANSWER,
@@ -57,7 +58,7 @@ from mind2web2.runs.answers import (
 )
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.session import OwnParts, Session, open_run
-from mind2web2.runs.settings import VOTE_RULES, RunSettings
+from mind2web2.runs.settings import DOUBT_LEVELS, VOTE_RULES, RunSettings
 from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import text_sha256
@@ -98,6 +99,9 @@ class Judge:
         max_images: of a page in one question, 0 for none; ``None`` for as many as the server accepts.
         extra_body: further parameters of each request.
         votes: how often it votes on a claim, as ``--votes``.
+        first: a cheap model that votes on claims before this one, which then decides where the first is in
+            doubt (``--judge_cascade``); ``MODEL@SERVER`` for one on another server.
+        doubt: where it is in doubt, as ``--judge_doubt``.
         outage_wait_s: how long a request waits for a server that became unreachable.
         client: an object of your own with ``async_response`` instead of a server (eval-scripts.md); it is
             called in the scorer's thread.
@@ -114,6 +118,8 @@ class Judge:
     max_images: int | None = None
     extra_body: Mapping[str, Any] | None = None
     votes: VoteRule = "always"
+    first: str | None = None
+    doubt: DoubtLevel = "gates"
     outage_wait_s: float = 120.0
     client: ScriptedClient | None = None
     price: tuple[float, float] | tuple[float, float, float] | None = None
@@ -225,6 +231,10 @@ class Scorer:
             raise UsageError(f"judge is {judge!r}: give Judge(model=...)")
         if judge.votes not in VOTE_RULES:
             raise UsageError(f"votes is {judge.votes!r}: give {', '.join(VOTE_RULES)}")
+        if judge.doubt not in DOUBT_LEVELS:
+            raise UsageError(
+                f"doubt is {judge.doubt!r}: give {', '.join(DOUBT_LEVELS)}"
+            )
         if isolate and not IS_POSSIBLE:
             raise UsageError(
                 "isolate needs a system that can fork processes: leave it out"
@@ -264,6 +274,8 @@ class Scorer:
             judge_outage_wait=judge.outage_wait_s,
             max_images=judge.max_images,
             votes=judge.votes,
+            judge_cascade=_cascade_of(judge),
+            judge_doubt=judge.doubt,
             max_llm_requests=max_llm_requests,
             max_cost=max_cost,
             answer_timeout=answer_timeout,
@@ -670,3 +682,19 @@ def _kind(error: Exception) -> NoScoreKind:
     ):
         return "page"
     return "machine"
+
+
+def _cascade_of(judge: Judge) -> JudgeCascade | None:
+    if judge.first is None:
+        return None
+    try:
+        cascade = JudgeCascade.parsed(f"{judge.first},{judge.model}")
+    except ValueError as error:
+        raise UsageError(
+            f"first is {judge.first!r}: name a model other than {judge.model!r}"
+        ) from error
+    if cascade.server is None and isinstance(judge.base_url, PoolSource):
+        raise UsageError(
+            "the servers of a pool serve one model: give first='MODEL@SERVER'"
+        )
+    return cascade

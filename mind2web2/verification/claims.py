@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,10 +15,12 @@ from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import flags_of
 from mind2web2.rubric.verdicts import (
     NO_PAGE_NAMED,
+    DoubtLevel,
     Evidence,
     PageCheck,
     Vote,
     doubts_of,
+    first_judge_doubts,
     outcome,
     trials_needed,
 )
@@ -72,6 +74,8 @@ class Verification:
     Args:
         missing: the name of a value that the claim rests on and the answer does not give.
         is_first_enough: a first vote that is not in doubt decides.
+        doubt: of two judges, where the second decides in place of the first.
+        asks_first: of two judges, the first is asked.
     """
 
     claim: str
@@ -82,6 +86,23 @@ class Verification:
     prerequisites: tuple[str, ...] = ()
     missing: str | None = None
     is_first_enough: bool = False
+    doubt: DoubtLevel | None = None
+    asks_first: bool = False
+
+
+@dataclass(frozen=True)
+class _Voted:
+    """Votes on a claim, and the page as the last of them was shown it.
+
+    Args:
+        by: the model that cast them, where there are two judges.
+        first_votes: those of the first judge, in whose place these decide.
+    """
+
+    votes: tuple[Vote, ...]
+    page: PreparedPage | None
+    by: str | None = None
+    first_votes: tuple[Vote, ...] = ()
 
 
 class ClaimJudging:
@@ -102,13 +123,16 @@ class ClaimJudging:
         if not urls and had_sources:
             return False, evidence_of(verification, "page", reason=NO_PAGE_NAMED)
         if not urls:
-            votes, _ = await self._vote(verification, None)
-            return _decision(votes, verification), evidence_of(
-                verification, "judge", votes=votes
+            voted = await self._voted(verification, None)
+            return _decision(voted.votes, verification), self._evidence(
+                verification,
+                votes=voted.votes,
+                judge=voted.by,
+                first_votes=voted.first_votes,
             )
         checks = await self._checks(verification, urls)
         if checks[-1].outcome == "supported":
-            return True, evidence_of(verification, "judge", pages=checks)
+            return True, self._evidence(verification, pages=checks)
         if all(check.outcome == "unavailable" for check in checks):
             return False, evidence_of(
                 verification,
@@ -116,7 +140,17 @@ class ClaimJudging:
                 pages=checks,
                 reason="no source page was available",
             )
-        return False, evidence_of(verification, "judge", pages=checks)
+        return False, self._evidence(verification, pages=checks)
+
+    def _evidence(self, verification: Verification, **details: Any) -> Evidence:
+        # Any: as for ``evidence_of``.
+        first = self.context.judge.first
+        if verification.doubt is not None and first is not None:
+            details |= {
+                "doubt": verification.doubt,
+                "first_judge": first.model_for(self.context.model),
+            }
+        return evidence_of(verification, "judge", **details)
 
     async def _checks(
         self, verification: Verification, urls: Sequence[str]
@@ -177,7 +211,9 @@ class ClaimJudging:
         self, verification: Verification, url: str, *, is_only_page: bool
     ) -> PageCheck:
         try:
-            page = await self.context.page(url, verification.use_screenshot)
+            voted = await self._voted(
+                verification, url, others_may_decide=not is_only_page
+            )
         except CaptureError as error:
             self.context.logger.warning(
                 "page is unavailable node=%s url=%s reason=%s",
@@ -186,16 +222,61 @@ class ClaimJudging:
                 error,
             )
             return PageCheck(url=url, outcome="unavailable", reason=str(error))
-        votes, shown = await self._vote(
-            verification, page, others_may_decide=not is_only_page
-        )
-        supported = _decision(votes, verification)
+        supported = _decision(voted.votes, verification)
         return PageCheck(
             url=url,
             outcome="supported" if supported else "not_supported",
-            page=(shown or page).shown(),
-            votes=votes,
+            page=None if voted.page is None else voted.page.shown(),
+            votes=voted.votes,
+            judge=voted.by,
+            first_votes=voted.first_votes,
         )
+
+    async def _voted(
+        self,
+        verification: Verification,
+        url: str | None,
+        *,
+        others_may_decide: bool = False,
+    ) -> _Voted:
+        """Return the votes that decide about a page, or without one about the answer.
+
+        Raises:
+            CaptureError: the page is unavailable.
+        """
+        first = await self._first_voted(verification, url, others_may_decide)
+        if first is not None and not _are_in_doubt(first, verification):
+            return first
+        page = None
+        if url is not None:
+            page = await self.context.page(url, verification.use_screenshot)
+        votes, shown = await self._vote(
+            verification, page, others_may_decide=others_may_decide
+        )
+        if verification.doubt is None:
+            return _Voted(votes, shown)
+        by = self.context.judge.model_for(self.context.model)
+        return _Voted(votes, shown, by, () if first is None else first.votes)
+
+    async def _first_voted(
+        self, verification: Verification, url: str | None, others_may_decide: bool
+    ) -> _Voted | None:
+        """Return the votes of the first of two judges, ``None`` where it is not asked."""
+        first = self.context.judge.first
+        if first is None or not verification.asks_first:
+            return None
+        asking = ClaimJudging(replace(self.context, judge=first))
+        page = None
+        if url is not None:
+            page = await asking.context.page(url, verification.use_screenshot)
+        # Where two votes differ there is no third: the second judge decides.
+        needed = _trials_needed((), page, verification)
+        cast = await all_or_first_error(
+            asking._cast(verification, page, trial, others_may_decide)
+            for trial in range(1, needed + 1)
+        )
+        by = first.model_for(self.context.model)
+        return _Voted(tuple(vote for vote, _ in cast), cast[-1][1], by)
 
     async def _vote(
         self,
@@ -278,6 +359,12 @@ def _is_first_enough(
         and len(votes) == 1
         and not doubts_of(votes[0], shown)
     )
+
+
+def _are_in_doubt(first: _Voted, verification: Verification) -> bool:
+    shown = None if first.page is None else first.page.shown()
+    level = verification.doubt
+    return level is None or bool(first_judge_doubts(first.votes, shown, level))
 
 
 def _decision(votes: Sequence[Vote], verification: Verification) -> bool:

@@ -30,6 +30,13 @@ class StoringJudge(Protocol):
     def image_limit(self) -> ImageLimit:
         """Return the known or configured limit of images in one question."""
 
+    @property
+    def first(self) -> StoringJudge | None:
+        """Return the judge that is asked before this one."""
+
+    def model_for(self, requested: str) -> str:
+        """Return the model that answers where a script names ``requested``."""
+
     async def ask_ahead(
         self, request: ChatRequest, subject: QuestionContext
     ) -> ChatReply:
@@ -46,6 +53,14 @@ class _UnnotedJudge:
     @property
     def image_limit(self) -> ImageLimit:
         return self.judge.image_limit
+
+    @property
+    def first(self) -> _UnnotedJudge | None:
+        first = self.judge.first
+        return None if first is None else _UnnotedJudge(first)
+
+    def model_for(self, requested: str) -> str:
+        return self.judge.model_for(requested)
 
     async def ask(
         self, request: ChatRequest, subject: QuestionContext, _limit: Limit | None

@@ -291,6 +291,10 @@ class Verifier(ScriptAccess):
         )
         trials = trials if by_majority else 1
         rule = current_options().votes if trials == DEFAULT_TRIALS else "always"
+        doubt = current_options().doubt
+        has_first = self._context.judge.first is not None
+        # A claim without a leaf steers its script: it counts as a gate.
+        is_gate = node is None or node.critical
         if additional_instruction is None or additional_instruction == NO_INSTRUCTION:
             additional_instruction = config.default_additional_instruction
         return Verification(
@@ -298,8 +302,9 @@ class Verifier(ScriptAccess):
             node_id=None if node is None else encodable(node.id),
             additional_instruction=encodable(str(additional_instruction)),
             num_trials=1 if rule == "1" else trials,
-            # A claim without a leaf steers its script: it counts as a gate.
-            is_first_enough=rule == "doubt" and node is not None and not node.critical,
+            is_first_enough=rule == "doubt" and not is_gate,
+            doubt=doubt if has_first else None,
+            asks_first=has_first and not (is_gate and doubt == "gates"),
             use_screenshot=config.default_use_screenshot
             if use_screenshot is None
             else use_screenshot,

@@ -132,7 +132,9 @@ class StoredPages:
                 evidence.claim or "",
                 evidence.additional_instruction,
             )
-            request = _request(content, messages)
+            request = _request(
+                content, messages, by_first=_is_of_first(evidence, check, vote)
+            )
             return {
                 "messages": [_shown(message) for message in messages],
                 "is_exact": judgment_key(request, vote.trial) == judgment,
@@ -169,19 +171,31 @@ def _votes(
         for evidence in (
             node.evidence for node in tree.walk() if node.evidence is not None
         ):
-            yield from ((tree.desc, evidence, None, vote) for vote in evidence.votes)
-            yield from (
-                (tree.desc, evidence, check, vote)
-                for check in evidence.pages
-                for vote in check.votes
-            )
+            for vote in (*evidence.votes, *evidence.first_votes):
+                yield tree.desc, evidence, None, vote
+            for check in evidence.pages:
+                for vote in (*check.votes, *check.first_votes):
+                    yield tree.desc, evidence, check, vote
 
 
-def _request(result: ResultFile, messages: list[Message]) -> ChatRequest:
+def _is_of_first(evidence: Evidence, check: PageCheck | None, vote: Vote) -> bool:
+    """Tell whether the first of two judges cast a vote."""
+    voted = evidence if check is None else check
+    decided = voted.judge is not None and voted.judge == evidence.first_judge
+    return decided or vote in voted.first_votes
+
+
+def _request(
+    result: ResultFile, messages: list[Message], *, by_first: bool = False
+) -> ChatRequest:
     judge = None if result.provenance is None else result.provenance.judge
     if judge is None:
         return ChatRequest(
             model=result.judge_model or "", messages=messages, template=BinaryEvalResult
+        )
+    if by_first:
+        return ChatRequest(
+            model=judge.first_model or "", messages=messages, template=BinaryEvalResult
         )
     return ChatRequest(
         model=judge.model,

@@ -74,6 +74,8 @@ _JUDGE = (
     *(
         "llm_provider",
         "judge_model",
+        "judge_cascade",
+        "judge_doubt",
         "judge_reasoning_effort",
         "judge_temperature",
         "judge_extra_body",
@@ -207,7 +209,7 @@ def _agent(order: _Order, name: str) -> _Agent:
     from mind2web2.runs.judgings import Judging
     from mind2web2.runs.provenance import JudgeRecord
     from mind2web2.runs.results import latest_results
-    from mind2web2.runs.session import judge_settings
+    from mind2web2.runs.session import first_endpoint_of, judge_settings
 
     given = order.settings
     if given.judgments is not None:
@@ -248,9 +250,11 @@ def _agent(order: _Order, name: str) -> _Agent:
             f"no answer of {name} that is there has a score: evaluate it first"
         )
     endpoint = endpoint_of(own.llm_provider, own.judge_server()) or ""
-    record = JudgeRecord.of(judge_settings(own), endpoint)
-    # Folders of earlier versions are continued: the default rule is not in their names.
-    unnamed = {"votes"} if record.votes == "always" else None
+    record = JudgeRecord.of(judge_settings(own), endpoint, first_endpoint_of(own))
+    # Folders of earlier versions are continued: what they did not know is not in their names.
+    unnamed = {"votes"} if record.votes == "always" else set()
+    if record.first_model is None:
+        unnamed |= {"first_model", "first_endpoint", "doubt"}
     digest = hashlib.sha256(
         record.model_dump_json(exclude=unnamed).encode()
     ).hexdigest()[:8]

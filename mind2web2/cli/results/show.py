@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         PageShown,
         Quote,
         Vote,
+        VotedBy,
     )
     from mind2web2.rubric.written_tree import WrittenNode
     from mind2web2.runs.result_file import ResultFile
@@ -362,13 +363,13 @@ class _AnswerPage:
             yield f"Claim: {evidence.claim}"
         if evidence.reason:
             yield f"{'Error: ' * (evidence.decided_by == 'error')}{evidence.reason}"
-        yield from _vote_lines(evidence.votes, "the answer")
+        yield from _vote_lines(evidence, "the answer")
         for check in evidence.pages:
             self._pages.setdefault(check.url, check)
             outcome = check.outcome.replace("_", " ")
             why = f": {check.reason}" if check.reason else ""
             yield f"Page [{list(self._pages).index(check.url) + 1}]: {outcome}{why}"
-            yield from _vote_lines(check.votes, "the page")
+            yield from _vote_lines(check, "the page")
 
     def _print_pages(self) -> None:
         from mind2web2.pages.cache import CacheFileSys
@@ -454,8 +455,15 @@ def _source_text(record: ExtractionRecord) -> str:
     )
 
 
-def _vote_lines(votes: Sequence[Vote], source: str) -> Iterator[str]:
-    """Yield the judge's votes; equal ones are one line."""
+def _vote_lines(voted: VotedBy, source: str) -> Iterator[str]:
+    """Yield the votes that decided, and before them those of a first judge that was in doubt."""
+    if voted.first_votes:
+        yield from _lines_of_votes(voted.first_votes, source, "First judge, in doubt")
+    yield from _lines_of_votes(voted.votes, source, voted.judge or "Judge")
+
+
+def _lines_of_votes(votes: Sequence[Vote], source: str, judge: str) -> Iterator[str]:
+    """Yield votes; equal ones are one line."""
     grouped = Counter(
         (
             _opinion(vote),
@@ -466,7 +474,7 @@ def _vote_lines(votes: Sequence[Vote], source: str) -> Iterator[str]:
     )
     for (opinion, reasoning, quotation), count in grouped.items():
         of_votes = f" ({count} of {len(votes)} votes)" if len(votes) > 1 else ""
-        yield f"Judge: {opinion}{of_votes}: {reasoning}"
+        yield f"{judge}: {opinion}{of_votes}: {reasoning}"
         if quotation is not None:
             yield quotation
 

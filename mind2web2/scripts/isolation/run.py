@@ -37,9 +37,10 @@ from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import JudgeLedger, QuestionContext
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.session import FailureLatch, unexpected
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, ServiceAnswer
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.llm_client.prices import own_prices
+from mind2web2.llm_client.prices import OwnPrice, own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache_files import is_page_file, is_sidecar
 from mind2web2.pages.library import PageRequest
@@ -118,6 +119,14 @@ class RunSide:
     zone: str | None = None
 
 
+def prices_of(judge: CachingJudge) -> dict[str, OwnPrice]:
+    """Return the run's own prices of its judges, by model."""
+    judges = [judge] if judge.first is None else [judge, judge.first]
+    return {
+        each.settings.model: each.price for each in judges if each.price is not None
+    }
+
+
 async def isolated_result(
     call: ScriptCall,
     task_id: str,
@@ -137,7 +146,6 @@ async def isolated_result(
         MachineError: no process can be started.
     """
     allow_deep_trees()
-    price = run.judge.price
     job = ScriptJob(
         call=call,
         task_id=task_id,
@@ -154,8 +162,7 @@ async def isolated_result(
         package_level=logging.getLogger(PACKAGE).getEffectiveLevel(),
         with_captures=cache.captures is not None,
         stored_at_first=cache.page_library.stored_at_first(cache),
-        prices=own_prices()
-        | ({} if price is None else {run.judge.settings.model: price}),
+        prices=own_prices() | prices_of(run.judge),
         aliases=own_script_aliases(),
         network=isolation.network,
         as_of=run.as_of,
@@ -324,13 +331,15 @@ class RunService:
         template: TemplateName | None,
         extra: dict[str, Any],
         subject: QuestionContext,
+        is_first: bool,
     ) -> Judgment:
         """Return what ``CachingJudge.judgment`` returns."""
         self.latch.check()
-        request = self._request(messages, template, extra)
+        judge = self._judge(is_first)
+        request = self._request(judge.settings, messages, template, extra)
         limits = AnswerLimits(self.limits.llm, self.latch.check)
         try:
-            return await self.judge.judgment(request, subject, self.source, limits)
+            return await judge.judgment(request, subject, self.source, limits)
         except JudgmentMissingError:
             raise
         except JudgeError as error:
@@ -346,20 +355,26 @@ class RunService:
         template: TemplateName | None,
         extra: dict[str, Any],
         subject: QuestionContext,
+        is_first: bool,
     ) -> Judgment:
         """Return what ``CachingJudge.judgment_ahead`` returns; its failures do not count."""
         self.latch.check()
         limits = AnswerLimits(self.limits.llm, self.latch.check)
-        request = self._request(messages, template, extra)
-        return await self.judge.judgment_ahead(request, subject, self.source, limits)
+        judge = self._judge(is_first)
+        request = self._request(judge.settings, messages, template, extra)
+        return await judge.judgment_ahead(request, subject, self.source, limits)
+
+    def _judge(self, is_first: bool) -> CachingJudge:
+        first = self.judge.first
+        return first if is_first and first is not None else self.judge
 
     def _request(
         self,
+        settings: JudgeSettings,
         messages: list[dict[str, Any]],
         template: TemplateName | None,
         extra: dict[str, Any],
     ) -> ChatRequest:
-        settings = self.judge.settings
         return ChatRequest(
             model=settings.model,
             messages=messages,

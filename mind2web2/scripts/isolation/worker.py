@@ -384,10 +384,20 @@ class RunJudge:
     """Stands for the run's ``CachingJudge``."""
 
     def __init__(
-        self, client: RpcClient, settings: JudgeSettings, endpoint: str
+        self,
+        client: RpcClient,
+        settings: JudgeSettings,
+        endpoint: str,
+        *,
+        is_first: bool = False,
     ) -> None:
         self.settings = settings
         self.endpoint = endpoint
+        self._is_first = is_first
+        self.first: RunJudge | None = None
+        if settings.first is not None:
+            # Scripts see the endpoint of the judge that decides.
+            self.first = RunJudge(client, settings.first, endpoint, is_first=True)
         # Set for this whole process.
         self.price = None
         self._client = client
@@ -423,6 +433,7 @@ class RunJudge:
             template=self._name_of(request.template),
             extra=dict(request.extra),
             subject=subject,
+            is_first=self._is_first,
         )
         return judgment
 

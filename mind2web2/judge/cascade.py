@@ -1,0 +1,64 @@
+"""Two judges by name: a cheap one that is asked first, and a strong one for what is in doubt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mind2web2.errors import UsageError
+from mind2web2.llm_client.settings import PoolSource, check_address
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCascade:
+    """The models of two judges.
+
+    Args:
+        first: the cheap model, asked first.
+        strong: the model that decides where the first is in doubt, and that extracts.
+        server: address of the first model's server, or a file that lists several; ``None`` for the server of
+            the strong one.
+    """
+
+    first: str
+    strong: str
+    server: str | None = None
+
+    @classmethod
+    def parsed(cls, text: str) -> JudgeCascade:
+        """Return the two judges of ``CHEAP,STRONG`` or ``CHEAP@SERVER,STRONG``.
+
+        Raises:
+            ValueError: the text names no two models.
+        """
+        named, _, strong = text.rpartition(",")
+        first, _, server = named.partition("@")
+        names = first.strip(), strong.strip()
+        if not all(names) or names[0] == names[1]:
+            raise ValueError(
+                f"{text!r} does not name two models: write CHEAP,STRONG or CHEAP@SERVER,STRONG"
+            )
+        return cls(*names, server.strip() or None)
+
+    def __str__(self) -> str:
+        """Return the text that ``parsed`` reads."""
+        server = "" if self.server is None else f"@{self.server}"
+        return f"{self.first}{server},{self.strong}"
+
+    def first_server(self) -> str | PoolSource | None:
+        """Return the server or servers of the first judge, ``None`` for that of the strong one.
+
+        Raises:
+            UsageError: there is no such file, or it lists no servers.
+        """
+        if self.server is None:
+            return None
+        if "://" in self.server:
+            check_address(self.server, "--judge_cascade")
+            return self.server
+        if not Path(self.server).is_file():
+            raise UsageError(
+                f"--judge_cascade: {self.server} is neither an address such as http://localhost:8000/v1 nor "
+                "a file that lists servers"
+            )
+        return PoolSource(Path(self.server), model=self.first)

@@ -46,8 +46,8 @@ coverage:
 faults:
 	PYTHONPATH=tests $(RUN) python -m faults.report $(FAULTS)
 
-# 30 runs on a Ray cluster with faults, compared with a plain run; 1 to 2 hours. For example:
-# make cluster-faults CLUSTER="--runs 4 --answers 24"
+# 30 runs on a Ray cluster with faults, compared with a plain run; 1 to 2 hours, as root. For example:
+# make cluster-faults CLUSTER="--runs 4 --answers 24 --faults node,vanish"
 cluster-faults:
 	PYTHONPATH=tests $(RUN) python -m cluster.fault_runs $(CLUSTER)
 

@@ -23,9 +23,11 @@ from mind2web2.errors import (
 from mind2web2.judge.answer_client import AnswerClient
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import QuestionContext, Rejection
+from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
+from mind2web2.llm_client.prices import OwnPrice
 
 SETTINGS = JudgeSettings("openai", "gpt-4o", temperature=0.5, reasoning_effort="low")
 USAGE = Usage(input_tokens=100, cached_tokens=60, output_tokens=10)
@@ -294,6 +296,44 @@ async def test_skips_are_recorded_for_each_judge(store, other):
         )
         for seen_now in reasons.values():
             assert await replay.record_skip_decision(*place, seen_now) == reason
+
+
+async def test_each_claim_of_a_node_has_a_skip_decision_of_its_own(store):
+    """A node may be verified twice."""
+    run, reason = CachingJudge(SETTINGS, Provider(), store), "not judged: gate failed"
+    for claim, given in (("It is deep.", None), ("It is cold.", reason)):
+        about = replace(subject(), claim=claim)
+        await run.record_skip_decision(about, ("task", "answer_1.md"), 1, given)
+    assert {gate.claim: (gate.outcome, gate.text) for gate in store.all()} == {
+        "It is deep.": ("asked", ""),
+        "It is cold.": ("skipped", reason),
+    }
+
+
+async def test_a_reused_judgment_without_dollars_has_the_judges_own_price(store):
+    """It was stored before the price was known; its task's usage has it."""
+    settings = replace(SETTINGS, model="own-model")
+    ask = (question(), subject(), None)
+    await answer_judge(CachingJudge(settings, Provider(), store)).ask(*ask)
+    priced = CachingJudge(settings, Provider(), store, price=OwnPrice(1.0, 2.0))
+    await answer_judge(priced).ask(*ask)
+    assert priced.usage.of("task").reused.cost_usd == pytest.approx(120 / 1e6)
+
+
+async def test_a_replay_asks_no_service(store):
+    """A run does, and its answer is replayed."""
+    request = ServiceRequest("arxiv", "by_id", ["2506.21506"])
+    source = ("task", "answer_1.md")
+
+    async def ask():
+        return "a paper"
+
+    replay = CachingJudge(SETTINGS, None, store)
+    with pytest.raises(JudgmentMissingError, match=r"2506\.21506"):
+        await replay.services.answer(request, ask, source)
+    run = CachingJudge(SETTINGS, Provider(), store)
+    assert (await run.services.answer(request, ask, source))[0] == "a paper"
+    assert (await replay.services.answer(request, ask, source))[0] == "a paper"
 
 
 async def test_a_replay_without_the_judgment_fails_clearly(store):

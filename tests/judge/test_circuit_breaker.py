@@ -3,7 +3,7 @@
 import asyncio
 import re
 import threading
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 
 import pytest
@@ -13,11 +13,17 @@ from servers.judge_server import (
     JudgeServer,
     context_too_long,
     prompt_text,
+    rate_limited,
     status,
 )
 
 from mind2web2.cli import evaluate_main
-from mind2web2.errors import JudgeError
+from mind2web2.errors import (
+    JudgeAccessError,
+    JudgeError,
+    JudgeUnavailableError,
+    JudgeUnusableError,
+)
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.permit import AnswerLimits
@@ -88,6 +94,70 @@ async def test_a_key_may_be_refused_in_the_middle_of_a_run(denial):
     """From then on nothing is sent either."""
     sent, errors = await asked([None, denial, None, None])
     assert (sent, len(errors)) == (2, 3)
+
+
+async def test_a_server_that_is_away_is_looked_for_once():
+    """All questions fail for the same reason, until the run is to try again."""
+    with JudgeServer() as server:
+        port = server.port
+        async with judge_at(server) as run:
+            address = run.endpoint.split()[-1]
+    with JudgmentStore(None) as store:
+        async with LLMClient(
+            "openai", True, base_url=address, api_key="key", retry=QUICK_RETRY
+        ) as client:
+            run = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
+            run.raise_if_unusable()
+            errors = {await failure_of(run, number) for number in range(2)}
+            assert len(errors) == 1 and address in errors.pop()
+            with pytest.raises(JudgeUnusableError) as unusable:
+                run.raise_if_unusable()
+            with pytest.raises(JudgeAccessError) as denied:
+                await run.check_reachable()
+            assert str(denied.value) == str(unusable.value)
+            assert denied.value.is_for_all
+            with JudgeServer(port=port) as server:
+                assert await failure_of(run, 0) is not None
+                run.try_again()
+                assert await failure_of(run, 0) is None
+            assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("faults", "is_unusable"),
+    [([status(401, "bad")], True), ([None, status(401, "revoked")], False)],
+)
+async def test_a_judge_that_rejects_all_is_unusable(faults, is_unusable):
+    """Unless it judged something before; requests are sent again after the run is to try again."""
+    with JudgeServer(faults=faults) as server:
+        async with judge_at(server) as run:
+            for number in range(3):
+                await failure_of(run, number)
+            with pytest.raises(JudgeUnusableError) if is_unusable else nullcontext():
+                run.raise_if_unusable()
+            run.try_again()
+            run.raise_if_unusable()
+            assert await failure_of(run, 3) is None
+
+
+async def test_a_judge_that_stays_away_is_an_outage():
+    """No further answer is started then."""
+    with JudgeServer(faults=lambda _: status(503, "away")) as server:
+        async with judge_at(server) as run:
+            run.raise_if_out()
+            await asyncio.gather(failure_of(run, 0), failure_of(run, 1))
+            with pytest.raises(JudgeUnavailableError) as away:
+                run.raise_if_out()
+    assert away.value.is_outage
+
+
+async def test_refusals_and_retries_of_the_client_are_in_the_runs_usage():
+    """The run tells what slowed it down."""
+    with JudgeServer(faults=[rate_limited(retry_after="0")]) as server:
+        async with judge_at(server) as run:
+            assert await failure_of(run, 0) is None
+            assert run.usage.slowdown.refusals == 1
+            assert run.usage.retries.reasons.total() == 1
 
 
 class SlowReply:

@@ -50,3 +50,9 @@ def test_what_changes_no_reply_belongs_to_no_key(name):
 def test_what_may_change_a_reply_belongs_to_the_key(name):
     """A judgment under other parameters is another judgment."""
     assert keyed_part(json.dumps({name: 1, "user": "x"})) == f'{{"{name}":1}}'
+
+
+def test_the_form_of_the_keyed_part_is_fixed():
+    """Keys of stored judgments hold it."""
+    given = '{"top_k": 1, "user": "x", "chat_template_kwargs": {"b": true, "a": 2}}'
+    assert keyed_part(given) == '{"chat_template_kwargs":{"a":2,"b":true},"top_k":1}'

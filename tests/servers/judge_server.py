@@ -233,9 +233,14 @@ class JudgeServer:
         )
 
     @property
+    def port(self) -> int:
+        """Return the port at which it listens."""
+        return self._http.server_port
+
+    @property
     def url(self) -> str:
         """Return the address to give as Azure's endpoint or Bedrock's base URL."""
-        return f"http://{self._http.host}:{self._http.server_port}"
+        return f"http://{self._http.host}:{self.port}"
 
     @property
     def base_url(self) -> str:

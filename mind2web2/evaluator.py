@@ -17,9 +17,10 @@ from mind2web2.errors import JudgeError, Mind2Web2Error
 from mind2web2.judge.client_judge import as_judge
 from mind2web2.judge.protocol import Judge
 from mind2web2.pages.captures import PageCapture
+from mind2web2.prompts import NO_INSTRUCTION
 from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
+from mind2web2.rubric.tree_writing import tree_as_dict
 from mind2web2.rubric.verdicts import Evidence, weighted_share
-from mind2web2.rubric.written_tree import tree_as_dict
 from mind2web2.scheduling.deferral import Request, decided, deferrable
 from mind2web2.utils.api_misuse import (
     note_added,
@@ -33,7 +34,6 @@ from mind2web2.verification.extractor import (
     Extractor,
     create_evaluator,
 )
-from mind2web2.verification.messages import NO_INSTRUCTION
 from mind2web2.verification.verifier import (
     OPTIONS,
     BatchItem,

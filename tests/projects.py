@@ -40,7 +40,7 @@ from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
 from mind2web2.scheduling.options import ExecutionOptions
-from mind2web2.scripts.inputs import AsOf
+from mind2web2.scripts.clock import AsOf
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.path_config import PathConfig
 

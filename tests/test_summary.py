@@ -14,8 +14,8 @@ from scripted_judge import ScriptedJudge
 from mind2web2 import Evaluator
 from mind2web2.evaluator import tree_statistics
 from mind2web2.rubric.node import VerificationNode
+from mind2web2.rubric.tree_writing import tree_as_dict
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
-from mind2web2.rubric.written_tree import tree_as_dict
 
 
 class Town(BaseModel):

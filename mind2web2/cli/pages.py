@@ -667,7 +667,7 @@ def _archive(
     caching: _Caching, answers: Mapping[str, Sequence[AnswerFile]]
 ) -> Archive | None:
     from mind2web2.pages.crawl import DEFAULT_ARCHIVE_URL, Archive
-    from mind2web2.scripts.inputs import answer_moment
+    from mind2web2.scripts.clock import answer_moment
 
     if not caching.is_archive_asked:
         return None

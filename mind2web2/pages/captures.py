@@ -16,9 +16,7 @@ from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.capture.quality import PageObservation, signs_of_trouble
 from mind2web2.errors import CacheWriteError, CaptureError, MachineError
 from mind2web2.llm_client.chat import Limit
-from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import screenshot_bytes
-from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.pages.page_cache import (
     PageCache,
     capture_record,
@@ -49,6 +47,13 @@ class PageCapture(Protocol):
 OpenBrowser = Callable[[], AbstractAsyncContextManager[PageCapture]]
 
 
+class KnownPages(Protocol):
+    """Pages that serve as well as new captures, such as ``PagesOfOthers``."""
+
+    def copied(self, url: str, own: PageCache) -> bool:
+        """Copy a page into a cache; return whether there is one. Reads files."""
+
+
 class SharedCaptures:
     """The captures of a run, with one browser that is opened for the first of them; an async context manager.
 
@@ -60,7 +65,7 @@ class SharedCaptures:
     """
 
     def __init__(
-        self, open_browser: OpenBrowser, others: PagesOfOthers | None = None
+        self, open_browser: OpenBrowser, others: KnownPages | None = None
     ) -> None:
         self._open_browser = open_browser
         self._others = others
@@ -138,7 +143,7 @@ class SharedCaptures:
                 outcome.check()
 
     async def _is_copied_from_others(self, url: str, cache: PageCache) -> bool:
-        if self._others is None or not isinstance(cache, CacheFileSys):
+        if self._others is None:
             return False
         return await asyncio.to_thread(self._others.copied, url, cache)
 

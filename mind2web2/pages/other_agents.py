@@ -10,6 +10,7 @@ from glob import escape
 from pathlib import Path
 
 from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.page_cache import PageCache
 
 # Pages change: another agent's capture that is older does not stand for the page that this agent saw.
 _RECENT = timedelta(days=30)
@@ -38,8 +39,10 @@ class PagesOfOthers:
                 return cache
         return None
 
-    def copied(self, url: str, own: CacheFileSys) -> bool:
+    def copied(self, url: str, own: PageCache) -> bool:
         """Copy a page of another agent that serves as well as a new capture; return whether there is one."""
+        if not isinstance(own, CacheFileSys):
+            return False  # a script's own, which belongs to no agent
         source = self.source_of(url, own)
         if source is None:
             return False

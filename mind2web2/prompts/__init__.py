@@ -29,6 +29,8 @@ from mind2web2.utils.invisible_text import (
     without_unseen,
 )
 
+# Scripts pass this as an additional instruction where they have nothing to add (eval-scripts.md).
+NO_INSTRUCTION = "None"
 _CODE_LENGTH = 20
 _REMOVED = "[delimiter removed]"
 

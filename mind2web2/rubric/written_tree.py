@@ -1,4 +1,4 @@
-"""The rubric tree as results have it: written from a script's nodes, and read whatever wrote it; pure."""
+"""The rubric tree as results have it, read whatever wrote it; pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from mind2web2.rubric.node import VerificationNode
-from mind2web2.rubric.verdicts import Evidence, Outcome, Status, implied_verdict
+from mind2web2.rubric.verdicts import Evidence, Outcome, Status
 from mind2web2.utils.lenient import read_leniently
 
 WrittenScore = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
@@ -17,7 +16,6 @@ WrittenScore = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=Fal
 # ``run.tree_format`` of results: since 2, a tree keeps a leaf's own verdict beside the one that a sequence
 # or a script put in its place.
 TREE_FORMAT = 2
-_UNDECIDED = Outcome(0.0, "initialized")
 # The fields that a score follows from.
 _SCORING_FIELDS = frozenset({"id", "critical", "score", "status", "strategy"})
 
@@ -138,64 +136,3 @@ def _read_node(
     if is_known and needed <= node.model_fields_set:
         return node
     return node.model_copy(update={"is_sound": False})
-
-
-def tree_as_dict(root: VerificationNode) -> dict[str, Any]:
-    """Return the tree with scores, statuses and evidence as plain data, however deep it is."""
-    written: dict[int, dict[str, Any]] = {}
-    for node in root.walk():
-        written[id(node)] = _node_as_dict(node)
-        if node is not root:
-            written[id(node.parent)]["children"].append(written[id(node)])
-    return written[id(root)]
-
-
-def _node_as_dict(node: VerificationNode) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "id": node.id,
-        "desc": node.desc,
-        "critical": node.critical,
-        "score": node.score,
-        "status": node.status,
-        "strategy": node.strategy.value,
-        "children": [],
-    }
-    if node.tags:
-        fields["tags"] = list(node.tags)
-    if node.figure_weight is not None:
-        fields["weight"] = node.figure_weight
-    if not node.children and node.verdict != (node.score, node.status):
-        # Explains why a leaf that passed shows as skipped.
-        fields["superseded"] = {
-            "score": node.verdict.score,
-            "status": node.verdict.status,
-            "reason": "behind the first shortfall of a sequence",
-        }
-    if not node.children:
-        fields.update(_leaf_fields(node))
-    elif node.evidence is not None:
-        fields["evidence"] = node.evidence.model_dump(
-            mode="json", exclude_defaults=True
-        )
-    return fields
-
-
-def _leaf_fields(leaf: VerificationNode) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    evidence = leaf.evidence
-    if evidence is None and leaf.verdict != _UNDECIDED:
-        evidence = Evidence(decided_by="script", reason="the script has set it")
-    implied = None if evidence is None else implied_verdict(evidence)
-    if implied not in (None, leaf.verdict):
-        # Explains why a leaf differs from its votes.
-        fields["overruled"] = {
-            **implied._asdict(),
-            "reason": "the script has set it otherwise since",
-        }
-    if leaf.blocked_as is not None and not leaf.verdict.blocks:
-        # Explains why leaves that depend on it were skipped.
-        reason = "it was decided otherwise since"
-        fields["earlier"] = {"score": 0.0, "status": leaf.blocked_as, "reason": reason}
-    if evidence is not None:
-        fields["evidence"] = evidence.model_dump(mode="json", exclude_defaults=True)
-    return fields

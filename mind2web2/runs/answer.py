@@ -55,16 +55,9 @@ from mind2web2.runs.results import (
     write_result,
 )
 from mind2web2.scheduling.options import ExecutionOptions, execution_options
-from mind2web2.scripts.inputs import (
-    AsOf,
-    InputRecorder,
-    ScriptInputs,
-    inputs_recorded,
-    known_zone,
-    recorded_moment,
-    static_reading,
-    variable_digests,
-)
+from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment, static_reading
+from mind2web2.scripts.input_recorder import InputRecorder, inputs_recorded
+from mind2web2.scripts.inputs import ScriptInputs, variable_digests
 from mind2web2.scripts.run import ScriptCall, script_result
 from mind2web2.storage.publication import (
     bring_here_in_thread,

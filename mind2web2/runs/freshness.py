@@ -36,15 +36,8 @@ from mind2web2.runs.provenance import (
 )
 from mind2web2.runs.results import LoadedResult, latest_result, latest_results
 from mind2web2.runs.score_matrix import ScoredAnswer
-from mind2web2.scripts.inputs import (
-    AsOf,
-    InputsNow,
-    ScriptInputs,
-    answer_moment,
-    reading_at,
-    recorded_moment,
-    variable_digests,
-)
+from mind2web2.scripts.clock import AsOf, answer_moment, reading_at, recorded_moment
+from mind2web2.scripts.inputs import InputsNow, ScriptInputs, variable_digests
 from mind2web2.utils.files import file_sha256, text_sha256
 from mind2web2.utils.path_config import PathConfig, ScriptFile
 

@@ -41,14 +41,13 @@ from mind2web2.pages.prepared_page import (
     pdf_notes,
     screenshot_note,
 )
-from mind2web2.prompts import BlockChain, HashedText
+from mind2web2.prompts import NO_INSTRUCTION, BlockChain, HashedText
 from mind2web2.rubric.verdicts import DoubtLevel, VoteRule
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs, changed_inputs
 from mind2web2.utils.files import read_regular_file, text_sha256
 from mind2web2.utils.names import name_list
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.messages import (
-    NO_INSTRUCTION,
     BinaryEvalResult,
     extraction_messages,
     verification_messages,

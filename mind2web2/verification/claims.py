@@ -12,7 +12,7 @@ from typing import Any
 from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.pages.prepared_page import PreparedPage
-from mind2web2.prompts import flags_of
+from mind2web2.prompts import NO_INSTRUCTION, flags_of
 from mind2web2.rubric.verdicts import (
     NO_PAGE_NAMED,
     DoubtLevel,
@@ -28,7 +28,6 @@ from mind2web2.scheduling.options import current_options
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.messages import (
-    NO_INSTRUCTION,
     BinaryEvalResult,
     quotable,
     verification_messages,

@@ -19,16 +19,12 @@ from mind2web2.pages.captures import PageCapture, SharedCaptures
 from mind2web2.pages.library import PageLibrary, RunCache, run_cache
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.pages.prepared_page import PreparedPage
-from mind2web2.prompts import encodable
+from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.verdicts import ExtractionRecord
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import EvaluationContext
-from mind2web2.verification.messages import (
-    NO_INSTRUCTION,
-    BinaryEvalResult,
-    extraction_messages,
-)
+from mind2web2.verification.messages import BinaryEvalResult, extraction_messages
 from mind2web2.verification.script_access import ScriptAccess, limits_of
 from mind2web2.verification.verifier import Verifier
 

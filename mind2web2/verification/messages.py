@@ -8,12 +8,10 @@ from pydantic import BaseModel
 
 from mind2web2.llm_client.chat import ImagePart, Message, TextPart
 from mind2web2.pages.prepared_page import PreparedPage
-from mind2web2.prompts import BlockChain, instructions, shown_text
+from mind2web2.prompts import NO_INSTRUCTION, BlockChain, instructions, shown_text
 from mind2web2.rubric.verdicts import QuoteSource
 from mind2web2.utils.api_misuse import script_api
 
-# Scripts pass this where they have nothing to add (eval-scripts.md).
-NO_INSTRUCTION = "None"
 _ON_PAGE = "Does the page support this claim?"
 _WITHOUT_PAGE = "Is this claim correct?"
 _FROM_PAGE = "Fill the form from the page above."

@@ -12,7 +12,7 @@ from mind2web2.errors import MachineError, Mind2Web2Error
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.session import cut_off_noted
 from mind2web2.pages.library import run_cache
-from mind2web2.prompts import encodable
+from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.values import is_empty
 from mind2web2.rubric.verdicts import DEFAULT_TRIALS, Evidence, check_trials
@@ -33,7 +33,7 @@ from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.claims import ClaimJudging, Verification, evidence_of
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.lookahead import asked_ahead, may_look_ahead
-from mind2web2.verification.messages import NO_INSTRUCTION, BinaryEvalResult
+from mind2web2.verification.messages import BinaryEvalResult
 from mind2web2.verification.script_access import ScriptAccess
 
 __all__ = ["BinaryEvalResult", "Prerequisites", "Sources", "Verifier", "urls_of"]

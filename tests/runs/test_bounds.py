@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from mind2web2.rubric.node import VerificationNode
+from mind2web2.rubric.tree_writing import tree_as_dict
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote, skip_reason
-from mind2web2.rubric.written_tree import tree_as_dict
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.scheduling.prerequisites import noted_prerequisites
 

@@ -12,6 +12,7 @@ from scripted_judge import ScriptedJudge
 from mind2web2.cli import main
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.rubric.node import VerificationNode
+from mind2web2.rubric.tree_writing import tree_as_dict
 from mind2web2.rubric.verdicts import (
     Evidence,
     PageCheck,
@@ -21,7 +22,6 @@ from mind2web2.rubric.verdicts import (
     skip_reason,
     trials_needed,
 )
-from mind2web2.rubric.written_tree import tree_as_dict
 from mind2web2.runs.economy import RULES, economy_of, replayed
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.scheduling.options import ExecutionOptions

@@ -6,8 +6,8 @@ import pytest
 from rubrics import vectors
 
 from mind2web2 import VerificationNode
+from mind2web2.rubric.tree_writing import tree_as_dict
 from mind2web2.rubric.verdicts import Outcome, aggregate
-from mind2web2.rubric.written_tree import tree_as_dict
 from mind2web2.runs.result_file import ResultFile
 
 LEAF = {

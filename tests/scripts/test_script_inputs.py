@@ -526,7 +526,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from mind2web2.scripts.inputs import InputRecorder, inputs_recorded
+from mind2web2.scripts.input_recorder import InputRecorder, inputs_recorded
 
 class Late:
     def __init__(self):

@@ -50,7 +50,8 @@ from mind2web2.scheduling.deferral import guard_access
 from mind2web2.scheduling.listeners import guard_listeners
 from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scripts.aliases import set_script_aliases
-from mind2web2.scripts.inputs import InputRecorder, ScriptClock, inputs_recorded
+from mind2web2.scripts.clock import ScriptClock
+from mind2web2.scripts.input_recorder import InputRecorder, inputs_recorded
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
 from mind2web2.scripts.isolation.rpc import Done, Message, PageText, RpcClient
 from mind2web2.scripts.run import (

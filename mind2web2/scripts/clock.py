@@ -1,0 +1,166 @@
+"""The clock that a script sees: the real one, or one that stands still at a chosen moment."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from mind2web2.errors import AnswerError
+from mind2web2.scripts.inputs import ClockReading
+from mind2web2.scripts.source_names import names_in
+from mind2web2.utils.api_misuse import caller_of
+from mind2web2.utils.moments import parsed_moment
+from mind2web2.utils.private_attributes import check_private_attributes
+
+# A moment, or the moment at which each answer was made.
+AsOf = datetime | Literal["answer"]
+
+_LOCALTIME = Path("/etc/localtime")
+_UTC_NAMES = frozenset(
+    {"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu"}
+)
+# By which programs read the date: methods, whatever the object is called, and functions of ``time``.
+_READS_CLOCK = frozenset(
+    {
+        *(
+            ".now",
+            ".today",
+            ".utcnow",
+            "time.time",
+            "time.time_ns",
+            "time.localtime",
+            "time.gmtime",
+        ),
+        *("time.ctime", "time.asctime", "time.strftime"),
+    }
+)
+_USES_LOCAL_TIME = frozenset(
+    {
+        *(
+            ".fromtimestamp",
+            ".astimezone",
+            ".timestamp",
+            ".mktime",
+            ".localtime",
+            ".ctime",
+        ),
+        *("mktime", "localtime", "ctime"),
+    }
+)
+
+
+class ScriptClock:
+    """The clock of this process: scripts see ``as_of``, our own code and logging see the real time.
+
+    Args:
+        as_of: where the clock stands still; ``None`` for the real time.
+        zone: name of the time zone to run in; ``None`` for that of the process.
+
+    Attributes:
+        is_read: a script has read the clock.
+    """
+
+    def __init__(self, as_of: datetime | None = None, zone: str | None = None) -> None:
+        self.is_read = False
+        self._as_of = as_of
+        self._started = datetime.now(UTC)
+        if zone is not None and zone != time_zone():
+            os.environ["TZ"] = zone
+            time.tzset()
+
+    def install(self) -> None:
+        """Answer every question for the time in this process, until it ends."""
+        import time_machine
+
+        check_private_attributes("time-machine")
+        as_of_ns = (
+            None if self._as_of is None else round(self._as_of.timestamp() * 1e6) * 1000
+        )
+        real_ns = time_machine.escape_hatch.time.time_ns
+
+        def time_ns() -> int:
+            # The library's own functions are written in C and have no frame: this one is the caller's.
+            if caller_of(sys._getframe(1), ignored=_LOGGING) == "own":
+                return real_ns()
+            self.is_read = True
+            return real_ns() if as_of_ns is None else as_of_ns
+
+        traveller = time_machine.travel(0, tick=False).start()
+        traveller.time_ns = time_ns  # type: ignore[method-assign]  # tells who asks, which the library does not
+
+    def reading(self, sources: Iterable[bytes]) -> ClockReading | None:
+        """Return what a result may depend on, ``None`` if on nothing."""
+        if not self.is_read and _USES_LOCAL_TIME.isdisjoint(names_in(sources)):
+            return None
+        return reading_at(self._as_of or self._started, is_read=self.is_read)
+
+
+# Records of a log carry the real time, though a script may have written them.
+_LOGGING = frozenset({"logging"})
+
+
+def reading_at(moment: datetime, *, is_read: bool) -> ClockReading:
+    """Return the reading of a clock in the local time zone."""
+    return ClockReading(
+        moment=moment.astimezone().isoformat(timespec="microseconds"),
+        zone=time_zone(),
+        is_read=is_read,
+    )
+
+
+def static_reading(sources: Iterable[bytes]) -> ClockReading | None:
+    """Return what a result may depend on by the text of its script, where its process was not watched."""
+    names = set(names_in(sources))
+    is_read = not names.isdisjoint(_READS_CLOCK)
+    if not is_read and names.isdisjoint(_USES_LOCAL_TIME):
+        return None
+    return reading_at(datetime.now(UTC), is_read=is_read)
+
+
+def answer_moment(path: Path, created: str | None) -> datetime:
+    """Return when an answer was made: ``created`` of its meta file, else the file's own time.
+
+    Raises:
+        AnswerError: ``created`` is no date.
+    """
+    if created is None:
+        return datetime.fromtimestamp(int(path.stat().st_mtime)).astimezone()
+    try:
+        return parsed_moment(created)
+    except ValueError as error:
+        raise AnswerError(
+            f"{path.with_suffix('.meta.json')}: created {created!r} is no date such as 2025-03-14 "
+            "(--as_of answer and --archive need it)"
+        ) from error
+
+
+def recorded_moment(reading: ClockReading) -> datetime | None:
+    """Return the moment of an earlier run, ``None`` where its record is damaged."""
+    with suppress(ValueError):
+        moment = datetime.fromisoformat(reading.moment)
+        if moment.tzinfo is not None:
+            return moment
+    return None
+
+
+def known_zone(name: str | None) -> str | None:
+    """Return a time zone's name if this machine knows it."""
+    with suppress(ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo(name).key if name else None
+    return None
+
+
+def time_zone() -> str:
+    """Return the name of the local time zone."""
+    name = os.environ.get("TZ", "").lstrip(":")
+    if not name and "/zoneinfo/" in (target := str(_LOCALTIME.resolve())):
+        name = target.partition("/zoneinfo/")[2]
+    name = name or "/".join(time.tzname)
+    return "UTC" if name in _UTC_NAMES or name == "UTC/UTC" else name

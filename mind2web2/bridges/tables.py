@@ -137,7 +137,7 @@ def results(agent: str, eval_results_root: str | Path = "eval_results") -> Agent
     leaves = tuple(
         record
         for (task_id, name), result in stored.items()
-        for record in _leaf_records(agent, task_id, name, result)
+        for record in leaf_records(agent, task_id, name, result)
     )
     return AgentResults(agent, answers, leaves)
 
@@ -247,9 +247,10 @@ def _answer_record(
     )
 
 
-def _leaf_records(
+def leaf_records(
     agent: str, task_id: str, answer_name: str, result: ResultFile
 ) -> Iterator[LeafRecord]:
+    """Yield the leaves of a result, in the order of the rubric."""
     for tree in result.trees:
         for leaf, path, tags in _leaves_below(tree):
             yield _leaf_record(agent, task_id, answer_name, result, leaf, path, tags)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
+    AsyncExitStack,
     asynccontextmanager,
     contextmanager,
     nullcontext,
@@ -17,6 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from mind2web2.bridges.telemetry import (
+    Telemetry,
+    exported,
+    signals_of,
+    wants_texts,
+)
 from mind2web2.capture.models import downloads_from
 from mind2web2.cli.console import (
     ConsoleHandler,
@@ -206,10 +214,16 @@ async def _evaluate_and_report(run: _Run, ray: Any) -> list[AnswerOutcome]:
             "postgresql://HOST/DATABASE."
         )
     others = stores_of_others(folders.eval_results_root, folders.agent_name)
-    own = OwnParts(budget=run.budget, other_stores=others, other_pages=PagesOfOthers())
-    async with open_run(settings, judgments, own=own, check_roots=roots) as session:
-        display = _display(run, session)
-        outcomes = await _evaluate_shown(run, session, ray, display)
+    async with _telemetry(run) as telemetry:
+        own = OwnParts(
+            budget=run.budget,
+            other_stores=others,
+            other_pages=PagesOfOthers(),
+            observer=None if telemetry is None else telemetry.question,
+        )
+        async with open_run(settings, judgments, own=own, check_roots=roots) as session:
+            display = _display(run, session)
+            outcomes = await _evaluate_shown(run, session, ray, display, telemetry)
     run.progress.problems.extend(session.problems)
     if settings.self_debug:
         _print_reused(run, outcomes)
@@ -217,6 +231,22 @@ async def _evaluate_and_report(run: _Run, ray: Any) -> list[AnswerOutcome]:
     summary = await asyncio.to_thread(_summed_up, run)
     _report(run, session, outcomes, summary, display.elapsed_s)
     return outcomes
+
+
+@asynccontextmanager
+async def _telemetry(run: _Run) -> AsyncIterator[Telemetry | None]:
+    """Open what the environment's OpenTelemetry variables ask for; a run goes on without it."""
+    async with AsyncExitStack() as stack:
+        telemetry = None
+        try:
+            if signals := signals_of(os.environ):
+                with_texts = wants_texts(os.environ)
+                telemetry = await stack.enter_async_context(
+                    exported(signals, with_texts=with_texts)
+                )
+        except UsageError as error:
+            run.print(f"Warning: no telemetry: {error}")
+        yield telemetry
 
 
 def _display(run: _Run, session: Session) -> RunDisplay:
@@ -229,7 +259,11 @@ def _display(run: _Run, session: Session) -> RunDisplay:
 
 
 async def _evaluate_shown(
-    run: _Run, session: Session, ray: Any, display: RunDisplay
+    run: _Run,
+    session: Session,
+    ray: Any,
+    display: RunDisplay,
+    telemetry: Telemetry | None,
 ) -> list[AnswerOutcome]:
     """Evaluate the work, show its progress, and keep the judge's use."""
     judge, judge_check = session.judge, session.parts.judge_check
@@ -249,7 +283,7 @@ async def _evaluate_shown(
                 return await evaluate_work(
                     run.work,
                     run.folders,
-                    runner,
+                    runner if telemetry is None else telemetry.following(runner),
                     concurrency,
                     run.progress,
                     dump_cache=run.settings.dump_cache,

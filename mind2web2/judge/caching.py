@@ -26,7 +26,11 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, Permit
-from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.protocol import (
+    AskedQuestion,
+    QuestionContext,
+    QuestionObserver,
+)
 from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.session import ask_twice_if_declined
 from mind2web2.judge.settings import JudgeSettings
@@ -62,6 +66,7 @@ class CachingJudge:
         overwrite: reuse only judgments that this run has requested itself.
         price: of the model, in place of the known ones.
         first: is asked about claims before this judge; both share one account of their use.
+        observer: is called after each question that was sent.
     """
 
     def __init__(
@@ -74,6 +79,7 @@ class CachingJudge:
         budget: Budget | None = None,
         price: OwnPrice | None = None,
         first: CachingJudge | None = None,
+        observer: QuestionObserver | None = None,
     ) -> None:
         if provider is None:
             limits = store.image_limits(settings.replayed_endpoint, settings.model)
@@ -99,6 +105,7 @@ class CachingJudge:
             store, overwrite=overwrite, is_replay=provider is None
         )
         self._provider = provider
+        self._observer = observer
         self._store = store
         self._overwrite = overwrite
         self._breaker = CircuitBreaker(one_by_one=not settings.batch)
@@ -183,7 +190,7 @@ class CachingJudge:
                 )
                 permit = self._permit(asked, limits)
                 async with aclosing(permit):
-                    judgment = await self._ask(
+                    judgment = await self._ask_observed(
                         self._provider, asked, subject, source, permit
                     )
                     # A paid reply is stored even if the caller is cancelled.
@@ -345,6 +352,40 @@ class CachingJudge:
             self.settings.replayed_endpoint if self._provider is None else self.endpoint
         )
         return await self._store.get(key, endpoint)
+
+    async def _ask_observed(
+        self,
+        provider: ChatProvider,
+        request: ChatRequest,
+        subject: QuestionContext,
+        source: tuple[str, str],
+        permit: Permit,
+    ) -> Judgment:
+        if self._observer is None:
+            return await self._ask(provider, request, subject, source, permit)
+        called_ns = time.time_ns()
+        judgment, failure = None, None
+        try:
+            judgment = await self._ask(provider, request, subject, source, permit)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            sent_ns = request.sent.first_sent_ns
+            # A client that does not count its requests, such as a batch's, has sent one that is answered.
+            if sent_ns is not None or judgment is not None:
+                self._observer(
+                    AskedQuestion(
+                        request,
+                        subject,
+                        source,
+                        self.endpoint,
+                        sent_ns or called_ns,
+                        judgment,
+                        failure,
+                    )
+                )
+        return judgment
 
     async def _ask(
         self,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.store import ServiceAnswer
+from mind2web2.judge.store import Judgment, ServiceAnswer
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
 
 Purpose = Literal["verify", "extract", "script"]
@@ -30,6 +30,28 @@ class QuestionContext:
     claim: str | None = None
     page: str | None = None
     trial: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question that was sent to the judge's server, for those who follow a run's requests.
+
+    Args:
+        source: task id and answer name.
+        started_ns: when it was sent, in nanoseconds since the epoch.
+        judgment: ``None`` where it failed.
+    """
+
+    request: ChatRequest
+    subject: QuestionContext
+    source: tuple[str, str]
+    endpoint: str
+    started_ns: int
+    judgment: Judgment | None = None
+    failure: BaseException | None = None
+
+
+QuestionObserver = Callable[[AskedQuestion], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,11 +152,13 @@ class SentRequests:
     Args:
         requests: those sent over a connection.
         reported: those whose price is known: the server reported the tokens, or an error.
+        first_sent_ns: when the first one was sent, after all waiting, in nanoseconds since the epoch.
     """
 
     requests: int = 0
     reported: int = 0
     replies: list[Usage] = field(default_factory=list)
+    first_sent_ns: int | None = None
 
     @property
     def usage(self) -> Usage:

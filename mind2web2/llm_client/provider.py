@@ -7,6 +7,7 @@ import difflib
 import json
 import logging
 import re
+import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -586,6 +587,8 @@ class _Exchange:
         return completion
 
     async def _send(self, wire: WireRequest) -> Completion:
+        sent = self._request.sent
+        sent.first_sent_ns = sent.first_sent_ns or time.time_ns()
         try:
             completion = await self._transport.send(wire)
         except RequestFailedError as failure:

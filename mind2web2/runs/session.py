@@ -20,6 +20,7 @@ from mind2web2.judge.batch_state import BatchFolder
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.other_agents import SharingJudgmentStore
+from mind2web2.judge.protocol import QuestionObserver
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.shared_store import SharedJudgmentStore
 from mind2web2.judge.store import CheckRecord, JudgmentStore, last_check
@@ -77,6 +78,7 @@ class OwnParts:
         limits: of captures and judge requests.
         judge_check: the judge's last check.
         price: of the judge's model.
+        observer: is called after each question that was sent to the judge.
     """
 
     provider: ChatProvider | None = None
@@ -90,6 +92,7 @@ class OwnParts:
     limits: DualSemaphore | None = None
     judge_check: CheckRecord | None = None
     price: OwnPrice | None = None
+    observer: QuestionObserver | None = None
 
 
 @dataclass(frozen=True)
@@ -173,7 +176,12 @@ async def open_run(
                 else first_judge_client(settings, first_batches, own)
             )
             first = first_judge(
-                settings, named, own.provider or first_client, store, budget
+                settings,
+                named,
+                own.provider or first_client,
+                store,
+                budget,
+                own.observer,
             )
             judge = CachingJudge(
                 named,
@@ -183,6 +191,7 @@ async def open_run(
                 budget=budget,
                 price=price,
                 first=first,
+                observer=own.observer,
             )
         checks = (last_check(root, judge.identity) for root in check_roots)
         check = own.judge_check or next(
@@ -291,6 +300,7 @@ def first_judge(
     provider: ChatProvider | None,
     store: JudgmentStore,
     budget: Budget | None = None,
+    observer: QuestionObserver | None = None,
 ) -> CachingJudge | None:
     """Return the first of two judges, ``None`` where there is one judge."""
     if named.first is None:
@@ -305,6 +315,7 @@ def first_judge(
         overwrite=settings.overwrite,
         budget=budget,
         price=price,
+        observer=observer,
     )
 
 

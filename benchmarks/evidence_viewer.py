@@ -23,7 +23,7 @@ from viewer.made_results import Results, leaf, result
 
 from mind2web2.capture.browser_process import find_browser
 from mind2web2.viewer.catalog import Catalog
-from mind2web2.viewer.front_end import ReportContent, write_report
+from mind2web2.viewer.report import ReportContent, write_report
 
 TASKS, RUNS, LEAVES = 130, 3, 60
 TIMES = 3

@@ -28,7 +28,8 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.answers import RunFolders, select_work
-from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
+from mind2web2.runs.concurrency import Concurrency
+from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.path_config import PathConfig

@@ -8,7 +8,8 @@ from measuring import median_s, show, title
 
 from mind2web2.runs.comparison import compared
 from mind2web2.runs.sampled_metrics import metric_intervals
-from mind2web2.runs.score_matrix import ScoredAnswer, score_grid
+from mind2web2.runs.score_matrix import score_grid
+from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.statistics.uncertainty import RESAMPLES
 
 TASKS = 130

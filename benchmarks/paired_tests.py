@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from measuring import show, title
 
 from mind2web2.runs.comparison import ranking
-from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.statistics.paired import paired_test
 
 SIMULATIONS = 2000

@@ -36,7 +36,8 @@ from mind2web2.llm_client.prices import image_tokens
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.answers import RunFolders, select_work
-from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
+from mind2web2.runs.concurrency import Concurrency
+from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.utils.path_config import PathConfig
 
 REPOSITORY = Path(__file__).resolve().parent.parent

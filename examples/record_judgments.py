@@ -29,8 +29,9 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.claim_facts import vote_groups
+from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.result_file import ResultFile
-from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
+from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.utils.path_config import PathConfig
 
 AGENT = "example"

@@ -25,11 +25,12 @@ from mind2web2.runs.answers import (
     run_record_path,
 )
 from mind2web2.runs.freshness import results_now
+from mind2web2.runs.known_answers import agent_answers
 from mind2web2.runs.result_file import is_time_s
 from mind2web2.runs.results import latest_results
 from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.runs.shard_states import shard_caution
-from mind2web2.runs.summaries import agent_answers, stored_metrics
+from mind2web2.runs.summaries import stored_metrics
 from mind2web2.utils.files import (
     first_link,
     is_leftover,

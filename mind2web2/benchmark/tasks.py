@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.llm_client.settings import check_address, check_keys
-from mind2web2.runs.provenance import DATASET_RECORD, dataset_record, git_blob_id
+from mind2web2.runs.dataset_record import DATASET_RECORD, dataset_record, git_blob_id
 from mind2web2.scripts.load import parsed_script, script_problem
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.rubric_reading import read_rubric

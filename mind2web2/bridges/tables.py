@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from mind2web2.errors import UsageError
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.claim_facts import claim_facts, is_claim, vote_groups
+from mind2web2.runs.known_answers import agent_answers
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import latest_results
-from mind2web2.runs.score_matrix import ScoredAnswer
-from mind2web2.runs.summaries import agent_answers
+from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.utils.files import write_whole
 
 if TYPE_CHECKING:

@@ -192,7 +192,8 @@ def _cost(settings: RunSettings, usages: list[Usage]) -> str:
 async def _drafted(settings: RunSettings, order: _Order, console: Console) -> int:
     from mind2web2.authoring.draft import draft_task
     from mind2web2.authoring.structure import JudgePrice
-    from mind2web2.cli.console import line, totals_text, warnings_on
+    from mind2web2.cli.console import line, warnings_on
+    from mind2web2.cli.displays import totals_text
     from mind2web2.judge.answer_client import AnswerClient
     from mind2web2.judge.store import FILE_NAME
     from mind2web2.runs.session import open_run

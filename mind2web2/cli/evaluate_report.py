@@ -15,15 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from mind2web2.capture.network.destinations import literal_address, refusal_reason
-from mind2web2.cli.console import (
-    counted,
-    duration_text,
-    line,
-    number,
-    plain_console,
-    print_amounts,
-    totals_text,
-)
+from mind2web2.cli.console import counted, line, number, plain_console, print_amounts
+from mind2web2.cli.displays import duration_text, totals_text
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.usage import RunUsage, TaskUsage

@@ -26,13 +26,8 @@ from mind2web2.bridges.telemetry import (
     wants_texts,
 )
 from mind2web2.capture.models import downloads_from
-from mind2web2.cli.console import (
-    ConsoleHandler,
-    RunDisplay,
-    counted,
-    line,
-    plain_console,
-)
+from mind2web2.cli.console import ConsoleHandler, counted, line, plain_console
+from mind2web2.cli.displays import RunDisplay
 from mind2web2.cli.evaluate_report import RunReport, print_run, print_unreported
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.suggestions import (
@@ -53,12 +48,12 @@ from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import RunFolders, TaskWork
+from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.freshness import changed_scripts
 from mind2web2.runs.paths import paths_of
 from mind2web2.runs.results import PROGRESS_NAME, published, write_file
 from mind2web2.runs.run import (
     AnswerRunner,
-    Concurrency,
     ProgressFile,
     RunProgress,
     evaluate_work,

@@ -609,7 +609,8 @@ async def _cache_agent(
 ) -> list[TaskPages]:
     import asyncio
 
-    from mind2web2.cli.console import CrawlDisplay, line
+    from mind2web2.cli.console import line
+    from mind2web2.cli.displays import CrawlDisplay
     from mind2web2.pages.citations import FOLDER_NAME, LinkJudge
     from mind2web2.pages.crawl import AgentCache, crawl, find_citations
 

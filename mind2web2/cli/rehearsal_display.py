@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from rich.console import RenderableType
 from rich.text import Text
 
-from mind2web2.cli.console import LiveDisplay, duration_text, plain_console
+from mind2web2.cli.console import plain_console
+from mind2web2.cli.displays import LiveDisplay, duration_text
 
 
 @dataclass

@@ -20,7 +20,7 @@ from mind2web2.cli.options import (
     given_settings,
     positive_seconds,
 )
-from mind2web2.cli.serve import SCORING_DEFAULTS, scorer_of
+from mind2web2.cli.scorer_options import SCORING_DEFAULTS, scorer_of
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, RunSettings

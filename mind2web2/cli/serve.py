@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,17 +14,16 @@ from mind2web2.cli.options import (
     port_number,
     positive_seconds,
 )
+from mind2web2.cli.scorer_options import SCORING_DEFAULTS, scorer_of
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, RunSettings
 from mind2web2.utils import values
-from mind2web2.utils.own_memory import hide_memory
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from mind2web2.judge.cascade import JudgeCascade
-    from mind2web2.scoring.scorer import MissingPages, Scorer
+    from mind2web2.scoring.scorer import MissingPages
 
 
 TOKEN_VARIABLE = "MIND2WEB2_TOKEN"
@@ -42,7 +40,6 @@ _SETTINGS = (
     ),
     *("max_cost", "max_concurrent_answers", "answer_timeout"),
 )
-SCORING_DEFAULTS = RunSettings(max_concurrent_answers=64, answer_timeout=600.0)
 _CHANGED = (
     asking_providers(),
     replace(
@@ -171,52 +168,3 @@ def _warn_of_judge(check: Future[None]) -> None:
         logging.getLogger(__name__).warning(
             "%s Until it is, calls have no score.", error
         )
-
-
-def scorer_of(
-    settings: RunSettings,
-    pages: Path | None,
-    missing_pages: MissingPages,
-    *,
-    isolate: bool,
-) -> Scorer:
-    """Return a scorer by the settings of a command; it takes ``SCORING_DEFAULTS``."""
-    from mind2web2.runs.paths import paths_of
-    from mind2web2.scoring.scorer import Judge, Scorer
-    from mind2web2.scripts.isolation.processes import IS_POSSIBLE
-
-    hide_memory()
-    return Scorer(
-        judge=Judge(
-            model=settings.model,
-            base_url=settings.judge_server(),
-            provider=settings.llm_provider,
-            temperature=settings.judge_temperature,
-            reasoning_effort=settings.judge_reasoning_effort,
-            max_images=settings.max_images,
-            extra_body=json.loads(settings.judge_extra_body or "{}"),
-            outage_wait_s=settings.judge_outage_wait,
-            votes=settings.votes,
-            first=_first_of(settings.judge_cascade),
-            doubt=settings.judge_doubt,
-        ),
-        pages=pages,
-        scripts=paths_of(settings).eval_scripts_root,
-        eval_version=settings.eval_version,
-        judgments=settings.judgments,
-        missing_pages=missing_pages,
-        isolate=IS_POSSIBLE and isolate,
-        max_answers=settings.max_concurrent_answers or 1,
-        max_llm_requests=settings.max_llm_requests,
-        max_cost=settings.max_cost,
-        answer_timeout=settings.answer_timeout or 0,
-        allow_private_network=settings.allow_private_network,
-    )
-
-
-def _first_of(cascade: JudgeCascade | None) -> str | None:
-    if cascade is None:
-        return None
-    return (
-        cascade.first if cascade.server is None else f"{cascade.first}@{cascade.server}"
-    )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2.rubric.verdicts import QuoteMatch
 from mind2web2.runs.claim_facts import Reservation
-from mind2web2.runs.score_matrix import MissingAnswer
 from mind2web2.statistics.uncertainty import IntervalFigures, VarianceFigures
 
 # The lower and the upper end of a range.
@@ -209,3 +209,12 @@ class AgentSummary(_Figures):
         """
         passes = document[f"pass_at_{document['num_runs']}"]
         return cls.model_validate({**document, "pass_at_k": passes})
+
+
+@dataclass(frozen=True, slots=True)
+class MissingAnswer:
+    """An answer without a score, or one that does not exist; a task without any has no ``answer_name``."""
+
+    task_id: str
+    answer_name: str | None
+    reason: str

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from mind2web2.runs.audited import (
-    AuditedAnswer,
     JudgeQuality,
     audited_answers,
     between_auditors,
     judge_quality,
+    label_verdicts,
 )
 from mind2web2.runs.corrected import CorrectedScore, corrected_score
-from mind2web2.runs.labels import LabelFile, Labels, Verdicts, auditors, verdicts_of
+from mind2web2.runs.labels import LabelFile, auditors
 from mind2web2.statistics.agreement import Figures
 
 
@@ -107,13 +107,3 @@ def audit_report(
         settled=None if settled is None else judge_quality(answers, settled),
         settled_score=None if settled is None else corrected_score(answers, settled),
     )
-
-
-def label_verdicts(
-    answers: Sequence[AuditedAnswer], labels: Sequence[Labels]
-) -> Verdicts:
-    """Return what labels of one or several auditors say of the leaves of answers."""
-    seen = (
-        leaf.seen for answer in answers for leaf in (*answer.leaves, *answer.skipped)
-    )
-    return verdicts_of(seen, labels)

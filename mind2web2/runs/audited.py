@@ -13,10 +13,16 @@ from pathlib import Path
 from mind2web2.rubric.verdicts import Evidence
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.claim_facts import claim_facts
-from mind2web2.runs.labels import LabelFile, LeafName, Verdicts
+from mind2web2.runs.known_answers import agent_answers
+from mind2web2.runs.labels import (
+    LabelFile,
+    Labels,
+    LeafName,
+    Verdicts,
+    verdicts_of,
+)
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import latest_results
-from mind2web2.runs.summaries import agent_answers
 from mind2web2.statistics.agreement import Cells, Figures, figures_of
 
 # Verdict, weakness, and whether the leaf is a gate, as far as labels of all such leaves exist.
@@ -272,3 +278,13 @@ def between_auditors(
                 passes = float(given[1] == "y")
                 cells.setdefault(answer.task, Cells()).add(given[0] == "y", passes, 1.0)
     return shared, figures_of(cells)
+
+
+def label_verdicts(
+    answers: Sequence[AuditedAnswer], labels: Sequence[Labels]
+) -> Verdicts:
+    """Return what labels of one or several auditors say of the leaves of answers."""
+    seen = (
+        leaf.seen for answer in answers for leaf in (*answer.leaves, *answer.skipped)
+    )
+    return verdicts_of(seen, labels)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.corrections import Correction
 from mind2web2.runs.result_file import ResultFile
-from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.statistics.uncertainty import LEVEL, Interval
 
 _DIGEST_CHARS = 12

@@ -10,12 +10,8 @@ from typing import NotRequired, TypedDict
 
 from mind2web2.errors import UsageError
 from mind2web2.runs.sampled_metrics import SampledMetric, sampled_metrics
-from mind2web2.runs.score_matrix import (
-    ScoredAnswer,
-    ScoreGrid,
-    mixture_warnings,
-    score_grid,
-)
+from mind2web2.runs.score_matrix import ScoreGrid, mixture_warnings, score_grid
+from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.statistics.paired import (
     DRAWS,
     METHOD,

@@ -10,8 +10,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mind2web2.runs.audit_report import label_verdicts
-from mind2web2.runs.audited import AuditedAnswer, audited_answers, judged_cells
+from mind2web2.runs.audited import (
+    AuditedAnswer,
+    audited_answers,
+    judged_cells,
+    label_verdicts,
+)
 from mind2web2.runs.corrected import corrected_score, interval_summary
 from mind2web2.runs.labels import LabelFile, auditors
 from mind2web2.runs.results import latest_results, write_file

@@ -26,16 +26,11 @@ from mind2web2.runs.answers import (
     read_answer,
     select_answers,
 )
-from mind2web2.runs.provenance import (
-    JudgeRecord,
-    Present,
-    Provenance,
-    dataset_commit,
-    library_versions,
-    settings_sha256,
-)
+from mind2web2.runs.current_inputs import Present, library_versions, settings_sha256
+from mind2web2.runs.dataset_record import dataset_commit
+from mind2web2.runs.provenance import JudgeRecord, Provenance
 from mind2web2.runs.results import LoadedResult, latest_result, latest_results
-from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.scripts.clock import AsOf, answer_moment, reading_at, recorded_moment
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs, variable_digests
 from mind2web2.utils.files import file_sha256, text_sha256

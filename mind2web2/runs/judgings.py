@@ -13,10 +13,10 @@ from typing import Literal
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.claim_facts import claim_facts, unavailable_pages
 from mind2web2.runs.comparison import ranking
+from mind2web2.runs.known_answers import agent_answers
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import latest_results
-from mind2web2.runs.score_matrix import ScoredAnswer
-from mind2web2.runs.summaries import agent_answers
+from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.statistics.agreement import CELLS, agreement, coefficient
 from mind2web2.statistics.paired import cohen_kappa, gwet_ac1
 from mind2web2.statistics.uncertainty import (

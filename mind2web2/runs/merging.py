@@ -13,20 +13,20 @@ from mind2web2.judge.store import FILE_NAME as STORE_NAME
 from mind2web2.judge.store import OWN_STORE, JudgmentStore
 from mind2web2.judge.transfer import copied_store
 from mind2web2.runs.agent_summary import AgentSummary
+from mind2web2.runs.known_answers import task_answers
 from mind2web2.runs.result_facts import result_facts
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import latest_result, newest_result_name
 from mind2web2.runs.score_matrix import judges_of, script_warnings
 from mind2web2.runs.shard_states import SHARDS_NAME, shard_states, shards_text
 from mind2web2.runs.summaries import (
-    SUMMARY_NAME,
     failed_in,
     merge_all_results,
     summarised_answers,
-    task_answers,
     unscored_in,
     write_task_summary,
 )
+from mind2web2.runs.task_summary import SUMMARY_NAME
 from mind2web2.runs.usage_file import merge_usage
 from mind2web2.utils.files import (
     first_link,

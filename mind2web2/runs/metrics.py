@@ -26,12 +26,12 @@ from mind2web2.runs.sampled_metrics import (
     sampled_metrics,
 )
 from mind2web2.runs.score_matrix import (
-    ScoredAnswer,
     ScoreGrid,
     judge_models,
     mixture_warnings,
     score_grid,
 )
+from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.runs.verdict_counts import verdict_counts
 from mind2web2.statistics.uncertainty import (
     LEVEL,

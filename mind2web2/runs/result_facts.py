@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.claim_facts import (
-    ClaimFacts,
-    Reservation,
     claim_facts,
     extraction_reservations,
     is_claim,
@@ -16,57 +13,9 @@ from mind2web2.runs.claim_facts import (
 )
 from mind2web2.runs.provenance import JudgeRecord, Provenance
 from mind2web2.runs.result_file import ResultFile
+from mind2web2.runs.scored_answer import OWN_PACKAGE, ResultFacts
 
-_PACKAGE = "mind2web2"
 _JUDGE_PARAMETERS = {"temperature", "reasoning_effort", "max_images", "extra_body"}
-
-
-@dataclass(frozen=True, slots=True)
-class ResultFacts:
-    """What one result says about its making and its verdicts.
-
-    Args:
-        judge: model and parameters; ``None`` where it names no judge.
-        server: the judge's server, as far as its name tells servers apart.
-        served: the models that the server reported.
-        versions: of this package, Python and libraries, by name.
-        script: version folder and file name of the eval script.
-        in_doubt: something temporary may have changed the score; the next run judges the answer again.
-        capture_days: first and last day on which a judged page was captured, ISO 8601; empty if unknown.
-        is_explained: it has evidence for its verdicts.
-        is_treeless: its score comes from the script alone, without a rubric tree.
-        is_off_tree: its script returned another score than its rubric tree gives.
-        is_flagged: the answer's text tries to instruct the judge.
-        is_barred: the answer cites a barred source, or was judged on one.
-        claims: verdicts of the judge, and on unavailable pages.
-        extractions: the reservations of each extraction that has any.
-        bounds: of the score, by its weak verdicts; ``None`` where the result has none.
-    """
-
-    judge: str | None = None
-    server: str | None = None
-    served: frozenset[str] = frozenset()
-    versions: Mapping[str, str] = field(default_factory=dict)
-    script: str | None = None
-    script_sha256: str | None = None
-    in_doubt: bool = False
-    capture_days: tuple[str, ...] = ()
-    is_explained: bool = False
-    is_treeless: bool = False
-    is_off_tree: bool = False
-    is_flagged: bool = False
-    is_barred: bool = False
-    claims: tuple[ClaimFacts, ...] = ()
-    extractions: tuple[frozenset[Reservation], ...] = ()
-    bounds: tuple[float, float] | None = None
-
-    @property
-    def own_version(self) -> str:
-        """Return the version of this package, empty where it is unknown."""
-        return self.versions.get(_PACKAGE, "")
-
-
-NO_FACTS = ResultFacts()
 
 
 def result_facts(result: ResultFile) -> ResultFacts:
@@ -132,7 +81,7 @@ def _served(made_from: Provenance) -> Iterator[str]:
 
 def _versions(result: ResultFile, made_from: Provenance | None) -> dict[str, str]:
     # Earlier versions record only their own version.
-    own = {} if result.run.version is None else {_PACKAGE: result.run.version}
+    own = {} if result.run.version is None else {OWN_PACKAGE: result.run.version}
     return own if made_from is None else own | dict(made_from.versions)
 
 

@@ -8,7 +8,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +29,7 @@ from mind2web2.runs.answer import (
     until_unlocked,
 )
 from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork
+from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.results import answer_dir, answer_results_dir, newest_result_name
 from mind2web2.runs.summaries import write_task_summary
 from mind2web2.utils.aio import all_or_first_error
@@ -119,15 +120,6 @@ class ProgressFile:
                 for outcome in outcomes[-_NEWEST_OUTCOMES:]
             ],
         }
-
-
-@dataclass(frozen=True)
-class Concurrency:
-    """Tasks at once, and answers of each at once; answers also wait for ``admission``."""
-
-    max_tasks: int = 3
-    max_answers: int = 3
-    admission: AbstractAsyncContextManager[None] | None = None
 
 
 class AnswerRunner(Protocol):

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid
+from mind2web2.runs.score_matrix import ScoreGrid
+from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.statistics.uncertainty import (
     Limits,
     SampledInterval,

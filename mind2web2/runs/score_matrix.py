@@ -6,54 +6,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mind2web2.rubric.verdicts import is_score
-from mind2web2.runs.result_facts import NO_FACTS, ResultFacts
+from mind2web2.runs.agent_summary import MissingAnswer
+from mind2web2.runs.scored_answer import NO_RESULT, ScoredAnswer
 from mind2web2.utils.names import name_list, natural_key
 
 NO_ANSWER = "missing, though other tasks have an answer of this name"
 NO_RUNS = "no answer at all"
-NO_RESULT = "no result"
 
 UNKNOWN_JUDGE = "unknown"
 _MAX_KINDS_SHOWN = 6
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredAnswer:
-    """One answer; ``score`` is ``None`` where it has no result.
-
-    Args:
-        answer_name: the answer's file name; answers of one name are one run.
-        word_count: whitespace-separated words of the answer.
-        reason: why there is no score, in one line; with a score of 0, how the agent's run failed.
-
-    Raises:
-        ValueError: the score is not a number from 0 to 1.
-    """
-
-    task_id: str
-    answer_name: str
-    score: float | None = None
-    word_count: int | None = None
-    time_s: float | None = None
-    judge_model: str | None = None
-    reason: str | None = None
-    facts: ResultFacts = NO_FACTS
-
-    def __post_init__(self) -> None:
-        if self.score is not None and not is_score(self.score):
-            raise ValueError(
-                f"score {self.score} of {self.task_id}/{self.answer_name} is not within 0 and 1"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class MissingAnswer:
-    """An answer without a score, or one that does not exist; a task without any has no ``answer_name``."""
-
-    task_id: str
-    answer_name: str | None
-    reason: str
 
 
 # By task and answer name, both in natural order.

@@ -37,8 +37,8 @@ from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.pages.run_browser import run_browser
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.capturing import capture_settings, network_of
+from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.replay import replayed_judge
-from mind2web2.runs.run import Concurrency
 from mind2web2.runs.settings import RAY, RunSettings
 from mind2web2.scheduling.options import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits

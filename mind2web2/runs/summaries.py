@@ -5,26 +5,32 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import ResultWriteError, StorageError
 from mind2web2.runs.agent_summary import AgentSummary
+from mind2web2.runs.known_answers import (
+    agent_answers,
+    folder_names,
+    judged_answers,
+    results_dir_of,
+    task_answers,
+    without_score,
+)
 from mind2web2.runs.metrics import agent_metrics
-from mind2web2.runs.result_facts import NO_FACTS, result_facts
 from mind2web2.runs.results import (
-    answer_results_dir,
-    latest_result,
     newest_result_name,
     published,
     writing_in,
 )
-from mind2web2.runs.score_matrix import NO_RESULT, ScoredAnswer
+from mind2web2.runs.scored_answer import NO_RESULT, ScoredAnswer
 from mind2web2.runs.shard_states import shard_caution
 from mind2web2.runs.task_summary import (
     REMOVED,
+    SUMMARY_NAME,
+    UNSCORED_NAME,
     TaskEntry,
     read_entries,
     sound_entries,
@@ -37,14 +43,10 @@ from mind2web2.storage.publication import (
     remove_published,
 )
 from mind2web2.utils.files import read_regular_file, write_whole
-from mind2web2.utils.garbage_collection import gc_paused
 from mind2web2.utils.names import natural_key
 
 log = logging.getLogger(__name__)
 
-SUMMARY_NAME = "summary.json"
-# Answers without a score, in a file of their own: other tools expect a number in every entry of a summary.
-UNSCORED_NAME = "unscored.json"
 ALL_RESULTS_NAME = "all_results.json"
 
 # By task and agent.
@@ -126,7 +128,7 @@ def merge_all_results(
 
     def write() -> _Merged:
         agents = [
-            name for name in _folders(root) if mirror(root).is_current(root / name)
+            name for name in folder_names(root) if mirror(root).is_current(root / name)
         ]
         for name in agents:  # other machines may have summed up more tasks since
             bring_here(root / name)
@@ -154,7 +156,7 @@ def _merged_results(root: Path, agents: Collection[str]) -> _Merged:
             if others:
                 merged[task_id] = others
     for agent_name in agents:
-        for task_id in _folders(root / agent_name):
+        for task_id in folder_names(root / agent_name):
             entries = read_entries(root / agent_name / task_id / SUMMARY_NAME)
             entries = entries or task_summary(task_answers(root, agent_name, task_id))
             entries = [entry for entry in entries if entry.score is not None]
@@ -214,10 +216,10 @@ def write_task_summary(
                 {**(failed or {}), **failed_in(others)},
             )
             scored = [entry for entry in entries if entry.score is not None]
-            without_score = [entry for entry in entries if entry.score is None]
+            unscored_entries = [entry for entry in entries if entry.score is None]
             _write_json(folder / SUMMARY_NAME, _entries_as_json(scored))
-            if without_score:
-                _write_json(folder / UNSCORED_NAME, _entries_as_json(without_score))
+            if unscored_entries:
+                _write_json(folder / UNSCORED_NAME, _entries_as_json(unscored_entries))
             elif (folder / UNSCORED_NAME).exists():
                 remove_published(folder / UNSCORED_NAME)
         return answers
@@ -249,7 +251,7 @@ def _task_entries(
     answer_names: Collection[str] | None,
     failed: Mapping[str, str],
 ) -> tuple[list[ScoredAnswer], list[TaskEntry]]:
-    found = _judged_answers(folder)
+    found = judged_answers(folder)
     names = found.keys() if answer_names is None else set(answer_names)
     current = sorted(names | unscored.keys() | failed.keys(), key=natural_key)
     answers = []
@@ -261,7 +263,7 @@ def _task_entries(
         else:
             answer = ScoredAnswer(folder.name, name, reason=NO_RESULT)
         if name in unscored and name not in failed:
-            answer = _without_score(answer, unscored[name])
+            answer = without_score(answer, unscored[name])
         answers.append(answer)
     removed = [
         TaskEntry(
@@ -279,125 +281,9 @@ def _task_entries(
     return answers, entries
 
 
-def agent_answers(output_dir: Path, agent_name: str) -> list[ScoredAnswer]:
-    """Return every answer that an agent's result folders know of."""
-    tasks = _folders(output_dir / agent_name)
-    # A benchmark's results are a million objects, none of them in a cycle.
-    with gc_paused():
-        return [
-            answer
-            for task_id in tasks
-            for answer in task_answers(output_dir, agent_name, task_id)
-        ]
-
-
-def task_answers(output_dir: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
-    """Return every answer to a task that its folder knows of, in natural order.
-
-    The newest result file decides. The task's two summary files add scores of folders without result files,
-    and answers that were found unscored since.
-    """
-    folder = output_dir / agent_name / task_id
-    answers = _judged_answers(folder)
-    for name in (SUMMARY_NAME, UNSCORED_NAME):
-        for entry in read_entries(folder / name):
-            _apply_entry(answers, entry, folder)
-    return [answers[name] for name in sorted(answers, key=natural_key)]
-
-
-def _apply_entry(
-    answers: dict[str, ScoredAnswer], entry: TaskEntry, folder: Path
-) -> None:
-    name = entry.md_name
-    newest = newest_result_name(_results_dir(folder, name))
-    known = answers.get(name, ScoredAnswer(folder.name, name))
-    if newest is not None and entry.earlier_result != newest:
-        return
-    if entry.status == REMOVED:
-        answers.pop(name, None)
-    elif entry.score is None:
-        answers[name] = _without_score(known, entry.reason or NO_RESULT)
-    else:
-        answers[name] = replace(
-            known,
-            score=float(entry.score),
-            reason=entry.reason,
-            judge_model=None,
-            facts=NO_FACTS,
-        )
-
-
-def _judged_answers(folder: Path) -> dict[str, ScoredAnswer]:
-    return {
-        f"{stem}.md": _judged_answer(folder, stem)
-        for stem in _folders(folder)
-        if (folder / stem / "results").is_dir()
-        or (folder / stem / f"{stem}.md").is_file()
-    }
-
-
-def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
-    answer = ScoredAnswer(
-        folder.name, f"{stem}.md", word_count=_word_count(folder / stem / f"{stem}.md")
-    )
-    results_dir = _results_dir(folder, stem)
-    result = latest_result(results_dir)
-    if result is None:
-        damaged = newest_result_name(results_dir)
-        why = (
-            f"its newest result {damaged} is damaged: evaluate it again"
-            if damaged
-            else NO_RESULT
-        )
-        return replace(answer, reason=why)
-    content = result.content
-    if content.is_edited:
-        _warn_once(result.path.absolute(), result.path, content.content_sha256)
-        why = f"its newest result {result.path.name} was changed after it was written: evaluate it again"
-        return replace(answer, reason=why)
-    if content.final_score is None:
-        log.warning("no score from 0 to 1 in result %s", result.path)
-        return replace(
-            answer,
-            reason=f"no score from 0 to 1 in its result {result.path.name}: evaluate it again",
-        )
-    return replace(
-        answer,
-        score=content.final_score,
-        judge_model=content.judge_model,
-        time_s=content.time_seconds,
-        facts=result_facts(content),
-    )
-
-
-@lru_cache(maxsize=4096)
-def _warn_once(_place: Path, path: Path, _content_sha256: str) -> None:
-    # A command sums results up several times, each time for another file.
-    log.warning("result was changed after it was written, counts as none path=%s", path)
-
-
-def _results_dir(folder: Path, answer_name: str) -> Path:
-    return answer_results_dir(
-        folder.parent.parent, folder.parent.name, folder.name, answer_name
-    )
-
-
-def _word_count(path: Path) -> int | None:
-    try:
-        return len(
-            read_regular_file(path).decode("utf-8-sig", errors="replace").split()
-        )
-    except OSError:
-        return None
-
-
-def _without_score(answer: ScoredAnswer, reason: str) -> ScoredAnswer:
-    return replace(answer, score=None, judge_model=None, reason=reason, facts=NO_FACTS)
-
-
 def _with_earlier_result(entry: TaskEntry, folder: Path) -> TaskEntry:
     # Names the result that does not count, so that a later one does: clocks and stamps can be alike.
-    earlier = newest_result_name(_results_dir(folder, entry.answer_name))
+    earlier = newest_result_name(results_dir_of(folder, entry.answer_name))
     is_result_of_script = entry.score is not None and entry.reason is None
     if earlier is None or is_result_of_script:
         return entry
@@ -406,17 +292,6 @@ def _with_earlier_result(entry: TaskEntry, folder: Path) -> TaskEntry:
 
 def _entries_as_json(entries: Iterable[TaskEntry]) -> list[dict[str, Any]]:
     return [entry.as_json() for entry in entries]
-
-
-def _folders(folder: Path) -> list[str]:
-    if not folder.is_dir():
-        return []
-    names = [
-        entry.name
-        for entry in folder.iterdir()
-        if entry.is_dir() and not entry.name.startswith(".")
-    ]
-    return sorted(names, key=natural_key)
 
 
 def _write_json(path: Path, content: object) -> None:

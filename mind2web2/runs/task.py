@@ -13,7 +13,8 @@ from mind2web2.judge.client_judge import as_provider
 from mind2web2.judge.store import FILE_NAME
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answers import RunFolders, TaskWork, answer_files, without_empty
-from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
+from mind2web2.runs.concurrency import Concurrency
+from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.runs.session import OwnParts, open_run
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name

@@ -11,12 +11,16 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.rubric.verdicts import is_score
-from mind2web2.runs.score_matrix import NO_RESULT, ScoredAnswer
+from mind2web2.runs.scored_answer import NO_RESULT, ScoredAnswer
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.lenient import read_leniently
 from mind2web2.utils.names import is_file_name
 
 log = logging.getLogger(__name__)
+
+SUMMARY_NAME = "summary.json"
+# Answers without a score, in a file of their own: other tools expect a number in every entry of a summary.
+UNSCORED_NAME = "unscored.json"
 
 UNSCORED = "unscored"
 REMOVED = "removed"

@@ -8,8 +8,7 @@ from typing import get_args
 
 from mind2web2.runs.agent_summary import ClaimCounts, VerdictCounts
 from mind2web2.runs.claim_facts import QUOTE_MATCHES, ClaimFacts, Reservation
-from mind2web2.runs.result_facts import ResultFacts
-from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.runs.scored_answer import ResultFacts, ScoredAnswer
 
 _RESERVATIONS: tuple[Reservation, ...] = get_args(Reservation)
 

@@ -27,15 +27,11 @@ from mind2web2.pages.stored_files import fetch_files, names_in_store
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.answer import RunParts, ScriptTime, evaluated
 from mind2web2.runs.answers import AnswerSetting, answer_files, failed_runs, read_answer
+from mind2web2.runs.current_inputs import EDITED, NO_PROVENANCE, Present
 from mind2web2.runs.freshness import PresentReader
+from mind2web2.runs.known_answers import agent_answers, task_answers
 from mind2web2.runs.metrics import agent_metrics
-from mind2web2.runs.provenance import (
-    EDITED,
-    NO_PROVENANCE,
-    JudgeRecord,
-    Present,
-    Provenance,
-)
+from mind2web2.runs.provenance import JudgeRecord, Provenance
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import (
     LoadedResult,
@@ -45,13 +41,8 @@ from mind2web2.runs.results import (
 )
 from mind2web2.runs.session import OwnParts, replaying_judge, run_parts
 from mind2web2.runs.settings import REPLAY, RunSettings
-from mind2web2.runs.summaries import (
-    ALL_RESULTS_NAME,
-    SUMMARY_NAME,
-    agent_answers,
-    task_answers,
-)
-from mind2web2.runs.task_summary import read_entries, task_summary
+from mind2web2.runs.summaries import ALL_RESULTS_NAME
+from mind2web2.runs.task_summary import SUMMARY_NAME, read_entries, task_summary
 from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.storage.publication import bring_here
 from mind2web2.utils.aio import all_or_first_error

@@ -17,14 +17,10 @@ from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.audited import AuditedAnswer, JudgedLeaf, audited_answers, sample
 from mind2web2.runs.corrected import behind_wrong_gates
 from mind2web2.runs.labels import LabelFile, Verdict, verdicts_of
-from mind2web2.viewer.catalog import (
-    AnswerKey,
-    Catalog,
-    Json,
-    NoSuchResultError,
-    markdown_tree,
-)
-from mind2web2.viewer.server import JsonResponse, json_route
+from mind2web2.viewer.catalog import Catalog
+from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
+from mind2web2.viewer.markdown import markdown_tree
+from mind2web2.viewer.routes import JsonResponse, json_route
 
 _MAX_NOTE_CHARS = 2000
 

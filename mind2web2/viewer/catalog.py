@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
-
-from mind2web2.errors import UsageError
 from mind2web2.judge.store import CHECKS_FOLDER
 from mind2web2.rubric.arithmetic import explanations
 from mind2web2.rubric.written_tree import WrittenNode
@@ -26,7 +20,8 @@ from mind2web2.runs.comparison import NoSharedTaskError, ranking
 from mind2web2.runs.corrections import CorrectionRoots, correcting_files, correction_of
 from mind2web2.runs.judge_checks import failed_check
 from mind2web2.runs.judgings import CAUSES, judged_leaf, own_cause
-from mind2web2.runs.result_facts import ResultFacts, result_facts
+from mind2web2.runs.known_answers import agent_answers
+from mind2web2.runs.result_facts import result_facts
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import (
     PROGRESS_NAME,
@@ -37,8 +32,9 @@ from mind2web2.runs.results import (
     loaded_results,
     newest_result_name,
 )
-from mind2web2.runs.score_matrix import ScoredAnswer
-from mind2web2.runs.summaries import SUMMARY_NAME, agent_answers, stored_metrics
+from mind2web2.runs.scored_answer import ResultFacts, ScoredAnswer
+from mind2web2.runs.summaries import stored_metrics
+from mind2web2.runs.task_summary import SUMMARY_NAME
 from mind2web2.runs.unreviewed import unreviewed_warning
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.rubric_outline import tree_lines
@@ -48,8 +44,8 @@ from mind2web2.utils.files import file_sha256, read_regular_file
 from mind2web2.utils.names import is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
-
-Json = dict[str, Any]
+from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
+from mind2web2.viewer.markdown import markdown_tree
 
 # The metrics of an agent's summary.json that the overview shows beside their intervals.
 _METRICS = {
@@ -63,24 +59,6 @@ _METRICS = {
 }
 # Files are looked at again after this time, so that one view does not look at them a hundred times.
 _LOOK_EVERY_S = 0.5
-
-
-class NoSuchResultError(UsageError):
-    """There is no such agent, answer or page among the results that are shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerKey:
-    """One answer: ``answer`` is the file's name without ``.md``."""
-
-    agent: str
-    task: str
-    answer: str
-
-    @classmethod
-    def of(cls, agent: str, answer: ScoredAnswer) -> AnswerKey:
-        """Return the key of one of an agent's answers."""
-        return cls(agent, answer.task_id, answer.answer_name.removesuffix(".md"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -495,98 +473,3 @@ def _intervals(summary: AgentSummary) -> dict[str, list[float]]:
         if interval.low is not None and interval.high is not None:
             found[name] = [interval.low, interval.high]
     return found
-
-
-# A node is a text, or [tag, {attribute: value}, child, ...].
-Node = str | list[Any]
-
-_TAGS = frozenset(
-    {
-        *(
-            "p",
-            "h1",
-            "h2",
-            "h3",
-            "h4",
-            "h5",
-            "h6",
-            "ul",
-            "ol",
-            "li",
-            "blockquote",
-            "pre",
-            "code",
-            "hr",
-            "br",
-        ),
-        *("em", "strong", "s", "a", "table", "thead", "tbody", "tr", "th", "td"),
-    }
-)
-_LINK = re.compile(r"https?://[^\s]+", re.IGNORECASE)
-# Answers have at most a megabyte; a longer text would only slow the browser down.
-MAX_CHARS = 400_000
-
-
-def markdown_tree(text: str) -> list[Node]:
-    """Return the blocks of a markdown text.
-
-    HTML in it is text, an image is its description with a link, and a link leads to http or https only.
-    """
-    cut = text[:MAX_CHARS]
-    tree = _tree(_parser().parse(cut))
-    if len(cut) < len(text):
-        tree.append(
-            ["p", {}, f"[cut here: {MAX_CHARS} of {len(text)} characters are shown]"]
-        )
-    return tree
-
-
-@cache
-def _parser() -> MarkdownIt:
-    return MarkdownIt(
-        "commonmark", {"html": False, "maxNesting": 40, "linkify": True}
-    ).enable(["table", "strikethrough", "linkify"])
-
-
-def _tree(tokens: Sequence[Token]) -> list[Node]:
-    root: list[Any] = []
-    stack: list[list[Any]] = [root]
-    for token in tokens:
-        if token.nesting == 1:
-            node = [token.tag if token.tag in _TAGS else "p", _attributes(token)]
-            stack[-1].append(node)
-            stack.append(node)
-        elif token.nesting == -1:
-            stack.pop()
-        elif token.type == "inline":
-            stack[-1].extend(_tree(token.children or []))
-        else:
-            stack[-1].extend(_leaf(token))
-    return root
-
-
-def _leaf(token: Token) -> list[Node]:
-    if token.type in ("softbreak", "text", "html_inline", "html_block"):
-        return ["\n" if token.type == "softbreak" else token.content]
-    if token.type in ("fence", "code_block"):
-        return [["pre", {}, token.content]]
-    if token.type == "code_inline":
-        return [["code", {}, token.content]]
-    if token.type == "image":
-        label = f"[image: {token.content or 'no description'}]"
-        link = _link(token.attrGet("src"))
-        return [["a", {"href": link}, label] if link else label]
-    return [[token.tag, {}]] if token.tag in _TAGS else [token.content]
-
-
-def _attributes(token: Token) -> dict[str, str]:
-    if token.tag == "a":
-        link = _link(token.attrGet("href"))
-        return {"href": link} if link else {}
-    if token.tag == "ol" and (start := token.attrGet("start")) is not None:
-        return {"start": str(start)}
-    return {}
-
-
-def _link(address: object) -> str | None:
-    return address if isinstance(address, str) and _LINK.fullmatch(address) else None

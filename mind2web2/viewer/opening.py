@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mind2web2.viewer.catalog import Json
+from mind2web2.viewer.keys import Json
 
 # Returns the tests of two agents, as ``compare --json`` prints them.
 Comparison = Callable[[str, str], Json]

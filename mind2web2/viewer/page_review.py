@@ -41,8 +41,9 @@ from mind2web2.pages.warc import Fault
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import is_file_name
-from mind2web2.viewer.catalog import Catalog, Json, NoSuchResultError
-from mind2web2.viewer.server import TARGET_PATH, json_route, page_key
+from mind2web2.viewer.catalog import Catalog
+from mind2web2.viewer.keys import Json, NoSuchResultError
+from mind2web2.viewer.routes import TARGET_PATH, json_route, page_key
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
 
 log = logging.getLogger(__name__)

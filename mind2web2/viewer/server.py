@@ -7,12 +7,11 @@ import json
 import secrets
 import socket
 import webbrowser
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from inspect import iscoroutinefunction
 from ipaddress import ip_address
 from typing import Any
 
@@ -23,7 +22,6 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
-    JSONResponse,
     PlainTextResponse,
     RedirectResponse,
     Response,
@@ -35,15 +33,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.runs.results import PROGRESS_NAME
-from mind2web2.viewer.catalog import AnswerKey, Catalog, Json, NoSuchResultError
+from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.front_end import STATIC, content_policy, index_html, json_bytes
-from mind2web2.viewer.stored_pages import PageKey, StoredPages
+from mind2web2.viewer.keys import Json, NoSuchResultError
+from mind2web2.viewer.routes import (
+    TARGET_PATH,
+    JsonResponse,
+    answer_key,
+    json_route,
+    page_key,
+)
+from mind2web2.viewer.stored_pages import StoredPages
 
 COOKIE = "mind2web2_session"
 # The browser extension that repairs caches asks from its own origin, without the session's cookie.
 EXTENSION_PATHS = ("/api/capture", "/api/upload-pdf/", "/api/upload-mhtml/")
-# The page that the extension may send; only the session that shows the viewer chooses it.
-TARGET_PATH = "/api/capture/target"
 _EXTENSION_ORIGINS = ("chrome-extension://", "moz-extension://")
 _OTHER_SITE = "Requests of other sites are refused."
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -58,14 +62,6 @@ _STATIC_HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
-
-
-class JsonResponse(JSONResponse):
-    """JSON that browsers can read, whatever numbers and characters results hold."""
-
-    def render(self, content: object) -> bytes:
-        """Return the body."""
-        return json_bytes(content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,34 +235,9 @@ def application(
     )
 
 
-def json_route(path: str, view: Callable[[Request], Any], method: str = "GET") -> Route:
-    """Return the route that answers with a view's value; a view that is no coroutine runs in a thread."""
-
-    async def answer(request: Request) -> Response:
-        if iscoroutinefunction(view):
-            return JsonResponse(await view(request))
-        return JsonResponse(await run_in_threadpool(view, request))
-
-    return Route(path, answer, methods=[method])
-
-
 def guarded(app: ASGIApp, session: Session) -> ASGIApp:
     """Return the application behind the check of who asks."""
     return SessionGuard(app, session)
-
-
-def answer_key(request: Request) -> AnswerKey:
-    """Return the answer that a request names."""
-    asked = request.query_params
-    return AnswerKey(
-        asked.get("agent", ""), asked.get("task", ""), asked.get("answer", "")
-    )
-
-
-def page_key(request: Request) -> PageKey:
-    """Return the page that a request names."""
-    asked = request.query_params
-    return PageKey(asked.get("agent", ""), asked.get("task", ""), asked.get("url", ""))
 
 
 def serve(app: ASGIApp, listener: socket.socket) -> None:

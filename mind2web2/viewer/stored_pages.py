@@ -24,7 +24,8 @@ from mind2web2.utils.names import is_file_name
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.messages import BinaryEvalResult, verification_messages
-from mind2web2.viewer.catalog import AnswerKey, Catalog, Json, NoSuchResultError
+from mind2web2.viewer.catalog import Catalog
+from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from rich.console import Console
 
-from mind2web2.cli.console import RunDisplay, duration_text, totals_text
+from mind2web2.cli.displays import RunDisplay, duration_text, totals_text
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
 from mind2web2.runs.answer import AnswerOutcome

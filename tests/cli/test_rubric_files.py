@@ -9,7 +9,8 @@ from servers.judge_server import JudgeServer, prompt_text
 from mind2web2 import CacheFileSys
 from mind2web2.cli import main
 from mind2web2.scoring.scorer import Judge, Scorer
-from mind2web2.viewer.catalog import AnswerKey, Catalog
+from mind2web2.viewer.catalog import Catalog
+from mind2web2.viewer.keys import AnswerKey
 
 PAGE = "https://lake.example/depth"
 RUBRIC = f"""\

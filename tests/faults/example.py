@@ -21,7 +21,8 @@ from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import RunFolders, select_work
-from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
+from mind2web2.runs.concurrency import Concurrency
+from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.utils.path_config import PathConfig
 

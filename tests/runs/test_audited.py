@@ -3,8 +3,8 @@
 import pytest
 from result_parts import made_from
 
-from mind2web2.runs.audit_report import audit_report, label_verdicts
-from mind2web2.runs.audited import audited_answer, judge_quality, sample
+from mind2web2.runs.audit_report import audit_report
+from mind2web2.runs.audited import audited_answer, judge_quality, label_verdicts, sample
 from mind2web2.runs.corrected import corrected_score
 from mind2web2.runs.labels import LabelFile, Verdicts
 from mind2web2.runs.result_file import ResultFile

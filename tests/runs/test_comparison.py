@@ -6,8 +6,7 @@ import pytest
 
 from mind2web2.errors import UsageError
 from mind2web2.runs import comparison
-from mind2web2.runs.result_facts import ResultFacts
-from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.runs.scored_answer import ResultFacts, ScoredAnswer
 
 
 def compared(*given):

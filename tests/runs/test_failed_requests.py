@@ -22,7 +22,7 @@ from servers.judge_server import (
     status,
 )
 
-from mind2web2.cli.console import totals_text
+from mind2web2.cli.displays import totals_text
 from mind2web2.cli.evaluate_report import print_usage
 from mind2web2.errors import (
     ContextTooLongError,

@@ -9,24 +9,22 @@ from evaluations import PAGE
 from projects import AGENT, TASK, ClaimJudge, Project, evaluate
 
 from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore
+from mind2web2.runs.current_inputs import (
+    EDITED,
+    NO_PROVENANCE,
+    Present,
+    settings_sha256,
+)
 from mind2web2.runs.freshness import (
     PresentReader,
     ResultsNow,
     newest_judge,
     results_now,
 )
-from mind2web2.runs.provenance import (
-    EDITED,
-    NO_PROVENANCE,
-    JudgeRecord,
-    Present,
-    Provenance,
-    Served,
-    settings_sha256,
-)
+from mind2web2.runs.known_answers import agent_answers
+from mind2web2.runs.provenance import JudgeRecord, Provenance, Served
 from mind2web2.runs.result_file import ResultFile, with_checksum
 from mind2web2.runs.results import latest_results, write_result
-from mind2web2.runs.summaries import agent_answers
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs
 
 OTHER = "https://lake.example/other"

@@ -6,7 +6,8 @@ import pytest
 
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.sampled_metrics import metric_intervals, sampled_metrics
-from mind2web2.runs.score_matrix import ScoredAnswer, score_grid
+from mind2web2.runs.score_matrix import score_grid
+from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.statistics.uncertainty import bootstrap_intervals
 
 NAMES = [

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from mind2web2.runs.comparison import compared_with_first
 from mind2web2.runs.metrics import agent_metrics as metrics_of
-from mind2web2.runs.result_facts import NO_FACTS
-from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.runs.scored_answer import NO_FACTS, ScoredAnswer
 from mind2web2.statistics.uncertainty import METHOD
 
 

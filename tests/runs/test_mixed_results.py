@@ -3,8 +3,8 @@
 import pytest
 
 from mind2web2.runs.metrics import agent_metrics
-from mind2web2.runs.result_facts import ResultFacts
-from mind2web2.runs.score_matrix import ScoredAnswer, mixture_warnings
+from mind2web2.runs.score_matrix import mixture_warnings
+from mind2web2.runs.scored_answer import ResultFacts, ScoredAnswer
 
 VERSIONS = {"mind2web2": "1.0", "python": "3.11.2"}
 ALIKE = {"judge": "o4-mini", "server": "a", "versions": VERSIONS, "script_sha256": "1"}

@@ -10,7 +10,7 @@ from mind2web2.runs.judgings import (
     ranking_check,
     repeatability,
 )
-from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.runs.scored_answer import ScoredAnswer
 
 
 def judging(verdicts, decided_by="judge"):

@@ -11,8 +11,9 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2.rubric.written_tree import read_tree
 from mind2web2.runs.claim_facts import ClaimFacts, decisive_troubles, unavailable_pages
-from mind2web2.runs.result_facts import ResultFacts, result_facts
+from mind2web2.runs.result_facts import result_facts
 from mind2web2.runs.result_file import ResultFile
+from mind2web2.runs.scored_answer import ResultFacts
 
 PASSED, FAILED = {"score": 1.0, "status": "passed"}, {"score": 0.0, "status": "failed"}
 FLAG = {"kind": "instruction", "excerpt": "x"}

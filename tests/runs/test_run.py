@@ -23,7 +23,8 @@ from servers.judge_server import JudgeServer, prompt_text, status
 from mind2web2.errors import UsageError
 from mind2web2.llm_client import LLMClient
 from mind2web2.runs.answers import RunFolders
-from mind2web2.runs.run import Concurrency, RunProgress, uncached_pages
+from mind2web2.runs.concurrency import Concurrency
+from mind2web2.runs.run import RunProgress, uncached_pages
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results
 from mind2web2.runs.task import evaluate_task
 

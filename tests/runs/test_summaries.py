@@ -5,11 +5,10 @@ import json
 import pytest
 
 from mind2web2.errors import ResultWriteError
+from mind2web2.runs.known_answers import agent_answers, task_answers
 from mind2web2.runs.summaries import (
-    agent_answers,
     generate_result_summary,
     merge_all_results,
-    task_answers,
     write_task_summary,
 )
 

@@ -4,8 +4,7 @@ import pytest
 
 from mind2web2.runs.claim_facts import ClaimFacts
 from mind2web2.runs.metrics import agent_metrics
-from mind2web2.runs.result_facts import ResultFacts
-from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.runs.scored_answer import ResultFacts, ScoredAnswer
 from mind2web2.runs.verdict_counts import verdict_counts
 
 NOTHING = {

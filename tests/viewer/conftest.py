@@ -18,8 +18,8 @@ from mind2web2.cli import evaluate_main
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.audit import AuditSession, AuditSettings
 from mind2web2.viewer.catalog import Catalog
-from mind2web2.viewer.front_end import ReportContent, write_report
 from mind2web2.viewer.page_review import PageReview, PageRoutes, Reviewer
+from mind2web2.viewer.report import ReportContent, write_report
 from mind2web2.viewer.server import Session, application, guarded, listen, run_routes
 
 REPOSITORY = Path(__file__).parent.parent.parent

@@ -7,7 +7,7 @@ from patchright.async_api import expect
 from viewer.test_views import ANSWER, EVIDENCE, show
 
 from mind2web2.cli import main
-from mind2web2.viewer import front_end
+from mind2web2.viewer import report
 
 
 @pytest.fixture
@@ -94,12 +94,12 @@ async def test_tasks_and_their_texts_are_left_out(page, write):
 
 def test_large_files_are_written_with_a_warning(write, monkeypatch, capsys):
     """It names the options; pictures beyond the bound of a page are left out."""
-    monkeypatch.setattr(front_end, "LARGE_FILE_BYTES", 1000)
+    monkeypatch.setattr(report, "LARGE_FILE_BYTES", 1000)
     _, whole = write()
     assert "leave pages out with --no_pages" in " ".join(
         capsys.readouterr().out.split()
     )
-    monkeypatch.setattr(front_end, "_MAX_PICTURES_OF_A_PAGE_BYTES", 1000)
+    monkeypatch.setattr(report, "_MAX_PICTURES_OF_A_PAGE_BYTES", 1000)
     _, bounded = write()
     assert bounded.count("[&quot;image&quot;") == 0 < whole.count("[&quot;image&quot;")
 

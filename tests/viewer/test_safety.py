@@ -12,7 +12,7 @@ from viewer.conftest import ask, served
 from viewer.made_results import Results, leaf, result
 
 from mind2web2.viewer.catalog import Catalog
-from mind2web2.viewer.front_end import ReportContent, write_report
+from mind2web2.viewer.report import ReportContent, write_report
 from mind2web2.viewer.server import Session
 
 AGENT, TASK = "hostile", "attacks"

@@ -10,7 +10,7 @@ from viewer.conftest import served
 from viewer.made_results import Results, leaf, result
 
 from mind2web2.viewer.catalog import Catalog
-from mind2web2.viewer.front_end import ReportContent, write_report
+from mind2web2.viewer.report import ReportContent, write_report
 
 ANSWER = "#/answer/example/museum_saturday/answer_1"
 EVIDENCE = "#/evidence/example/museum_saturday/answer_1/tour_start_supported"

@@ -391,7 +391,8 @@ def _print_quality(console: Console, found: Quality) -> None:
     from rich import box
     from rich.table import Table
 
-    from mind2web2.cli.console import counted, duration_text, line
+    from mind2web2.cli.console import counted, line
+    from mind2web2.cli.displays import duration_text
 
     check, overall = found.check, found.overall
     labelled = check.labelled

@@ -16,6 +16,7 @@ from mind2web2.cli.options import (
     add_task_option,
     share,
 )
+from mind2web2.cli.results.chosen import _no_results, check_record, chosen_tasks
 from mind2web2.cli.results.corrections import (
     add_correction_roots,
     corrected_pairs,
@@ -24,13 +25,12 @@ from mind2web2.cli.results.corrections import (
 )
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import (
-    suggested_command,
     suggested_evaluation,
     suggested_forgetting,
 )
 from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.runs.settings import SETTINGS, RunSettings
-from mind2web2.utils.names import check_name, name_list
+from mind2web2.utils.names import check_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from mind2web2.runs.freshness import ResultsNow
     from mind2web2.runs.result_file import ResultFile
     from mind2web2.runs.results import LoadedResult
-    from mind2web2.runs.score_matrix import ScoredAnswer
+    from mind2web2.runs.scored_answer import ScoredAnswer
     from mind2web2.utils.path_config import PathConfig
 
 METRICS = """\
@@ -222,13 +222,9 @@ def _summed_up(
     from mind2web2.runs.answer import AnswerOutcome
     from mind2web2.runs.corrections import correction_of
     from mind2web2.runs.freshness import results_now
+    from mind2web2.runs.known_answers import agent_answers
     from mind2web2.runs.results import latest_results
-    from mind2web2.runs.summaries import (
-        SummedUp,
-        agent_answers,
-        stored_metrics,
-        summarised_answers,
-    )
+    from mind2web2.runs.summaries import SummedUp, stored_metrics, summarised_answers
     from mind2web2.runs.unreviewed import unreviewed_warning
 
     root = paths.eval_results_root
@@ -353,47 +349,6 @@ def _deleted(paths: PathConfig, folder: Path) -> str:
         ) from error
     merge_all_results(paths.eval_results_root)
     return f"Deleted {folder} with {counted(results, 'result')}."
-
-
-def chosen_tasks(settings: RunSettings) -> list[str] | None:
-    """Return the tasks of ``--task_list`` and ``--task_id``, ``None`` without either."""
-    from mind2web2.benchmark.tasks import read_task_list
-
-    named = [check_name("task", task_id) for task_id in settings.task_ids]
-    tasks = [] if settings.task_list is None else read_task_list(settings.task_list)
-    listed = [task.task_id for task in tasks]
-    return list(dict.fromkeys(listed + named)) or None
-
-
-def check_record(
-    settings: RunSettings, eval_results_root: Path, agent_name: str
-) -> None:
-    """Make sure that a run has left results of an agent, or the reasons why there are none.
-
-    Raises:
-        UsageError: no run has.
-    """
-    folder = eval_results_root / agent_name
-    if not any(
-        any(folder.glob(files)) for files in ("*/*/results/*.md.json", "*/summary.json")
-    ):
-        raise _no_results(settings, eval_results_root, agent_name)
-
-
-def _no_results(
-    settings: RunSettings, eval_results_root: Path, agent_name: str
-) -> UsageError:
-    from mind2web2.storage.publication import shown_place
-
-    others = {
-        path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")
-    } - {agent_name}
-    known = f"; there are results of {name_list(others)}" if others else ""
-    place = shown_place(eval_results_root)
-    return UsageError(
-        f"no results of agent {agent_name} under {place}: run "
-        f"{suggested_command(settings, 'evaluate', agent_name)} first{known}"
-    )
 
 
 def _print_json(

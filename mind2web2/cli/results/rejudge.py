@@ -19,7 +19,7 @@ from mind2web2.cli.options import (
     given_settings,
     positive_int,
 )
-from mind2web2.cli.results.metrics import check_record
+from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.results.strong_sample import (
     Sampling,
     StrongSample,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import Subcommands, add_folder_options
-from mind2web2.cli.results.metrics import check_record
+from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import Mind2Web2Error, UsageError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mind2web2.rubric.written_tree import WrittenNode
     from mind2web2.runs.result_file import ResultFile
     from mind2web2.runs.results import LoadedResult
-    from mind2web2.runs.score_matrix import ScoredAnswer
+    from mind2web2.runs.scored_answer import ScoredAnswer
 
 DESCRIPTION = """\
 Show results as text: which tasks an agent has scores for, the answers to one task, or one answer with its
@@ -78,7 +78,7 @@ def add_command(commands: Subcommands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print an agent, a task or an answer, and return the exit status."""
     from mind2web2.cli.console import plain_console, warnings_on
-    from mind2web2.runs.summaries import agent_answers
+    from mind2web2.runs.known_answers import agent_answers
 
     agent_name = check_name("agent", options.agent.rstrip("/"))
     if options.failed and options.answer is None:

@@ -16,7 +16,7 @@ from rich.table import Table
 from mind2web2.cli.console import counted, line, number
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.result_file import ResultFile
-from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.statistics.uncertainty import LEVEL, RESAMPLES
 from mind2web2.utils.names import name_list, natural_key
 

@@ -15,7 +15,7 @@ from mind2web2.cli.options import (
     add_settings,
     add_task_option,
 )
-from mind2web2.cli.results.metrics import check_record
+from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_evaluation
 from mind2web2.errors import UsageError

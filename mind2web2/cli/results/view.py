@@ -201,12 +201,8 @@ def run_report(options: argparse.Namespace) -> int:
     import asyncio
 
     from mind2web2.cli.console import line, plain_console
-    from mind2web2.viewer.front_end import (
-        DEFAULT_TITLE,
-        LARGE_FILE_BYTES,
-        ReportContent,
-        write_report,
-    )
+    from mind2web2.viewer.front_end import DEFAULT_TITLE
+    from mind2web2.viewer.report import LARGE_FILE_BYTES, ReportContent, write_report
 
     title = options.title or DEFAULT_TITLE
     content = ReportContent(

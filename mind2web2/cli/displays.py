@@ -1,0 +1,352 @@
+"""What a terminal shows while answers are judged and pages are captured."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from mind2web2.cli.console import counted, line
+from mind2web2.utils.dollars import dollars
+
+if TYPE_CHECKING:
+    from mind2web2.judge.batch_endpoints import JobProgress
+    from mind2web2.judge.usage import RunUsage
+    from mind2web2.pages.crawl import CrawlProgress, PageOutcome
+    from mind2web2.runs.answer import AnswerOutcome
+    from mind2web2.runs.run import ProgressFile, RunProgress, RunState
+
+_KEEP_EVERY_S = 1.0
+MAY_STOP = (
+    "A batch may take up to a day. This command may be stopped at any time (Ctrl-C): the provider continues "
+    "with batches, and the same command fetches their results."
+)
+_REFRESH_S = 0.25
+# Off a terminal, a line with the totals this often.
+_TOTALS_EVERY_S = 30.0
+_NAMES_SHOWN = 4
+_URLS_SHOWN = 5
+# Fewer answers than this say too little about the pace of a run.
+_ANSWERS_FOR_PACE = 3
+
+
+class LiveDisplay(ABC):
+    """Shows a run's progress for as long as it is entered.
+
+    Args:
+        is_quiet: print no lines; a terminal shows the progress none the less.
+    """
+
+    def __init__(self, console: Console, *, is_quiet: bool = False) -> None:
+        self._console = console
+        self._is_quiet = is_quiet
+        self._started_s = self._last_totals_s = time.monotonic()
+        self._live = (
+            Live(console=console, auto_refresh=False, transient=True)
+            if console.is_terminal
+            else None
+        )
+        self._following: asyncio.Task[None] | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Tell whether a terminal shows more than lines."""
+        return self._live is not None
+
+    @property
+    def elapsed_s(self) -> float:
+        """Return the seconds since the display was made."""
+        return time.monotonic() - self._started_s
+
+    @abstractmethod
+    def news(self) -> Iterator[str]:
+        """Yield a line for each step that was finished since the last call."""
+
+    @abstractmethod
+    def state(self) -> RenderableType:
+        """Return the display below the lines of a terminal."""
+
+    @abstractmethod
+    def totals_line(self) -> str:
+        """Return the state of the run in one line, for outputs that are no terminal."""
+
+    async def __aenter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        self._following = asyncio.create_task(self._follow())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._following is not None:
+            self._following.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._following
+        self._print_news()
+        await self.keep("ended" if error is None else "stopped")
+        if self._live is not None:
+            self._live.stop()
+
+    async def keep(self, state: RunState) -> None:  # noqa: B027  # most displays keep nothing
+        """Write the progress to a file, for others to follow; nothing by default."""
+
+    async def _follow(self) -> None:
+        kept_s = -math.inf
+        while True:
+            self._print_news()
+            if time.monotonic() - kept_s >= _KEEP_EVERY_S:
+                kept_s = time.monotonic()
+                await self.keep("running")
+            if self._live is not None:
+                self._live.update(self.state(), refresh=True)
+            elif (
+                not self._is_quiet
+                and time.monotonic() - self._last_totals_s >= _TOTALS_EVERY_S
+            ):
+                self._last_totals_s = time.monotonic()
+                line(self._console, self.totals_line())
+            await asyncio.sleep(_REFRESH_S)
+
+    def _print_news(self) -> None:
+        for text in self.news():
+            if not self._is_quiet:
+                line(self._console, text)
+
+
+class RunDisplay(LiveDisplay):
+    """Shows finished answers, the judge's use, and the batch jobs of a run that has some."""
+
+    def __init__(
+        self,
+        console: Console,
+        progress: RunProgress,
+        usage: RunUsage,
+        file: ProgressFile | None = None,
+        jobs: Sequence[JobProgress] = (),
+        *,
+        is_quiet: bool = False,
+    ) -> None:
+        super().__init__(console, is_quiet=is_quiet)
+        self._jobs = jobs
+        self._printed_jobs: dict[int, str] = {}
+        self._progress = progress
+        self._usage = usage
+        self._file = file
+        self._shown = 0
+        self._shown_waiting: set[str] = set()
+        # The first answer that each reason has kept from a result.
+        self._first_with: dict[str, str] = {}
+
+    def news(self) -> Iterator[str]:
+        """Yield a line for each answer, for each that another process judges, and for each batch job."""
+        yield from self._job_news()
+        for name in self._progress.waiting.keys() - self._shown_waiting:
+            self._shown_waiting.add(name)
+            yield f"{name}.md: another process is judging it; waiting until that is done"
+        for outcome in self._progress.outcomes[self._shown :]:
+            self._shown += 1
+            yield f"{self._count()} {self._outcome_text(outcome)}"
+
+    def state(self) -> RenderableType:
+        """Return how many answers are done, the judge's use, and the answers that are being judged."""
+        progress = self._progress
+        done, total = len(progress.outcomes), progress.answers_total
+        parts = (
+            f"{progress.tasks_done}/{progress.tasks_total} tasks",
+            self._time_text(),
+        )
+        names = [
+            *progress.running,
+            *(f"{name} (another process)" for name in progress.waiting),
+        ]
+        more = (
+            f" and {len(names) - _NAMES_SHOWN} more"
+            if len(names) > _NAMES_SHOWN
+            else ""
+        )
+        return Group(
+            _progress_bar(done, total, "answers", *parts),
+            Text(totals_text(self._usage)),
+            Text(", ".join(names[:_NAMES_SHOWN]) + more, style="dim"),
+            *(Text(_job_text(job)) for job in self._jobs if not job.is_over),
+        )
+
+    async def keep(self, state: RunState) -> None:
+        """Write how far the run has come, for the viewer."""
+        if self._file is not None:
+            await asyncio.to_thread(
+                self._file.write, self._progress, self._usage, state
+            )
+
+    def totals_line(self) -> str:
+        """Return the judge's use so far, and the time."""
+        return (
+            f"{self._count()} so far: {totals_text(self._usage)}; {self._time_text()}"
+        )
+
+    def _job_news(self) -> Iterator[str]:
+        """Yield a line for each job when it is sent and when it is over, off a terminal also in between."""
+        for job in self._jobs:
+            if job.status == "uploading":
+                continue
+            if not self._printed_jobs:
+                yield MAY_STOP
+            if job.number not in self._printed_jobs:
+                self._printed_jobs[job.number] = _job_text(
+                    replace(job, done=0, is_over=False)
+                )
+                yield f"batch {job.number}: {job.total} requests, {_submission(job)}"
+            text = _job_text(job)
+            if text != self._printed_jobs[job.number] and (
+                job.is_over or not self.is_live
+            ):
+                self._printed_jobs[job.number] = text
+                yield text
+
+    def _time_text(self) -> str:
+        judged = sum(not outcome.reused for outcome in self._progress.outcomes)
+        left = self._progress.answers_total - len(self._progress.outcomes)
+        elapsed = f"{duration_text(self.elapsed_s)} elapsed"
+        if judged < _ANSWERS_FOR_PACE or not left:
+            return elapsed
+        return f"{elapsed}, about {duration_text(self.elapsed_s / judged * left)} left"
+
+    def _outcome_text(self, outcome: AnswerOutcome) -> str:
+        name = f"{outcome.task_id}/{outcome.answer_name}"
+        if outcome.score is None:
+            reason = str(outcome.reason)
+            first = self._first_with.setdefault(reason, name)
+            return f"{name}: no result: {reason if first == name else f'as {first}'}"
+        text = f"{name}: {outcome.score:.4f}"
+        if outcome.reused:
+            return f"{text}, reused"
+        return f"{text} (judged again: {outcome.changed})" if outcome.changed else text
+
+    def _count(self) -> str:
+        return f"[{self._shown}/{self._progress.answers_total}]"
+
+
+def _progress_bar(done: int, total: int, noun: str, *parts: str) -> RenderableType:
+    bar = Table.grid(padding=(0, 2))
+    bar.add_row(
+        ProgressBar(total=max(total, 1), completed=done, width=24),
+        f"{done}/{total} {noun}",
+        *parts,
+    )
+    return bar
+
+
+def _job_text(job: JobProgress) -> str:
+    if job.is_over:
+        return f"batch {job.number}: {job.status}, {job.done} of {job.total} replies"
+    return f"batch {job.number}: {job.done} of {job.total} done, {_submission(job)}"
+
+
+def _submission(job: JobProgress) -> str:
+    earlier = " by an earlier run" if job.is_resumed else ""
+    return f"submitted {datetime.fromtimestamp(job.submitted_s).astimezone():%H:%M}{earlier}"
+
+
+def totals_text(usage: RunUsage) -> str:
+    """Return the judge's use so far in one line."""
+    asked, reused = usage.total().asked, usage.total().reused.judgments
+    tokens = asked.input_tokens + asked.output_tokens
+    cost = "price unknown" if asked.cost_usd is None else dollars(asked.cost_usd)
+    counts = f"{counted(asked.judgments, 'judgment')} asked, {reused:,} reused, {tokens:,} tokens, {cost}"
+    parts = (counts, usage.slowdown.in_words(), usage.retries.in_words())
+    return "; ".join(part for part in parts if part)
+
+
+def duration_text(seconds: float) -> str:
+    """Return a time in the units that matter: ``12 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+class CrawlDisplay(LiveDisplay):
+    """Shows pages that are finished and pages that are being captured."""
+
+    def __init__(self, console: Console, progress: CrawlProgress) -> None:
+        super().__init__(console)
+        self._progress = progress
+        self._shown = 0
+
+    def news(self) -> Iterator[str]:
+        """Yield a line for each page."""
+        for outcome in self._progress.outcomes[self._shown :]:
+            self._shown += 1
+            yield f"{self._count()} {outcome.url}: {outcome_text(outcome)}"
+
+    def state(self) -> RenderableType:
+        """Return how many pages are done, and some that are being captured."""
+        progress = self._progress
+        if progress.answers_read < progress.answers_total:
+            return Text(self._reading())
+        done, total = len(progress.outcomes), progress.pages_total
+        urls = list(progress.running)
+        more = (
+            [f"and {len(urls) - _URLS_SHOWN} more"] if len(urls) > _URLS_SHOWN else []
+        )
+        lines = [
+            Text(url, style="dim", no_wrap=True, overflow="ellipsis")
+            for url in (*urls[:_URLS_SHOWN], *more)
+        ]
+        return Group(
+            _progress_bar(done, total, "pages", f"{progress.pages_cited} cited"), *lines
+        )
+
+    def totals_line(self) -> str:
+        """Return how many answers are read, or how many pages are running and which takes longest."""
+        progress = self._progress
+        if progress.answers_read < progress.answers_total:
+            return self._reading()
+        pages = f"{self._count()} {counted(len(progress.running), 'page')} running"
+        first = next(iter(progress.running.items()), None)
+        if first is None:
+            return pages
+        url, begun_s = first
+        return f"{pages}, for {time.monotonic() - begun_s:.0f} s: {url}"
+
+    def _reading(self) -> str:
+        progress = self._progress
+        step = "asking a model for links" if progress.is_asking else "reading answers"
+        return f"{step}: {progress.answers_read}/{progress.answers_total} answers done"
+
+    def _count(self) -> str:
+        return f"[{self._shown}/{self._progress.pages_total}]"
+
+
+def outcome_text(outcome: PageOutcome) -> str:
+    """Return the outcome of a page in one line."""
+    record = outcome.record
+    if record is None:
+        return "copied from another task"
+    if record.kind is None:
+        text = f"failed: {record.failure or 'it yielded nothing'}"
+    elif record.is_suspect:
+        text = f"saved, but looks wrong: {'; '.join(trouble.detail for trouble in record.troubles)}"
+    else:
+        text = "saved" if record.kind == "web" else "saved (PDF)"
+    kept = ", the page cached before stays" if outcome.is_kept else ""
+    return f"{text}{', copied from another task' if outcome.is_copied else kept}"

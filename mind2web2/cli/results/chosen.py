@@ -1,0 +1,53 @@
+"""The agents and tasks that a command on results works on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mind2web2.cli.suggestions import (
+    suggested_command,
+)
+from mind2web2.errors import UsageError
+from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.names import check_name, name_list
+
+
+def chosen_tasks(settings: RunSettings) -> list[str] | None:
+    """Return the tasks of ``--task_list`` and ``--task_id``, ``None`` without either."""
+    from mind2web2.benchmark.tasks import read_task_list
+
+    named = [check_name("task", task_id) for task_id in settings.task_ids]
+    tasks = [] if settings.task_list is None else read_task_list(settings.task_list)
+    listed = [task.task_id for task in tasks]
+    return list(dict.fromkeys(listed + named)) or None
+
+
+def check_record(
+    settings: RunSettings, eval_results_root: Path, agent_name: str
+) -> None:
+    """Make sure that a run has left results of an agent, or the reasons why there are none.
+
+    Raises:
+        UsageError: no run has.
+    """
+    folder = eval_results_root / agent_name
+    if not any(
+        any(folder.glob(files)) for files in ("*/*/results/*.md.json", "*/summary.json")
+    ):
+        raise _no_results(settings, eval_results_root, agent_name)
+
+
+def _no_results(
+    settings: RunSettings, eval_results_root: Path, agent_name: str
+) -> UsageError:
+    from mind2web2.storage.publication import shown_place
+
+    others = {
+        path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")
+    } - {agent_name}
+    known = f"; there are results of {name_list(others)}" if others else ""
+    place = shown_place(eval_results_root)
+    return UsageError(
+        f"no results of agent {agent_name} under {place}: run "
+        f"{suggested_command(settings, 'evaluate', agent_name)} first{known}"
+    )

@@ -1,0 +1,65 @@
+"""A scorer by the settings of a command: what serve and rehearse judge with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.own_memory import hide_memory
+
+if TYPE_CHECKING:
+    from mind2web2.judge.cascade import JudgeCascade
+    from mind2web2.scoring.scorer import MissingPages, Scorer
+
+SCORING_DEFAULTS = RunSettings(max_concurrent_answers=64, answer_timeout=600.0)
+
+
+def scorer_of(
+    settings: RunSettings,
+    pages: Path | None,
+    missing_pages: MissingPages,
+    *,
+    isolate: bool,
+) -> Scorer:
+    """Return a scorer by the settings of a command; it takes ``SCORING_DEFAULTS``."""
+    from mind2web2.runs.paths import paths_of
+    from mind2web2.scoring.scorer import Judge, Scorer
+    from mind2web2.scripts.isolation.processes import IS_POSSIBLE
+
+    hide_memory()
+    return Scorer(
+        judge=Judge(
+            model=settings.model,
+            base_url=settings.judge_server(),
+            provider=settings.llm_provider,
+            temperature=settings.judge_temperature,
+            reasoning_effort=settings.judge_reasoning_effort,
+            max_images=settings.max_images,
+            extra_body=json.loads(settings.judge_extra_body or "{}"),
+            outage_wait_s=settings.judge_outage_wait,
+            votes=settings.votes,
+            first=_first_of(settings.judge_cascade),
+            doubt=settings.judge_doubt,
+        ),
+        pages=pages,
+        scripts=paths_of(settings).eval_scripts_root,
+        eval_version=settings.eval_version,
+        judgments=settings.judgments,
+        missing_pages=missing_pages,
+        isolate=IS_POSSIBLE and isolate,
+        max_answers=settings.max_concurrent_answers or 1,
+        max_llm_requests=settings.max_llm_requests,
+        max_cost=settings.max_cost,
+        answer_timeout=settings.answer_timeout or 0,
+        allow_private_network=settings.allow_private_network,
+    )
+
+
+def _first_of(cascade: JudgeCascade | None) -> str | None:
+    if cascade is None:
+        return None
+    return (
+        cascade.first if cascade.server is None else f"{cascade.first}@{cascade.server}"
+    )

@@ -1,0 +1,170 @@
+"""The viewer as one file, with all data in it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html
+import secrets
+import shlex
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import combinations
+from pathlib import Path
+
+from mind2web2 import __version__
+from mind2web2.errors import ResultWriteError
+from mind2web2.runs.claim_facts import page_checks
+from mind2web2.runs.results import LoadedResult
+from mind2web2.utils.files import staged_file
+from mind2web2.viewer.catalog import Catalog
+from mind2web2.viewer.front_end import DEFAULT_TITLE, file_html, json_bytes
+from mind2web2.viewer.keys import AnswerKey, Json
+from mind2web2.viewer.opening import opening_sentence
+from mind2web2.viewer.stored_pages import PageKey, StoredPages
+
+REDACTED = "[redacted]"
+# Browsers open larger files slowly, or not at all.
+LARGE_FILE_BYTES = 100 * 1000**2
+_MAX_PICTURES_OF_A_PAGE_BYTES = 4 * 1000**2
+
+
+@dataclass(frozen=True, slots=True)
+class ReportContent:
+    """The parts of the results that go into the file.
+
+    Args:
+        redact_tasks: leave out the texts of tasks, which gated benchmarks keep to themselves.
+        title: of the report.
+    """
+
+    pages: bool = True
+    redact_tasks: bool = False
+    title: str = DEFAULT_TITLE
+
+
+async def write_report(path: Path, catalog: Catalog, content: ReportContent) -> int:
+    """Write the file: the front end, and compressed data, a block for each answer and page; return its size.
+
+    Blocks are written as they are made, since pages may be larger than the memory.
+
+    Raises:
+        ResultWriteError: it cannot be written.
+    """
+    before, after = file_html(secrets.token_urlsafe(16), content.title)
+    try:
+        staged = staged_file(path.parent, before)
+        try:
+            with staged.open("a", encoding="utf-8") as file:
+                async for name, block in _blocks(catalog, content):
+                    file.write(_element(name, block))
+                file.write(after)
+                size = file.tell()
+            staged.replace(path)
+        finally:
+            staged.unlink(missing_ok=True)
+    except OSError as error:
+        raise ResultWriteError(
+            f"cannot write {path}: {error.strerror or error}"
+        ) from error
+    return size
+
+
+async def _blocks(
+    catalog: Catalog, content: ReportContent
+) -> AsyncIterator[tuple[list[str], bytes]]:
+    """Yield the blocks by the names that the front end asks for (``source.js``)."""
+    overview = catalog.overview()
+    keys = [
+        AnswerKey(row["agent"], row["task"], row["answer"])
+        for row in overview["answers"]
+    ]
+    sentence = opening_sentence(overview["agents"], catalog.comparison)
+    yield ["about"], _packed(_about(overview, content) | {"sentence": sentence})
+    claims = catalog.claims()
+    if content.redact_tasks:
+        # Rows without a leaf have the text of a task.
+        claims = [row if row[3] else [*row[:5], REDACTED] for row in claims]
+    yield ["overview"], _packed(overview)
+    yield ["claims"], _packed(claims)
+    for pair in combinations(catalog.agents(), 2):
+        yield ["comparison", *pair], _packed(catalog.comparison(*pair))
+    pages: dict[PageKey, None] = {}
+    for key in keys:
+        found = catalog.result(key)
+        answer = catalog.shown(key, found)
+        pages |= dict.fromkeys(_cited(key, found))
+        yield (
+            ["answer", key.agent, key.answer, key.task],
+            _packed(_redacted(answer, content)),
+        )
+    if content.pages:
+        stored = StoredPages(catalog.paths)
+        for page in pages:
+            shown = await stored.page(page)
+            yield ["page", page.agent, page.task, page.url], _packed(shown)
+            left = _MAX_PICTURES_OF_A_PAGE_BYTES
+            for name in shown["images"]:
+                image = await stored.image(page, name)
+                left -= len(image)
+                if left >= 0:
+                    yield ["image", page.agent, name, page.task, page.url], image
+
+
+def _about(overview: Json, content: ReportContent) -> Json:
+    """Return the file's content, who judged, and how to get the same scores from the judgments."""
+    names = [agent["name"] for agent in overview["agents"]]
+    commands = [
+        (
+            f"mind2web2 judgments export {name} {name}.jsonl",
+            f"mind2web2 evaluate {name} --llm_provider replay --judgments {name}.jsonl",
+        )
+        for name in map(shlex.quote, names)
+    ]
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": __version__,
+        "agents": names,
+        "answers": len(overview["answers"]),
+        "tasks": len({row["task"] for row in overview["answers"]}),
+        "judges": sorted(
+            {judge for agent in overview["agents"] for judge in agent["judges"]}
+        ),
+        "has_pages": content.pages,
+        "most_pictures_mb": _MAX_PICTURES_OF_A_PAGE_BYTES // 1000**2,
+        "has_task_texts": not content.redact_tasks,
+        "export": [export for export, _ in commands],
+        "replay": [replay for _, replay in commands],
+    }
+
+
+def _redacted(answer: Json, content: ReportContent) -> Json:
+    if not content.redact_tasks:
+        return answer
+    trees = [
+        [row | {"desc": REDACTED} if row["depth"] == 0 else row for row in tree]
+        for tree in answer["trees"]
+    ]
+    return answer | {"trees": trees, "rubric": None}
+
+
+def _cited(key: AnswerKey, found: LoadedResult | None) -> list[PageKey]:
+    trees = () if found is None else found.content.trees
+    urls = [
+        check.url
+        for tree in trees
+        for node in tree.walk()
+        for check in page_checks(node)
+    ]
+    return [PageKey(key.agent, key.task, url) for url in urls]
+
+
+def _packed(value: object) -> bytes:
+    return gzip.compress(json_bytes(value), mtime=0)
+
+
+def _element(name: list[str], content: bytes) -> str:
+    shown = html.escape(json_bytes(name).decode(), quote=True)
+    encoded = base64.b64encode(content).decode()
+    return f'<script type="application/octet-stream" data-block="{shown}">{encoded}</script>\n'

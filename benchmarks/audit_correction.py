@@ -320,6 +320,7 @@ def rejudged(design: Rejudged, seed: int) -> Found | None:
         ]
         mean, _ = corrected_by_answers(found)
         if design.until is not None and mean.is_within(design.until):
+            mean = replace(mean, least_reach=design.until)
             break
     if found is None or not mean.is_enough:
         return None

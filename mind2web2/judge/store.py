@@ -530,6 +530,7 @@ class CheckRecord(BaseModel):
 
     Args:
         judge: ``None`` in a result, which names its judge itself.
+        set_seed: by which the set was drawn; ``None`` in checks of set 1, which had one seed.
         cases: to which the judge replied; a sample is less than the whole set.
         claims_low: the lower end of the 95% interval on claims alone, which a coin gets right half the time.
         version: of this package, whose prompts were used.
@@ -539,6 +540,7 @@ class CheckRecord(BaseModel):
 
     judge: JudgeIdentity | None = None
     set_version: int
+    set_seed: int | None = None
     set_digest: str
     is_whole_set: bool
     cases: int
@@ -552,9 +554,10 @@ class CheckRecord(BaseModel):
     def __str__(self) -> str:
         """Return the check in words."""
         cases = "cases" if self.is_whole_set else "cases, a sample"
+        seed = "" if self.set_seed is None else f" with seed {self.set_seed}"
         return (
             f"{self.accuracy:.1%} right ({self.low:.1%} to {self.high:.1%}) of {self.cases} {cases}, "
-            f"set {self.set_version}, {self.checked[:10]}"
+            f"set {self.set_version}{seed}, {self.checked[:10]}"
         )
 
 
@@ -595,5 +598,9 @@ def last_check(results_root: Path, judge: JudgeIdentity) -> CheckRecord | None:
 
 
 def _check_path(results_root: Path, judge: JudgeIdentity) -> Path:
-    name = hashlib.sha256(judge.model_dump_json().encode()).hexdigest()[:32]
-    return results_root / CHECKS_FOLDER / f"{name}.json"
+    return results_root / CHECKS_FOLDER / f"{check_file_stem(judge)}.json"
+
+
+def check_file_stem(judge: JudgeIdentity) -> str:
+    """Return the name of the files that keep a judge's checks."""
+    return hashlib.sha256(judge.model_dump_json().encode()).hexdigest()[:32]

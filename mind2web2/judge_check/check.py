@@ -25,14 +25,13 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.store import CheckRecord, JudgeIdentity, JudgmentStore
 from mind2web2.judge.tokens import request_tokens
 from mind2web2.judge.usage import TaskUsage
+from mind2web2.judge_check.drawn_page import can_be_drawn, screenshot
 from mind2web2.judge_check.fitness import fitness
 from mind2web2.judge_check.labelled_set import (
     LabelledClaim,
     LabelledForm,
     LabelledPage,
     LabelledSet,
-    can_be_drawn,
-    screenshot,
 )
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.pages.library import PageLibrary
@@ -108,10 +107,10 @@ class LabelledPages:
     """The pages of the set as a page cache has them; a screenshot is drawn when it is read."""
 
     def __init__(
-        self, pages: Mapping[str, LabelledPage], has_screenshots: bool = True
+        self, pages: Mapping[str, LabelledPage], is_drawn: bool = True
     ) -> None:
         self._pages = pages
-        self._has_screenshots = has_screenshots
+        self._is_drawn = is_drawn
 
     def has(self, url: str) -> PageKind | None:
         """Tell whether a page belongs to the set."""
@@ -122,7 +121,7 @@ class LabelledPages:
     ) -> tuple[str, bytes | None]:
         """Return text and screenshot; without one where Pillow's font lacks the letters."""
         page = self._pages[url]
-        is_drawn = get_screenshot and self._has_screenshots and can_be_drawn(page.text)
+        is_drawn = get_screenshot and self._is_drawn and can_be_drawn(page.text)
         return page.text, screenshot(page.text, page.picture) if is_drawn else None
 
     def capture_record(self, url: str) -> CaptureRecord:
@@ -135,7 +134,7 @@ class LabelledPages:
             requested_url=url,
             final_url=url,
             kind="web",
-            captured_at="2032-01-01T12:00:00+00:00",
+            captured_at="2026-06-01T12:00:00+00:00",
             troubles=troubles,
             unfolded=page.unfolded,
         )
@@ -175,7 +174,9 @@ class Checking:
             JudgmentStoreError: replies could not be stored.
         """
         started = time.monotonic()
-        pages = LabelledPages(self.labelled.pages, self.labelled.has_screenshots)
+        pages = LabelledPages(
+            self.labelled.pages, is_drawn=not self.labelled.is_outside
+        )
         outcomes = await all_or_first_error(
             self._outcome(judge, pages, case) for case in self.labelled.cases
         )
@@ -429,6 +430,7 @@ class Quality:
         return CheckRecord(
             judge=self.check.judge,
             set_version=labelled.version,
+            set_seed=labelled.seed,
             set_digest=labelled.digest,
             is_whole_set=labelled.is_whole and not self.failures,
             cases=self.overall.cases,

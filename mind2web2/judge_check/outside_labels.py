@@ -91,7 +91,7 @@ def read_labels(named: str) -> tuple[LabelledSet, float | None]:
             )
         )
     digest = hashlib.sha256(content).hexdigest()[:12]
-    labelled = LabelledSet(0, digest, pages, tuple(claims), (), has_screenshots=False)
+    labelled = LabelledSet(0, None, digest, pages, tuple(claims), ())
     return labelled, annotators_agree([row.labels for row in rows])
 
 

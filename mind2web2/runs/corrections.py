@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ class SampleRecord(BaseModel):
     Args:
         order: all answers that had a score, in the order in which the sample takes them.
         size: how many are in the sample.
+        target: the reach at which the sample was to end; ``None`` where its size was chosen.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -50,15 +51,26 @@ class SampleRecord(BaseModel):
     created: str
     order: tuple[AnswerName, ...]
     size: int
+    target: float | None = None
 
     @classmethod
     def made_now(
-        cls, judge: str, seed: int, order: Sequence[AnswerName], size: int
+        cls,
+        judge: str,
+        seed: int,
+        order: Sequence[AnswerName],
+        size: int,
+        target: float | None = None,
     ) -> SampleRecord:
         """Return the record of a sample that is drawn now."""
         created = datetime.now(UTC).isoformat(timespec="seconds")
         return cls(
-            judge=judge, seed=seed, created=created, order=tuple(order), size=size
+            judge=judge,
+            seed=seed,
+            created=created,
+            order=tuple(order),
+            size=size,
+            target=target,
         )
 
     def write(self, agent_folder: Path) -> None:
@@ -210,6 +222,8 @@ def corrected_by_judge(
         for one, other in pairs
     ]
     mean, weight = corrected_by_answers(twice)
+    if record.target is not None and mean.labels < mean.population:
+        mean = replace(mean, least_reach=record.target)
     cells = _cells((one, other) for one, other in pairs if other is not None)
     value = mean.estimate if mean.is_enough else None
     return Correction(

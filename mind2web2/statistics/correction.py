@@ -34,6 +34,8 @@ class CorrectedMean:
         labels: how many count.
         population: what they are a sample of.
         labelled_tasks: the number of tasks with labels.
+        least_reach: no interval reaches less far: a sample that ended where its error was small enough
+            ended, more often than not, where the estimate of that error was too small.
     """
 
     raw_by_task: Mapping[str, float]
@@ -44,6 +46,7 @@ class CorrectedMean:
     labels: int
     population: int
     labelled_tasks: int
+    least_reach: float = 0.0
 
     @property
     def raw(self) -> float:
@@ -82,17 +85,23 @@ class CorrectedMean:
     @property
     def these_tasks(self) -> Interval | None:
         """Return the interval of the score that labels of all verdicts on these answers would give."""
-        return self._interval(self.below, self.above) if self.is_enough else None
+        return self._interval(*self.reach) if self.is_enough else None
 
     @property
     def tasks_at_large(self) -> Interval | None:
         """Return the interval of that score over all tasks of the kind."""
         if not self.is_enough or len(self.by_task) < MIN_TASKS:
             return None
-        reach = (self.below, self.above)
         return self._interval(
-            *_with_choice_of_tasks([*self.by_task.values()], reach, self.standard_error)
+            *_with_choice_of_tasks(
+                [*self.by_task.values()], self.reach, self.standard_error
+            )
         )
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """Return how far the interval of these tasks reaches below and above."""
+        return max(self.below, self.least_reach), max(self.above, self.least_reach)
 
     def _interval(self, below: float, above: float) -> Interval:
         return Interval(
@@ -155,10 +164,8 @@ def corrected_difference(
     by_task = [second.by_task[task] - value for task, value in first.by_task.items()]
     value = fmean(by_task)
     is_enough = first.is_enough and second.is_enough
-    below, above = (
-        math.hypot(second.below, first.above),
-        math.hypot(second.above, first.below),
-    )
+    below = math.hypot(second.reach[0], first.reach[1])
+    above = math.hypot(second.reach[1], first.reach[0])
     these = (
         Interval(max(-1.0, value - below), min(1.0, value + above))
         if is_enough

@@ -6,8 +6,9 @@ have a label (Horvitz and Thompson 1952). What several wrong verdicts of one ans
 counts by one over the chance of the whole set. Verdicts are strata, so that the judge has its best weight:
 within a stratum its verdict is a constant, and explains no more.
 
-The interval combines the score intervals of the strata's error rates (Wilson 1927) by the square root of
-their summed squares (Zou and Donner 2008). So it is open to errors of which no label shows one.
+The interval combines the score intervals of the strata's error rates (Wilson 1927; mid-p where labels show no
+error) by the square root of their summed squares (Zou and Donner 2008). So it is open to errors of which no
+label shows one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 from mind2web2.statistics.correction import CorrectedMean, Z
-from mind2web2.statistics.uncertainty import wilson
+from mind2web2.statistics.uncertainty import none_seen, wilson
 
 StratumName = Hashable
 
@@ -132,6 +133,8 @@ def _reach(leaves: Sequence[LabelledLeaf], total: int) -> tuple[float, float]:
     # Leaves differ in effect (Kish 1965), and the population is finite.
     drawn = effects**2 / sum(leaf.effect**2 for leaf in leaves) / left
     low, high = wilson(rate, drawn)
+    if rate == 0:
+        high = min(high, none_seen(drawn))
     scale = effects * total / len(leaves)
     ends = scale * (low - rate), scale * (high - rate)
     return -min(ends), max(ends)
@@ -166,6 +169,8 @@ class _Chances:
 
 # Larger sets are rare, and each doubles the pairs of sets.
 _MOST_IN_SET = 3
+# Of the variances of sets by themselves, what stays whatever sets share.
+_LEAST_LEFT = 0.25
 
 
 def _squared_error_together(
@@ -174,7 +179,8 @@ def _squared_error_together(
     """Return the part of the squared error that joint changes add, with what they share with single ones.
 
     The estimate of Horvitz and Thompson (1952) for the variance of their estimator, within answers. What sets
-    share may be negative and is badly known from few of them, so that it only adds.
+    share may be negative and is badly known from few of them, so that it takes away a part of their own
+    variances at most.
     """
     single = {leaf.name: leaf.change for leaf in labelled if leaf.change}
     of_answer: dict[Hashable, dict[frozenset[Hashable], float]] = defaultdict(dict)
@@ -196,4 +202,4 @@ def _squared_error_together(
                     squared += change * other_change * scale
             if len(one_set) > 1:
                 alone += (1 - chance[one_set]) * (change / chance[one_set]) ** 2
-    return max(squared, alone)
+    return max(squared, _LEAST_LEFT * alone)

@@ -121,6 +121,11 @@ def wilson(rate: float, items: float, level: float = LEVEL) -> tuple[float, floa
     return max(0.0, center - spread), min(1.0, center + spread)
 
 
+def none_seen(items: float, level: float = LEVEL) -> float:
+    """Return the upper end of the mid-p interval of a share of which so many items show none."""
+    return 1.0 - math.pow(1 - level, 1 / items)
+
+
 def _interval(
     rows: Sequence[Row],
     statistic: Statistic,

@@ -79,7 +79,7 @@ def test_the_wheel_is_small_and_holds_no_tests(wheel):
     ] == []
     for part in (
         "viewer/static/main.js",
-        "judge_check/labelled_set.json",
+        "judge_check/invented_set.py",
         "pages/barred.txt",
         "LICENSE",
     ):

@@ -6,7 +6,7 @@ from collections import defaultdict
 from itertools import cycle
 
 import pytest
-from projects import AGENT, TASK, Project, call, read_json
+from projects import AGENT, TASK, Project, block_in, call, read_json
 from scripted_judge import ScriptedJudge
 from servers.judge_server import content, image_urls, prompt_text, status
 from servers.labelled_judge import labelled_judge
@@ -16,7 +16,7 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ClientProvider
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
-from mind2web2.judge_check.labelled_set import labelled_set
+from mind2web2.judge_check.invented_set import SEED, invented_set
 
 
 def empty(case, _right=None):
@@ -91,9 +91,9 @@ def test_scripted_judges(check):
     """Each one's fault is named, by category, and better judges are told from worse ones."""
     names = ("always-true", "always-false", "careless", "no-tables")
     words = [word for name in names for word in ("--judge_model", name)]
-    part = labelled_set().sample(120)
+    part = invented_set().sample(200)
     found = figures(
-        check(*words, "--votes", "1", "--sample", "120", "--no_screenshots", "--json")
+        check(*words, "--votes", "1", "--sample", "200", "--no_screenshots", "--json")
     )
     true, false, careless, tables = found["judges"]
     for own, accepted, rejected in ((true, 1, 0), (false, 0, 1)):
@@ -122,7 +122,7 @@ def test_scripted_judges(check):
         "table cell",
         "extraction: table",
     }
-    assert tables["overall"]["right"] == 120 - sum(
+    assert tables["overall"]["right"] == 200 - sum(
         "table" in case.category for case in part.cases
     )
     pairs = {
@@ -138,9 +138,10 @@ def test_scripted_judges(check):
     )
     assert pairs["always-true", "always-false"][1] == 1
     assert found["set"] == {
-        "version": 1,
-        "digest": labelled_set().digest,
-        "cases": 120,
+        "version": 2,
+        "seed": SEED,
+        "digest": invented_set().digest,
+        "cases": 200,
         "is_whole": False,
     }
 
@@ -175,13 +176,13 @@ def test_the_table_fits_eighty_columns(check, monkeypatch):
         "--votes",
         "1",
         "--sample",
-        "120",
+        "200",
         "--no_screenshots",
     ).stdout
     table = text[: text.index("\nRight: ")].splitlines()[1:]
     assert max(map(len, table)) <= 80 and "\u2026" not in text
     names = [row.split("  ")[0].strip() for row in table]
-    assert set(labelled_set().categories) - set(names) == {
+    assert set(invented_set().categories) - set(names) == {
         "table cell",
         "extraction: table",
     }
@@ -190,9 +191,11 @@ def test_the_table_fits_eighty_columns(check, monkeypatch):
 
 def test_failures_are_no_wrong_verdicts(check):
     """A server that breaks down on some cases: they are listed apart, and the status says so."""
+    broken = {claim.question for claim in invented_set().of(["negation"]).claims}
 
     def breaks(body):
-        return status(400, "broken") if "Museum" in str(body["messages"]) else None
+        claim = block_in(prompt_text(body), "claim")
+        return status(400, "broken") if claim in broken else None
 
     part = (
         "--category",
@@ -208,14 +211,14 @@ def test_failures_are_no_wrong_verdicts(check):
         found = figures(
             check(*part, "--json", "--no_screenshots", base_url=server.base_url), 1
         )["judges"][0]
-    assert sum(found["failures"].values()) == 14
+    assert sum(found["failures"].values()) == 16
     assert (found["overall"]["cases"], found["overall"]["right"]) == (14, 14)
     assert found["categories"]["negation"]["accuracy"]["value"] is None
 
 
 def test_invalid_replies_are_counted(check):
     """One case is repaired, the replies to another are never valid."""
-    never, once = (claim.question for claim in labelled_set().of(["or"]).claims[:2])
+    never, once = (claim.question for claim in invented_set().of(["or"]).claims[:2])
     seen = []
 
     def invalid(body):
@@ -253,7 +256,7 @@ def test_votes_that_disagree(check):
     )
     (found,) = figures(check(*words))["judges"]
     assert found["votes_agree"]["value"] == 0
-    assert found["usage"]["asked"]["judgments"] == 3 * 14
+    assert found["usage"]["asked"]["judgments"] == 3 * 16
 
 
 def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
@@ -288,7 +291,9 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
     )
     found = read_json(project.result_paths()[-1])["run"]["judge_check"]
     assert (found["cases"], found["accuracy"], found["is_whole_set"]) == (4, 1, False)
-    mention = "100.0% right (51.0% to 100.0%) of 4 cases, a sample, set 1, "
+    mention = (
+        "100.0% right (51.0% to 100.0%) of 4 cases, a sample, set 2 with seed 18, "
+    )
     assert (
         f"This judge's check: {mention}"
         in call(main, "show", AGENT, TASK, "answer_1").stdout

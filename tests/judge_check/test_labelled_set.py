@@ -1,42 +1,61 @@
-"""The labelled set: made as its generator says, balanced, and shown to judges as stored pages are."""
+"""The labelled set: what its seed gives, labels that follow from its pages, shown as stored pages are."""
 
 import io
 import logging
-import sys
+import re
 from collections import Counter
 from contextlib import nullcontext
-from pathlib import Path
+from statistics import median
 
 import pytest
 from PIL import Image
-from projects import REPOSITORY
 
-import mind2web2
 from mind2web2.capture.models import CapturedPage
 from mind2web2.judge_check.check import LabelledPages
-from mind2web2.judge_check.labelled_set import labelled_set
+from mind2web2.judge_check.invented_set import SEED, VERSION, invented_set
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.prepared_page import PageSettings
 
-FILE = Path(mind2web2.__file__).parent / "judge_check" / "labelled_set.json"
+# Worlds that are drawn for the tests alone, beside the set itself.
+SEEDS = (SEED, 1, 2, 3)
+DIGEST = "876e0567c5d4"
+NEGATED = re.compile(r"\b(not|no|cannot)\b", re.IGNORECASE)
+STRONG = (
+    "reduces",
+    "keeps",
+    "All ",
+    "since",
+    "exactly",
+    "precisely",
+    "caused",
+    "leads",
+)
 
 
-def test_the_set_is_what_its_generator_makes(monkeypatch):
-    """From the seed, byte for byte; else run benchmarks/make_labelled_set.py and raise the version."""
-    monkeypatch.setattr(sys, "path", [str(REPOSITORY / "benchmarks"), *sys.path])
-    from labelled_set import VERSION, labelled_set_json
-
-    assert labelled_set_json() == FILE.read_text(encoding="utf-8")
-    assert labelled_set().version == VERSION
-    assert FILE.stat().st_size < 2_000_000
+@pytest.fixture(params=SEEDS)
+def drawn(request):
+    """Return the set of a seed."""
+    return invented_set(request.param)
 
 
-def test_half_of_the_claims_are_false_twins():
+def shown_by(page, url):
+    """Return all that a page shows: its text, its picture and its address."""
+    rows = () if page.picture is None else page.picture.rows
+    return "\n".join([page.text, *(str(part) for row in rows for part in row), url])
+
+
+def test_a_seed_gives_the_same_set_everywhere():
+    """On each Python and machine; raise VERSION, and write the new digest here, where it changes."""
+    assert (invented_set().digest, VERSION) == (DIGEST, 2)
+    assert invented_set(1).digest != DIGEST
+
+
+def test_half_of_the_claims_are_false_twins(drawn):
     """Each differs from a true claim in its text or in its pages, never in both."""
-    claims = labelled_set().claims
-    assert len(claims) >= 240 and len(labelled_set().forms) == 60
-    assert len({claim.category for claim in claims}) == 19
+    claims = drawn.claims
+    assert len(claims) == 400 and len(drawn.forms) == 60
+    assert len({claim.category for claim in claims}) == 30
     pairs = list(zip(claims[::2], claims[1::2], strict=True))
     for true, false in pairs:
         assert (true.right, false.right, true.pair) == (True, False, false.pair)
@@ -47,16 +66,93 @@ def test_half_of_the_claims_are_false_twins():
     assert max(asked.values()) == 1
 
 
+def test_what_decides_a_claim_is_on_its_pages(drawn):
+    """The passages of a true claim are on the page that supports it; a wrong page has none of them."""
+    for true, false in zip(drawn.claims[::2], drawn.claims[1::2], strict=True):
+        if not true.urls:
+            continue
+        assert true.shows
+        (url,) = true.supported_by
+        page = shown_by(drawn.pages[url], url)
+        assert [text for text in true.shows if text not in page] == [], true.id
+        if false.urls == true.urls:
+            assert false.shows == true.shows
+            continue
+        (other,) = false.urls
+        elsewhere = shown_by(drawn.pages[other], other)
+        assert not any(text in elsewhere for text in true.shows), false.id
+
+
+def test_a_value_to_extract_stands_where_it_is_to_be_found(drawn):
+    """In the page, or in the answer; one that is not stated has nothing."""
+    for form in drawn.forms:
+        place = form.answer if form.url is None else drawn.pages[form.url].text
+        for value in form.right.values():
+            for one in value if isinstance(value, list) else [value]:
+                if one is not None:
+                    texts = (f"{one:,}", str(one)) if isinstance(one, int) else (one,)
+                    assert any(text in place for text in texts), form.id
+
+
+SUBJECT = re.compile(r"[A-Z][a-z]{4,} (?:Bridge|Tower|Canal|Lighthouse|Shipping)")
+
+
+def test_what_surrounds_a_fact_names_none_of_the_subjects(drawn):
+    """The subject of a claim stands on the pages of its own pair alone."""
+    for true, false in zip(drawn.claims[::2], drawn.claims[1::2], strict=True):
+        for name in SUBJECT.findall(true.question):
+            named = {url for url, page in drawn.pages.items() if name in page.text}
+            assert named <= {*true.urls, *false.urls}, name
+
+
+def test_pages_are_as_long_as_real_ones(drawn):
+    """From 5,000 to 400,000 characters, but for pages that only ask for a login; no year lies ahead."""
+    lengths = [len(page.text) for page in drawn.pages.values()]
+    short = [chars for chars in lengths if chars < 1_000]
+    assert len(short) == sum("wall" in claim.category for claim in drawn.claims) / 2 + 5
+    lengths = [chars for chars in lengths if chars >= 1_000]
+    assert min(lengths) >= 5_000 and 300_000 < max(lengths) < 400_000
+    assert 8_000 < median(lengths) < 20_000
+    years = [
+        year
+        for url, page in drawn.pages.items()
+        for year in re.findall(
+            r"(?<![\d,.-])20(?:2[7-9]|[3-9]\d)(?![\d,.])", f"{page.text} {url}"
+        )
+    ]
+    assert years == []
+    assert not any(
+        re.search(r"\b20(2[7-9]|[3-9]\d)\b", claim.question) for claim in drawn.claims
+    )
+
+
+@pytest.mark.parametrize("category", ["negation", "force"])
+def test_the_form_of_a_claim_does_not_give_its_label_away(drawn, category):
+    """With a negation, or with a strong statement, as many are true as false."""
+    claims = [one for one in drawn.claims if one.category.startswith(category)]
+    marked = Counter(
+        one.right
+        for one in claims
+        if (
+            NEGATED.search(one.question)
+            if category == "negation"
+            else any(word in one.question for word in STRONG)
+        )
+    )
+    assert marked[True] == marked[False] > 0
+    assert sum(marked.values()) < len(claims)
+
+
 def test_a_sample_has_all_categories_and_whole_pairs():
     """As far as its size allows; parts of the set know that they are parts."""
-    whole = labelled_set()
-    sample = whole.sample(60)
-    assert len(sample.cases) == 60 and sample.categories == whole.categories
+    whole = invented_set()
+    sample = whole.sample(72)
+    assert len(sample.cases) == 72 and sample.categories == whole.categories
     assert all(
         2 * len([c for c in part.claims if c.right]) == len(part.claims)
         for part in (sample, whole.sample(47))
     )
-    assert [whole.is_whole, whole.sample(326).is_whole, sample.is_whole] == [
+    assert [whole.is_whole, whole.sample(460).is_whole, sample.is_whole] == [
         True,
         True,
         False,
@@ -77,7 +173,7 @@ def request(cache, url):
 )
 async def test_pages_are_shown_as_a_page_cache_would_have_them(tmp_path, category):
     """Text, images and notes are the same as those of a capture with this content."""
-    part = labelled_set().of([category])
+    part = invented_set().of([category])
     urls = [claim.urls[0] for claim in part.claims[2:4]]
     drawn, stored = LabelledPages(part.pages), CacheFileSys(tmp_path)
     for url in dict.fromkeys(urls):
@@ -91,14 +187,15 @@ async def test_pages_are_shown_as_a_page_cache_would_have_them(tmp_path, categor
         )
 
 
-def test_a_picture_is_in_the_screenshot_alone():
-    """A poster's words are not in the text, and the screenshot has room for it."""
-    part = labelled_set().of(["fact only in an image"])
+def test_a_picture_is_at_the_top_of_the_screenshot_alone():
+    """A poster's words are not in the text, and the judge is shown the part that has them."""
+    part = invented_set().of(["fact only in an image", "text against picture"])
     posters = {
         url: page for url, page in part.pages.items() if page.picture.kind == "poster"
     }
-    assert len(posters) == 4
+    assert len(posters) == 10
     for url, page in posters.items():
         text, screenshot = LabelledPages(part.pages).get_web(url)
-        assert not any(words in text for (words,) in page.picture.rows)
-        assert Image.open(io.BytesIO(screenshot)).height > 26 * len(text.splitlines())
+        assert not all(words in text for (words,) in page.picture.rows)
+        assert len(text[: text.index("[image]")]) < 1_000
+        assert Image.open(io.BytesIO(screenshot)).height > 1_000

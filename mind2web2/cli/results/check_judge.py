@@ -6,7 +6,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +28,13 @@ from mind2web2.utils.dollars import dollars
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.judge_check.check import Checking, JudgeComparison, Quality
+    from mind2web2.judge_check.anchor import Drift
+    from mind2web2.judge_check.check import (
+        Checking,
+        JudgeCheck,
+        JudgeComparison,
+        Quality,
+    )
     from mind2web2.judge_check.labelled_set import LabelledSet
     from mind2web2.statistics.paired import Estimate
 
@@ -42,10 +48,13 @@ and differ from a true one in one detail.
   mind2web2 check-judge --judge_model gpt-5-mini
   mind2web2 check-judge --judge_model gpt-5-mini --judge_model o4-mini     two judges, compared
   mind2web2 check-judge --sample 60                                        cheaper, less certain
+  mind2web2 check-judge --seed 7                                           pages that no model has seen
+  mind2web2 check-judge --anchor                                           has a hosted model changed since?
   mind2web2 check-judge --labels mine.jsonl                                on labels of your own, or others'
 
 Replies are stored, so that the same check is free the next time. Exit status: 0 every case has a reply,
-1 some have none because the judge failed, 2 the check could not start, 5 where --fail_under applies.
+1 some have none because the judge failed, 2 the check could not start, 5 where --fail_under or
+--fail_if_changed applies.
 """
 _WRONG_SHOWN = 10
 _BELOW = 5
@@ -75,6 +84,17 @@ def add_command(commands: Subcommands) -> None:
         help="N cases only, of all categories",
     )
     add(
+        "--seed",
+        metavar="N",
+        type=int,
+        help="draw other pages, names and values, which no model can have seen (default: those of the set)",
+    )
+    add(
+        "--anchor",
+        action="store_true",
+        help="ask 60 cases again, whatever is stored, and compare with the last and the first time",
+    )
+    add(
         "--category",
         metavar="NAME",
         action="append",
@@ -101,6 +121,11 @@ def add_command(commands: Subcommands) -> None:
         metavar="SHARE",
         type=_share,
         help="exit with 5 where a judge is right on less than this share of the cases, such as 0.9",
+    )
+    add(
+        "--fail_if_changed",
+        action="store_true",
+        help="with --anchor: exit with 5 where a judge's replies have changed beyond chance",
     )
     group = parser.add_argument_group("judge")
     group.add_argument(
@@ -151,11 +176,11 @@ def run(options: argparse.Namespace) -> int:
             options.takes | {"judge_model"},
             is_announced=True,
         )
-    labelled, ceiling = _selected(
-        options.labels, options.category or (), options.sample
-    )
+    labelled, ceiling = _selected(options)
     # No pages are captured, and no scripts run.
     settings = replace(settings, no_capture=True, no_barred=True)
+    if options.anchor:
+        settings = replace(settings, overwrite=True)
     models = options.judge_models or [settings.model]
     judges = [replace(settings, judge_model=model) for model in models]
     if len(set(models)) < len(models):
@@ -172,6 +197,8 @@ def run(options: argparse.Namespace) -> int:
         ceiling=ceiling,
         is_json=options.json,
         least_share=options.fail_under,
+        is_anchor=options.anchor,
+        fails_if_changed=options.fail_if_changed,
     )
     work = _estimated(check) if settings.estimate else _checked(check)
     return run_to_exit(work, lambda: line(console, _STOPPED))
@@ -184,6 +211,7 @@ class _Check:
     Args:
         is_recorded: results name the check; not one of chosen categories, or on other labels.
         ceiling: how often annotators agree with each other.
+        is_anchor: the anchor is asked, and compared with earlier times.
     """
 
     settings: RunSettings
@@ -194,6 +222,8 @@ class _Check:
     ceiling: float | None
     is_json: bool
     least_share: float | None
+    is_anchor: bool
+    fails_if_changed: bool
 
     @property
     def results_root(self) -> Path:
@@ -208,15 +238,19 @@ class _Check:
         return self.results_root / CHECKS_FOLDER / FILE_NAME
 
 
-def _selected(
-    labels: str | None, categories: Sequence[str], sample: int | None
-) -> tuple[LabelledSet, float | None]:
-    from mind2web2.judge_check.labelled_set import labelled_set
+def _selected(options: argparse.Namespace) -> tuple[LabelledSet, float | None]:
+    """Return the cases to put to the judges, and how far annotators of outside labels agree."""
+    from mind2web2.judge_check import anchor
+    from mind2web2.judge_check.invented_set import SEED, invented_set
     from mind2web2.judge_check.outside_labels import read_labels
 
-    labelled, ceiling = (
-        (labelled_set(), None) if labels is None else read_labels(labels)
-    )
+    _refuse_contradictions(options)
+    if options.labels is not None:
+        labelled, ceiling = read_labels(options.labels)
+    else:
+        seed = SEED if options.seed is None else options.seed
+        labelled, ceiling = invented_set(seed), None
+    categories, sample = options.category or (), options.sample
     if unknown := set(categories) - set(labelled.categories):
         known = "; ".join(labelled.categories)
         raise UsageError(
@@ -224,7 +258,23 @@ def _selected(
         )
     if categories:
         labelled = labelled.of(categories)
+    if options.anchor:
+        sample = anchor.CASES
     return (labelled.sample(sample) if sample else labelled), ceiling
+
+
+def _refuse_contradictions(options: argparse.Namespace) -> None:
+    chosen = {
+        "--labels": options.labels,
+        "--category": options.category,
+        "--sample": options.sample,
+    }
+    if options.anchor and (given := [name for name in chosen if chosen[name]]):
+        raise UsageError(f"--anchor has its own cases: leave out {given[0]}")
+    if options.fail_if_changed and not options.anchor:
+        raise UsageError("--fail_if_changed goes with --anchor")
+    if options.labels is not None and options.seed is not None:
+        raise UsageError("--labels are in place of the set that --seed draws")
 
 
 async def _estimated(check: _Check) -> int:
@@ -281,51 +331,106 @@ async def _estimated(check: _Check) -> int:
 
 
 async def _checked(check: _Check) -> int:
-    from mind2web2.cli.console import line, warnings_on
     from mind2web2.judge.store import record_check
     from mind2web2.judge_check.check import comparisons, quality
+
+    checks = await _asked(check)
+    found = [quality(check) for check in checks]
+    for each in found:
+        if check.is_recorded and (record := each.record()) is not None:
+            record_check(check.results_root, each.check.judge, record)
+    changes = _changes(check, found)
+    show = _print_json if check.is_json else _print_text
+    show(check, found, comparisons(checks), changes)
+    below = _below(found, check.least_share)
+    if below and not check.is_json:
+        from mind2web2.cli.console import line
+
+        least = f"{check.least_share:g}"
+        line(check.console, f"Below --fail_under {least}: {', '.join(below)}")
+    has_changed = any(drift.is_shown for own in changes.values() for drift in own)
+    if below or (has_changed and check.fails_if_changed):
+        return _BELOW
+    return 1 if any(each.failures for each in found) else 0
+
+
+async def _asked(check: _Check) -> list[JudgeCheck]:
+    """Put the cases to each judge."""
+    from mind2web2.cli.console import line, warnings_on
     from mind2web2.runs.session import open_run
 
     console, checking = check.console, check.checking
     checks = []
     cases = len(check.judges) * len(checking.labelled.cases)
-    path = check.store_path
     with (
         warnings_on(console),
         _progress(console, cases, is_quiet=check.is_json) as advance,
     ):
         for settings in check.judges:
             # A session for each, so that each has counts of its own.
-            async with open_run(settings, path) as session:
+            async with open_run(settings, check.store_path) as session:
                 done = await replace(checking, on_reply=advance).of(session.judge)
             for problem in session.problems:
                 line(console, f"Warning: {problem}")
             if all(outcome.is_right is None for outcome in done.outcomes):
                 session.judge.raise_if_unusable()
             checks.append(done)
-    found = [quality(check) for check in checks]
-    compared = comparisons(checks)
+    return checks
+
+
+def _print_text(
+    check: _Check,
+    found: Sequence[Quality],
+    compared: Sequence[JudgeComparison],
+    changes: Mapping[str, Sequence[Drift]],
+) -> None:
+    from mind2web2.cli.console import line
+
+    console = check.console
     for each in found:
-        if check.is_recorded and (record := each.record()) is not None:
-            record_check(check.results_root, each.check.judge, record)
-    if check.is_json:
-        _print_json(console, checking, found, compared)
-    else:
-        for each in found:
-            _print_quality(console, each)
-        if check.ceiling is not None:
-            line(
-                console,
-                f"Annotators agree with the others on {check.ceiling:.1%}: no judge can be shown better.",
-            )
-        for comparison in compared:
-            _print_comparison(console, comparison)
-        if check.is_recorded:
-            _print_verdicts(console, found)
-    below = _below(found, check.least_share)
-    if below and not check.is_json:
-        line(console, f"Below --fail_under {check.least_share:g}: {', '.join(below)}")
-    return _BELOW if below else 1 if any(each.failures for each in found) else 0
+        _print_quality(console, each)
+        if check.is_anchor:
+            _print_changes(console, changes[each.check.judge.model])
+    if check.ceiling is not None:
+        line(
+            console,
+            f"Annotators agree with the others on {check.ceiling:.1%}: no judge can be shown better.",
+        )
+    for comparison in compared:
+        _print_comparison(console, comparison)
+    if check.is_recorded:
+        _print_verdicts(console, found)
+
+
+def _print_changes(console: Console, changes: Sequence[Drift]) -> None:
+    from mind2web2.cli.console import line
+
+    for drift in changes:
+        line(console, drift.sentence)
+    if not changes:
+        line(
+            console,
+            "The first anchor of this judge with these cases and votes: ask it again later.",
+        )
+
+
+def _changes(check: _Check, found: Sequence[Quality]) -> dict[str, list[Drift]]:
+    """Compare judges' replies to the anchor with their earlier ones, by model, and keep them."""
+    from mind2web2.judge_check.anchor import (
+        anchor_of,
+        drifts,
+        earlier_anchors,
+        keep_anchor,
+    )
+
+    changes: dict[str, list[Drift]] = {}
+    for each in found if check.is_anchor else ():
+        now = anchor_of(each.check, check.checking.votes)
+        earlier = earlier_anchors(check.results_root, now.judge)
+        changes[now.judge.model] = drifts(earlier, now)
+        if now.right:
+            keep_anchor(check.results_root, now)
+    return changes
 
 
 def _print_verdicts(console: Console, found: Sequence[Quality]) -> None:
@@ -367,24 +472,29 @@ def _progress(
 
 
 def _print_json(
-    console: Console,
-    checking: Checking,
-    found: list[Quality],
-    compared: list[JudgeComparison],
+    check: _Check,
+    found: Sequence[Quality],
+    compared: Sequence[JudgeComparison],
+    changes: Mapping[str, Sequence[Drift]],
 ) -> None:
-    labelled = checking.labelled
-    content = {
+    labelled = check.checking.labelled
+    content: dict[str, object] = {
         "set": {
             "version": labelled.version,
+            "seed": labelled.seed,
             "digest": labelled.digest,
             "cases": len(labelled.cases),
             "is_whole": labelled.is_whole,
         },
-        "votes": checking.votes,
+        "votes": check.checking.votes,
         "judges": [each.summary() for each in found],
         "comparisons": [each.summary() for each in compared],
     }
-    console.print_json(json.dumps(content))
+    if changes:
+        content["anchor"] = {
+            model: [drift.summary() for drift in own] for model, own in changes.items()
+        }
+    check.console.print_json(json.dumps(content))
 
 
 def _print_quality(console: Console, found: Quality) -> None:
@@ -396,7 +506,12 @@ def _print_quality(console: Console, found: Quality) -> None:
 
     check, overall = found.check, found.overall
     labelled = check.labelled
-    which = f"set {labelled.version} ({labelled.digest}), {counted(len(labelled.cases), 'case')}"
+    name = (
+        "labels"
+        if labelled.is_outside
+        else f"set {labelled.version} with seed {labelled.seed}"
+    )
+    which = f"{name} ({labelled.digest}), {counted(len(labelled.cases), 'case')}"
     line(console, f"{' '.join(check.judge.in_words())}: {which}")
     # The longest name of a category leaves no room for more in 80 columns.
     table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
@@ -420,7 +535,7 @@ def _print_quality(console: Console, found: Quality) -> None:
         f"Right: {_share_text(overall.accuracy)}. False claims accepted: "
         f"{_share_text(overall.false_accepted)}. True claims rejected: {_share_text(overall.true_rejected)}.",
     )
-    if not labelled.has_screenshots and found.balanced_accuracy is not None:
+    if labelled.is_outside and found.balanced_accuracy is not None:
         by_length = ", ".join(
             f"{name} {own.right}/{own.cases}" for name, own in found.by_length().items()
         )

@@ -166,8 +166,13 @@ def judge_sample(
         status = max(status, ended)
         # What a budget leaves out is not random, but where the order of the sample is cut is.
         drawn = _judged_without_gap(sample, size) if is_cut else size
+        sampling = sample.sampling
         record = SampleRecord.made_now(
-            sample.judge, sample.sampling.seed, sample.order, drawn
+            sample.judge,
+            sampling.seed,
+            sample.order,
+            drawn,
+            sampling.target if sampling.size == AUTO else None,
         )
         record.write(sample.folder / sample.agent)
         size = sample.next_size(drawn, correction(sample))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from labelled_set.book import Book, table
-from labelled_set.world import long_date
+from mind2web2.judge_check.invented.book import Book, row, table
+from mind2web2.judge_check.invented.world import long_date
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,24 @@ class Bridge:
     stone_from: str
     cost: int
 
+    def says(self, fact: str) -> str:
+        """Return the words by which the article states a fact, named as the field."""
+        words = {
+            "architect": f"The design by the architect {self.architect}",
+            "engineer": f"under the engineer {self.engineer}",
+            "opened": f"ended in {self.opened}, when the bridge was opened to traffic",
+            "river": f"road and rail bridge over the {self.river}",
+            "other_town": f"between {self.town} and {self.other_town}",
+            "length_m": f"It is {self.length_m} metres long",
+            "spans": f"and has {self.spans} spans",
+            "steel_from": f"The steel was rolled in {self.steel_from}",
+            "stone_from": f"comes from quarries near {self.stone_from}",
+            "cost": f"The work cost {self.cost} million crowns",
+            "tower_m": f"The towers rise {self.tower_m} metres",
+            "clearance_m": f"up to a height of {self.clearance_m} metres",
+        }
+        return words[fact]
+
 
 def bridge(book: Book) -> Bridge:
     """Add the article on a bridge."""
@@ -40,7 +58,7 @@ def bridge(book: Book) -> Bridge:
         world.place() for _ in range(7)
     )
     architect, engineer = world.person(), world.person()
-    begun = world.number(2016, 2020)
+    begun = world.number(2009, 2017)
     opened = begun + world.number(4, 7)
     length, old_length = world.numbers(2, 380, 720)
     spans, old_spans = world.numbers(2, 4, 14)
@@ -96,12 +114,16 @@ class Grid:
     cells: list[list[int]]
     sentence: str
 
-    def claim(self, row: int, column: int, value: int | None = None) -> str:
+    def claim(self, place: int, column: int, value: int | None = None) -> str:
         """Return the claim on a cell, with its own value or another one."""
-        shown = self.cells[row][column] if value is None else value
+        shown = self.cells[place][column] if value is None else value
         return self.sentence.format(
-            row=self.rows[row], column=self.columns[column], value=f"{shown:,}"
+            row=self.rows[place], column=self.columns[column], value=f"{shown:,}"
         )
+
+    def line(self, place: int) -> str:
+        """Return a row as the page has it."""
+        return row(self.rows[place], *(f"{cell:,}" for cell in self.cells[place]))
 
 
 _GRIDS = (
@@ -117,7 +139,7 @@ def grid(book: Book, number: int) -> Grid:
     world = book.world
     title, head, row_name, caption, sentence, low, high = _GRIDS[number % len(_GRIDS)]
     rows = [row_name.format(world.place()) for _ in range(5)]
-    first = world.number(2024, 2028)
+    first = world.number(2016, 2021)
     columns = [str(year) for year in range(first, first + 4)]
     values = world.numbers(20, low, high)
     cells = [values[start : start + 4] for start in range(0, 20, 4)]
@@ -163,7 +185,7 @@ def museum(book: Book) -> Museum:
         world.number(3, 9),
         world.number(8, 9),
     )
-    changed = long_date(world.day(2030, 2032))
+    changed = long_date(world.day(2022, 2025))
     url = book.page(
         name,
         "Plan your visit",

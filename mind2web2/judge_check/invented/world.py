@@ -168,7 +168,7 @@ class World:
         """Return different whole numbers."""
         return self.draw.sample(range(low, high), count)
 
-    def day(self, first_year: int = 2027, last_year: int = 2033) -> date:
+    def day(self, first_year: int = 2016, last_year: int = 2024) -> date:
         """Return a date whose day cannot be a month."""
         start = date(first_year, 1, 1)
         while True:
@@ -202,5 +202,5 @@ def slug(text: str) -> str:
 
 
 def long_date(day: date) -> str:
-    """Return a date such as 14 March 2031."""
+    """Return a date such as 14 March 2021."""
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}"

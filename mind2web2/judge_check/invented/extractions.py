@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from labelled_set.book import Book
-from labelled_set.subjects import bridge, grid, museum
-from labelled_set.world import long_date, slug
+from mind2web2.judge_check.invented.book import Book
+from mind2web2.judge_check.invented.subjects import bridge, grid, museum
+from mind2web2.judge_check.invented.world import long_date, slug
 
 FORMS = 10
 
@@ -145,13 +145,11 @@ def as_it_stands(book: Book) -> None:
         firm = f"{world.place()} Line"
         ships, each = world.number(3, 9), world.number(110, 390)
         if number % 2:
-            url = book.page(
-                "",
-                "Sign in",
+            url = book.bare_page(
+                f"https://fleet.{slug(firm)}.example/ships/{number}",
+                "# Sign in",
                 "You need an account to read this page.",
                 "User name\n\nPassword",
-                url=f"https://fleet.{slug(firm)}.example/ships/{number}",
-                bare=True,
                 trouble="login_wall" if number % 4 == 1 else None,
             )
             book.extraction(

@@ -1,49 +1,53 @@
-"""The claims by category: seven pairs each, of which one holds and the other differs in one detail."""
+"""Claims about a fact on a page, by category: pairs of which one holds and the other differs in one detail."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
 
-from labelled_set.book import Book, table
-from labelled_set.subjects import bridge, grid, museum
-from labelled_set.world import MONTHS, long_date, slug
+from mind2web2.judge_check.invented.book import Book, row, table
+from mind2web2.judge_check.invented.subjects import bridge, grid, museum
+from mind2web2.judge_check.invented.world import MONTHS, long_date, slug
+from mind2web2.judge_check.labelled_set import Picture
 
 PAIRS = 7
+NEGATIONS = 8
 
 
 def running_text(book: Book) -> None:
     """A fact in running text, beside another one of the same kind."""
     for number in range(PAIRS):
         b = bridge(book)
-        claim, other, own = (
-            (f"The {b.name} was designed by the architect {b.architect}.", b.engineer, b.architect),
-            (f"The {b.name} was opened to traffic in {b.opened}.", str(b.begun), str(b.opened)),
-            (f"The {b.name} crosses the {b.river}.", b.other_river, b.river),
-            (f"The {b.name} is {b.length_m} metres long.", str(b.old_length_m), str(b.length_m)),
-            (f"The {b.name} has {b.spans} spans.", str(b.old_spans), str(b.spans)),
-            (f"The steel of the {b.name} was rolled in {b.steel_from}.", b.stone_from, b.steel_from),
-            (f"Ships up to {b.clearance_m} m high pass below the {b.name}.", str(b.tower_m), str(b.clearance_m)),
+        claim, other, fact = (
+            (f"The {b.name} was designed by the architect {b.architect}.", b.engineer, "architect"),
+            (f"The {b.name} was opened to traffic in {b.opened}.", b.begun, "opened"),
+            (f"The {b.name} crosses the {b.river}.", b.other_river, "river"),
+            (f"The {b.name} is {b.length_m} metres long.", b.old_length_m, "length_m"),
+            (f"The {b.name} has {b.spans} spans.", b.old_spans, "spans"),
+            (f"The steel of the {b.name} was rolled in {b.steel_from}.", b.stone_from, "steel_from"),
+            (f"Ships up to {b.clearance_m} m high pass below the {b.name}.", b.tower_m, "clearance_m"),
         )[number]  # fmt: skip
-        book.pair("fact in running text", claim, claim.replace(own, other), b.url)
+        false = claim.replace(str(getattr(b, fact)), str(other))
+        book.pair("fact in running text", claim, false, b.url, shows=[b.says(fact)])
 
 
 def table_cell(book: Book) -> None:
     """The right cell of a table, and a neighbouring one."""
     for number in range(PAIRS):
         g = grid(book, number)
-        row, column = book.world.number(1, 3), book.world.number(1, 2)
+        place, column = book.world.number(1, 3), book.world.number(1, 2)
         beside = (
-            g.cells[row][column + 1],
-            g.cells[row][column - 1],
-            g.cells[row + 1][column],
-            g.cells[row - 1][column],
+            g.cells[place][column + 1],
+            g.cells[place][column - 1],
+            g.cells[place + 1][column],
+            g.cells[place - 1][column],
         )
         book.pair(
             "table cell",
-            g.claim(row, column),
-            g.claim(row, column, beside[number % 4]),
+            g.claim(place, column),
+            g.claim(place, column, beside[number % 4]),
             g.url,
+            shows=[g.line(place)],
         )
 
 
@@ -81,7 +85,17 @@ def numbers(book: Book) -> None:
             (f"The church tower of {town} stands {height} m above the sea.", f"The church tower of {town} stands {height + 30} m above the sea."),
             (f"Some {thousand * 1000:,} people live in {town}.", f"Some {thousand * 100:,} people live in {town}."),
         )[number]  # fmt: skip
-        book.pair("rounded or slightly wrong number", true, false, url)
+        counted = f"{town} had {people:,} inhabitants at the last count"
+        shown = (
+            counted,
+            f"covers {area / 100:.2f} square kilometres",
+            f"{share / 10:.1f} percent are woods",
+            counted,
+            f"spends {budget / 100:.2f} million crowns a year",
+            f"tower stands {height} metres above the sea",
+            counted,
+        )[number]
+        book.pair("rounded or slightly wrong number", true, false, url, shows=[shown])
 
 
 def dates(book: Book) -> None:
@@ -112,7 +126,10 @@ def dates(book: Book) -> None:
             (f"{day.day}. {day.month}. {day.year}", f"{day.day}. {day.month % 12 + 1}. {day.year}"),
         )[number]  # fmt: skip
         claim = f"The tower of the {name} was finished on {{}}."
-        book.pair("date format", claim.format(true), claim.format(false), url)
+        shows = [f"The tower was finished on {long_date(day)}"]
+        book.pair(
+            "date format", claim.format(true), claim.format(false), url, shows=shows
+        )
 
 
 def names(book: Book) -> None:
@@ -131,7 +148,7 @@ def names(book: Book) -> None:
             (f"{place} Transit & Ferry Company", f"{place} Transit and Ferry Company", f"{place} Transit and Harbour Company"),
         )[number]  # fmt: skip
         prize = f"{world.place()} Medal"
-        year = world.number(2028, 2032)
+        year = world.number(2018, 2023)
         url = book.page(
             f"{world.place()} Academy",
             f"{prize}: winners",
@@ -145,23 +162,39 @@ def names(book: Book) -> None:
             ),
         )
         claim = f"The {prize} of {year} went to {{}}."
-        book.pair("name with variants", claim.format(true), claim.format(false), url)
+        book.pair(
+            "name with variants",
+            claim.format(true),
+            claim.format(false),
+            url,
+            shows=[row(year, shown)],
+        )
 
 
 def negation(book: Book) -> None:
-    """What is not so."""
-    for number in range(PAIRS):
+    """What is not so: claims with and without a negation, each of them true as often as false."""
+    for number in range(NEGATIONS):
         m = museum(book)
-        true, false = (
-            (f"The {m.name} is not open on Mondays.", f"The {m.name} is open on Mondays."),
-            (f"Visitors may not take their pets into the {m.name}.", f"Visitors may take their pets into the {m.name}."),
-            (f"The lift of the {m.name} does not reach the tower.", f"The lift of the {m.name} reaches the tower."),
-            (f"A tripod cannot be used in the {m.name}.", f"A tripod can be used in the {m.name}."),
-            (f"The cloakroom of the {m.name} does not accept suitcases.", f"The cloakroom of the {m.name} accepts suitcases."),
-            (f"No ticket is needed for the cafe of the {m.name}.", f"A ticket is needed for the cafe of the {m.name}."),
-            (f"Assistance dogs are not excluded from the {m.name}.", f"Assistance dogs are excluded from the {m.name}."),
+        closed, week = (
+            row("Monday", "closed"),
+            row("Tuesday to Thursday", "10 a.m. to 5 p.m."),
+        )
+        lift = "The lift reaches the first and the second floor but not the tower."
+        camera = "Photographs without flash are allowed; tripods are not."
+        room = "The cloakroom is free of charge, and it does not take suitcases."
+        dogs = "Dogs may not be taken inside, except assistance dogs."
+        cafe = "The cafe can be visited without a ticket."
+        true, false, shows = (
+            (f"The {m.name} is not open on Mondays.", f"The {m.name} is not open on Tuesdays.", [closed, week]),
+            (f"The lift of the {m.name} does not reach the tower.", f"The lift of the {m.name} does not reach the second floor.", [lift]),
+            (f"A tripod cannot be used in the {m.name}.", f"A camera without flash cannot be used in the {m.name}.", [camera]),
+            (f"The cloakroom of the {m.name} does not take suitcases.", f"The cloakroom of the {m.name} is not free of charge.", [room]),
+            (f"Dogs other than assistance dogs may not be taken into the {m.name}.", f"Dogs other than assistance dogs may be taken into the {m.name}.", [dogs]),
+            (f"No ticket is needed for the cafe of the {m.name}.", f"A ticket is needed for the cafe of the {m.name}.", [cafe]),
+            (f"Assistance dogs may be taken into the {m.name}.", f"Assistance dogs may not be taken into the {m.name}.", [dogs]),
+            (f"The lift of the {m.name} reaches the second floor.", f"The lift of the {m.name} does not reach the second floor.", [lift]),
         )[number]  # fmt: skip
-        book.pair("negation", true, false, m.url)
+        book.pair("negation", true, false, m.url, shows=shows)
 
 
 def alternatives(book: Book) -> None:
@@ -171,31 +204,38 @@ def alternatives(book: Book) -> None:
         b = bridge(book)
         wrong = [
             world.person(),
-            str(b.opened + 9),
+            str(b.opened - 9),
             world.place(),
             str(b.length_m + 211),
             world.place(),
             world.place(),
         ]
-        subject, right, mistaken = (
-            (f"The {b.name} was designed by {{}} or by {{}}.", b.architect, wrong[0]),
-            (f"The {b.name} was opened in {{}} or in {{}}.", str(b.opened), wrong[1]),
-            (f"The {b.name} crosses either the {{}} or the {{}}.", b.river, wrong[2]),
-            (f"The length of the {b.name} is {{}} or {{}} metres.", str(b.length_m), wrong[3]),
-            (f"The piers of the {b.name} are of granite from {{}} or from {{}}.", b.stone_from, wrong[4]),
-            (f"The {b.name} leads to {{}} or to {{}}.", b.other_town, wrong[5]),
-            (f"The engineer of the {b.name} was {{}} or {{}}.", b.engineer, wrong[0]),
+        subject, fact, mistaken = (
+            (f"The {b.name} was designed by {{}} or by {{}}.", "architect", wrong[0]),
+            (f"The {b.name} was opened in {{}} or in {{}}.", "opened", wrong[1]),
+            (f"The {b.name} crosses either the {{}} or the {{}}.", "river", wrong[2]),
+            (f"The length of the {b.name} is {{}} or {{}} metres.", "length_m", wrong[3]),
+            (f"The piers of the {b.name} are of granite from {{}} or from {{}}.", "stone_from", wrong[4]),
+            (f"The {b.name} leads to {{}} or to {{}}.", "other_town", wrong[5]),
+            (f"The engineer of the {b.name} was {{}} or {{}}.", "engineer", wrong[0]),
         )[number]  # fmt: skip
+        right = str(getattr(b, fact))
         third = {
             0: world.person(),
             6: world.person(),
-            1: str(b.opened + 5),
+            1: str(b.opened - 12),
             3: str(b.length_m + 97),
         }
         other = third.get(number) or world.place()
         true = (mistaken, right) if number % 2 else (right, mistaken)
         false = (mistaken, other) if number % 2 else (other, mistaken)
-        book.pair("or", subject.format(*true), subject.format(*false), b.url)
+        book.pair(
+            "or",
+            subject.format(*true),
+            subject.format(*false),
+            b.url,
+            shows=[b.says(fact)],
+        )
 
 
 def two_facts(book: Book) -> None:
@@ -203,24 +243,22 @@ def two_facts(book: Book) -> None:
     for number in range(PAIRS):
         b = bridge(book)
         facts = (
-            (f"was designed by {b.architect}", f"was designed by {b.engineer}"),
-            (f"was opened in {b.opened}", f"was opened in {b.begun}"),
-            (f"is {b.length_m} metres long", f"is {b.old_length_m} metres long"),
-            (f"crosses the {b.river}", f"crosses the {b.other_river}"),
-            (f"has {b.spans} spans", f"has {b.old_spans} spans"),
-            (f"cost {b.cost} million crowns", f"cost {b.cost + 60} million crowns"),
-            (
-                f"has towers of {b.tower_m} metres",
-                f"has towers of {b.clearance_m} metres",
-            ),
-        )
+            ("architect", f"was designed by {b.architect}", f"was designed by {b.engineer}"),
+            ("opened", f"was opened in {b.opened}", f"was opened in {b.begun}"),
+            ("length_m", f"is {b.length_m} metres long", f"is {b.old_length_m} metres long"),
+            ("river", f"crosses the {b.river}", f"crosses the {b.other_river}"),
+            ("spans", f"has {b.spans} spans", f"has {b.old_spans} spans"),
+            ("cost", f"cost {b.cost} million crowns", f"cost {b.cost + 60} million crowns"),
+            ("tower_m", f"has towers of {b.tower_m} metres", f"has towers of {b.clearance_m} metres"),
+        )  # fmt: skip
         kept, changed = facts[number], facts[(number + 3) % PAIRS]
-        pairs = [(kept[0], changed[0]), (kept[0], changed[1])]
+        pairs = [(kept[1], changed[1]), (kept[1], changed[2])]
         true, false = (
             f"The {b.name} {' and '.join(own if number % 2 else own[::-1])}."
             for own in pairs
         )
-        book.pair("two facts", true, false, b.url)
+        shows = [b.says(kept[0]), b.says(changed[0])]
+        book.pair("two facts", true, false, b.url, shows=shows)
 
 
 def outdated(book: Book) -> None:
@@ -236,7 +274,7 @@ def outdated(book: Book) -> None:
             ("speed limit", "knots", 5, 14),
             ("length of the pier", "metres", 120, 480),
         )[number]
-        name, year = f"{world.place()} Marina", world.number(2030, 2032)
+        name, year = f"{world.place()} Marina", world.number(2022, 2025)
         before, now = world.numbers(2, low, high)
         old = book.page(
             name,
@@ -260,6 +298,9 @@ def outdated(book: Book) -> None:
             claim.format(before),
             urls,
             by=current,
+            shows=[
+                f"For the season {year} the following holds. The {what}: {now} {unit}."
+            ],
         )
 
 
@@ -268,17 +309,17 @@ def picture(book: Book) -> None:
     world = book.world
     for number in range(PAIRS):
         name, site = f"{world.place()} Festival", f"{world.place()} Arts Office"
-        year = world.number(2030, 2033)
+        year = world.number(2020, 2024)
         if number % 2:
             rows = [
-                [f"{year - 3 + step}", value]
+                (f"{year - 3 + step}", value)
                 for step, value in enumerate(world.numbers(4, 21, 97))
             ]
-            shown = {
-                "kind": "chart",
-                "title": f"{name}: tickets sold, in hundreds",
-                "rows": rows,
-            }
+            shown = Picture(
+                kind="chart",
+                title=f"{name}: tickets sold, in hundreds",
+                rows=tuple(rows),
+            )
             claim = f"By the chart, {name} sold {{}} hundred tickets in {rows[1][0]}."
             true, false = str(rows[1][1]), str(rows[2][1])
         else:
@@ -290,11 +331,9 @@ def picture(book: Book) -> None:
                 f"{stage} Hall, doors open at {number + 5} p.m.",
                 f"with {guest}",
             ]
-            shown = {
-                "kind": "poster",
-                "title": name,
-                "rows": [[text] for text in lines],
-            }
+            shown = Picture(
+                kind="poster", title=name, rows=tuple((text,) for text in lines)
+            )
             claim, true, false = (
                 (
                     f"{name} is held on {{}}.",
@@ -316,8 +355,15 @@ def picture(book: Book) -> None:
             "[image]",
             "Tickets are sold at the office and at the door.",
             picture=shown,
+            is_first=True,
         )
-        book.pair("fact only in an image", claim.format(true), claim.format(false), url)
+        book.pair(
+            "fact only in an image",
+            claim.format(true),
+            claim.format(false),
+            url,
+            shows=[true],
+        )
 
 
 def unfolded(book: Book) -> None:
@@ -362,7 +408,8 @@ def unfolded(book: Book) -> None:
             sentence.format(model=models[side], value=values[kind][place])
             for place in (side, 1 - side)
         )
-        book.pair("fact in an unfolded section", true, false, url)
+        shown = row(labels[kind], f"{values[kind][side]} {units[kind]}")
+        book.pair("fact in an unfolded section", true, false, url, shows=[shown])
 
 
 def address(book: Book) -> None:
@@ -375,24 +422,31 @@ def address(book: Book) -> None:
             f"{first[0]}{last}{world.number(11, 99)}",
             f"{first[0]}{slug(world.surname())}{world.number(11, 99)}",
         )
+        issue, paper = number + 140, number + 10000
+        site = f"https://codeharbor.example/{account}"
         url, claim, true, false = (
             (f"https://{slug(town)}-university.example/staff/{last}", "The page is part of the site {}.", f"{slug(town)}-university.example", f"{slug(other)}-university.example"),
-            (f"https://codeharbor.example/{account}", "The page is the profile of the user {} on codeharbor.example.", account, wrong),
-            (f"https://codeharbor.example/{account}/tides/issues/{number + 140}", "The page is issue {} of the repository.", str(number + 140), str(number + 141)),
-            (f"https://www.{slug(town)}.example/events/2031/programme", "The page is on the site of {}.", town, other),
-            (f"https://papers.example/abs/3104.{number + 10000}", "The address belongs to the paper 3104.{}.", str(number + 10000), str(number + 10010)),
-            (f"https://shop.{slug(town)}.example/item/{world.number(5000, 5999)}", "The offer is on a page of the shop of {}.", town, other),
-            (f"https://pictures.example/@{account}/post/771", "The post is by the account @{}.", account, wrong),
+            (site, "The page is the profile of the user {} on codeharbor.example.", account, wrong),
+            (f"{site}/tides/issues/{issue}", f"The page is at the address of issue {{}} of the repository tides of the user {account}.", str(issue), str(issue + 1)),
+            (f"https://www.{slug(town)}.example/events/2025/programme", "The page is on the site www.{}.example.", slug(town), slug(other)),
+            (f"https://papers.example/abs/2504.{paper}", "The address belongs to the paper 2504.{}.", str(paper), str(paper + 10)),
+            (f"https://shop.{slug(town)}.example/item/{world.number(5000, 5999)}", "The page is on the site shop.{}.example.", slug(town), slug(other)),
+            (f"https://pictures.example/@{account}/post/771", "The page is at the address of a post by the account @{}.", account, wrong),
         )[number]  # fmt: skip
         book.page(
-            "",
+            "Notes",
             person,
             "Notes and drafts. Nothing here is final; comments are welcome.",
             "Last week: tide tables, a new keyboard, two books on rope.",
             url=url,
-            bare=True,
         )
-        book.pair("address as evidence", claim.format(true), claim.format(false), url)
+        book.pair(
+            "address as evidence",
+            claim.format(true),
+            claim.format(false),
+            url,
+            shows=[true],
+        )
 
 
 def login_wall(book: Book) -> None:
@@ -406,7 +460,7 @@ def login_wall(book: Book) -> None:
     )
     kinds = ("login_wall", "login_wall", "consent_wall", "challenge")
     for number in range(PAIRS):
-        firm, year = f"{world.place()} Shipping", world.number(2029, 2032)
+        firm, year = f"{world.place()} Shipping", world.number(2019, 2024)
         value, other, chair = (
             world.number(210, 880),
             world.number(31, 88),
@@ -418,12 +472,13 @@ def login_wall(book: Book) -> None:
             f"{firm} carried {value} thousand containers in {year} and employs {other} captains. The board is "
             f"chaired by {chair}, who has led the firm since its founding.",
         )
-        wall = book.page(
+        # The teaser has the claim's words, without what it claims.
+        wall = book.bare_page(
+            f"https://www.{slug(world.place())}.example/business/{slug(firm)}-reports-its-year",
             f"{world.place()} Herald",
-            walls[number % 4].partition("\n")[0],
-            *walls[number % 4].split("\n\n")[1:],
-            url=f"https://www.{slug(world.place())}.example/business/{slug(firm)}-reports-its-year",
-            bare=True,
+            f"# {firm} reports its year {year}",
+            "How many containers were carried, how many captains are employed, and what the chair of the board says",
+            walls[number % 4],
             trouble=kinds[number % 4] if number % 3 else None,
         )
         claim = (
@@ -431,7 +486,12 @@ def login_wall(book: Book) -> None:
             f"{firm} employs {other} captains.",
             f"{chair} chairs the board of {firm}.",
         )[number % 3]
-        book.pair("login wall", claim, claim, url, false_urls=wall)
+        shown = (
+            f"{firm} carried {value} thousand containers in {year}",
+            f"employs {other} captains",
+            f"The board is chaired by {chair}",
+        )[number % 3]
+        book.pair("login wall", claim, claim, url, shows=[shown], false_urls=wall)
 
 
 def other_subject(book: Book) -> None:
@@ -449,16 +509,26 @@ def other_subject(book: Book) -> None:
         namesake = book.page(
             f"{world.place()} Sports Club",
             f"{person} (rower)",
-            f"{person}, born in {world.place()} in {year + 13}, rows in the eight. Three titles and a silver medal "
-            "make the rower the best known member of the club.",
+            f"{person}, born in {world.place()} in {year + 13}, rows in the eight. After years at the club of {school} "
+            f"the rower trains in {town}; three titles and a silver medal make the rower the best known member.",
+            "Not to be confused with a chemist of the same name.",
         )
         claim = (
             f"{person} the chemist was born in {town}.",
             f"The chemist {person} was born in {year}.",
             f"The chemist {person} studied in {school}.",
         )[number % 3]
+        shown = (
+            f"{person}, born in {town} in {year}, is a chemist.",
+            f"After studies in {school} the scientist",
+        )[number % 3 // 2]
         book.pair(
-            "page not about the subject", claim, claim, chemist, false_urls=namesake
+            "page not about the subject",
+            claim,
+            claim,
+            chemist,
+            shows=[shown],
+            false_urls=namesake,
         )
 
 
@@ -473,12 +543,12 @@ def sourceless(book: Book) -> None:
     )
     pairs = (
         (f"A price of {price}.50 crowns is within a budget of {price + 2} crowns.", f"A price of {price}.50 crowns is within a budget of {price - 2} crowns."),
-        (f"'Dr. Clara L. {one}' and 'Clara {one}' can be names of the same person.", f"'Dr. Clara L. {one}' and 'Clara {other}' can be names of the same person."),
+        (f"'Clara {one}' is the name 'Dr. Clara L. {one}' without its title and middle initial.", f"'Clara {other}' is the name 'Dr. Clara L. {one}' without its title and middle initial."),
         (f"The date {day:%Y-%m-%d} lies in {MONTHS[day.month - 1]} {day.year}.", f"The date {day:%Y-%m-%d} lies in {MONTHS[day.month % 12]} {day.year}."),
         ("The answer names at least three boats.", "The answer names at least five boats."),
         ("The answer says that the trip takes three quarters of an hour.", "The answer says that the trip takes half an hour."),
         ("A distance of 10 miles is about 16 kilometres.", "A distance of 10 miles is about 26 kilometres."),
-        (f"'Hotel {place}' and '{place} Hotel' can be the same hotel.", f"'Hotel {place}' and '{other} Hotel' can be the same hotel."),
+        (f"'Hotel {place}' and '{place} Hotel' consist of the same two words.", f"'Hotel {place}' and '{other} Hotel' consist of the same two words."),
     )  # fmt: skip
     for true, false in pairs:
         book.pair("sourceless comparison", true, false, answer=answer)
@@ -498,11 +568,26 @@ def arithmetic(book: Book) -> None:
             (f"A family of two adults and two children pays {{}} crowns at the {m.name}, without a tour.", 2 * (m.adult + m.child), 2 * (m.adult + m.child) - 4),
             (f"From Tuesday to Thursday the {m.name} is open for {{}} hours in total.", 21, 24),
         )[number]  # fmt: skip
-        book.pair("arithmetic", claim.format(right), claim.format(wrong), m.url)
+        prices = [row("Adults", m.adult), row("Children from 6 to 17", m.child)]
+        tour = [
+            row("Adults", m.adult),
+            row("Guided tour, each person, in addition", m.tour),
+        ]
+        friday = [row("Friday", f"10 a.m. to {m.closes_late} p.m.")]
+        saturday = [row("Saturday and Sunday", "11 a.m. to 6 p.m.")]
+        week = [row("Tuesday to Thursday", "10 a.m. to 5 p.m.")]
+        shows = (prices, tour, friday, prices, saturday, prices, week)[number]
+        book.pair(
+            "arithmetic", claim.format(right), claim.format(wrong), m.url, shows=shows
+        )
+
+
+# Of three pages, in characters; a judge is shown 400,000 of a page.
+_LONG = (60_000, 150_000, 390_000)
 
 
 def long_page(book: Book) -> None:
-    """A fact near the end of a long page, whose beginning states the other value of something similar."""
+    """A fact far down a long page, which states many of the same kind."""
     world = book.world
     for number in range(PAIRS):
         if number % 3 == 0:
@@ -518,6 +603,8 @@ def long_page(book: Book) -> None:
                 f"Town of {town}",
                 f"Minutes of the council, session {number + 41}",
                 *minutes,
+                is_apart=True,
+                length_chars=_LONG[number // 3],
             )
         place = 149 - number
         claim = f"By the minutes, the repairs of {streets[place]} in {town} were put out to tender for {{}} crowns."
@@ -526,35 +613,47 @@ def long_page(book: Book) -> None:
             claim.format(f"{values[place]:,}"),
             claim.format(f"{values[place - 40 - number]:,}"),
             url,
+            shows=[
+                f"{streets[place]}: repairs were put out to tender for {values[place]:,} crowns."
+            ],
         )
 
 
 _LANGUAGES = (
-    ("Stadtbibliothek {}", "Öffnungszeiten", "Die Bibliothek ist mittwochs bis {} Uhr geöffnet, an den übrigen Werktagen bis {} Uhr. Für die Ausleihe wird ein Ausweis benötigt; er kostet im Jahr zwölf Kronen.", "The library of {} is open until {} o'clock on Wednesdays.", (20, 18)),
-    ("Ayuntamiento de {}", "Piscina municipal", "La piscina municipal tiene {} metros de largo; la piscina infantil mide {} metros. La temporada empieza el primero de junio y la entrada cuesta cuatro coronas.", "The municipal pool of {} is {} metres long.", (50, 25)),
-    ("Mairie de {}", "Le musée de la dentelle", "Le musée a été fondé en {} et agrandi en {}. La collection compte plus de deux mille pièces, dont un voile brodé à la main.", "The lace museum of {} was founded in {}.", (1974, 1998)),
-    ("{}市観光協会", "港のフェリー", "フェリーの所要時間は{}分、車両の料金は{}クローネです。悪天候の場合は欠航することがあります。", "The ferry of {} takes {} minutes.", (35, 60)),
-    ("Urząd Miasta {}", "Tramwaje", "Linia nocna kursuje co {} minut, a linia dzienna co {} minut. Bilety można kupić w automatach na każdym przystanku.", "The night line of the trams in {} runs every {} minutes.", (40, 12)),
-    ("Город {}", "Ботанический сад", "Сад занимает {} гектаров, а оранжерея открыта для посетителей с {} часов. Вход для детей бесплатный.", "The botanical garden of {} covers {} hectares.", (17, 9)),
-    ("Câmara Municipal de {}", "Mercado", "O mercado abre às {} horas da manhã e fecha às {} horas. Aos domingos não há venda de peixe.", "The market of {} opens at {} o'clock.", (6, 13)),
+    ("Stadtbibliothek {}", "Öffnungszeiten", "Die Bibliothek ist mittwochs bis {} Uhr geöffnet, an den übrigen Werktagen bis {} Uhr. Für die Ausleihe wird ein Ausweis benötigt; er kostet im Jahr zwölf Kronen.", "The library of {} is open until {} o'clock on Wednesdays.", (20, 18), "Die Zweigstelle in {place} besitzt {n} Bände und wurde {year} renoviert; am Samstag ist sie geschlossen. Auskunft gibt {person}."),
+    ("Ayuntamiento de {}", "Piscina municipal", "La piscina municipal tiene {} metros de largo; la piscina infantil mide {} metros. La temporada empieza el primero de junio y la entrada cuesta cuatro coronas.", "The municipal pool of {} is {} metres long.", (50, 25), "El polideportivo de {place} se inauguró en {year} y cuenta con {n} plazas. La línea de autobús a {other} pasa cada media hora."),
+    ("Mairie de {}", "Le musée de la dentelle", "Le musée a été fondé en {} et agrandi en {}. La collection compte plus de deux mille pièces, dont un voile brodé à la main.", "The lace museum of {} was founded in {}.", (1974, 1998), "La bibliothèque de {place}, ouverte en {year}, compte {n} lecteurs. Les visites guidées partent de la gare de {other}."),
+    ("{}市観光協会", "港のフェリー", "フェリーの所要時間は{}分、車両の料金は{}クローネです。悪天候の場合は欠航することがあります。", "The ferry of {} takes {} minutes.", (35, 60), "{place}の市民会館は{year}年に建てられ、座席は{n}席です。{other}行きのバスは駅前から出ます。"),
+    ("Urząd Miasta {}", "Tramwaje", "Linia nocna kursuje co {} minut, a linia dzienna co {} minut. Bilety można kupić w automatach na każdym przystanku.", "The night line of the trams in {} runs every {} minutes.", (40, 12), "Biblioteka w {place} ma {n} miejsc i działa od {year} roku. Do {other} można dojechać autobusem z rynku."),
+    ("Город {}", "Ботанический сад", "Сад занимает {} гектаров, а оранжерея открыта для посетителей с {} часов. Вход для детей бесплатный.", "The botanical garden of {} covers {} hectares.", (17, 9), "Музей в {place} открыт в {year} году, в нём {n} экспонатов. Автобус до {other} отправляется от вокзала."),
+    ("Câmara Municipal de {}", "Mercado", "O mercado abre às {} horas da manhã e fecha às {} horas. Aos domingos não há venda de peixe.", "The market of {} opens at {} o'clock.", (6, 13), "O museu de {place} foi inaugurado em {year} e tem {n} peças. O autocarro para {other} parte da praça central."),
 )  # fmt: skip
 
 
 def languages(book: Book) -> None:
     """A page in another language than the claim."""
-    for site, title, text, claim, (right, wrong) in _LANGUAGES:
+    for number, (site, title, text, claim, (right, wrong), other) in enumerate(
+        _LANGUAGES
+    ):
         town = book.world.place()
         filled = text.format(right, wrong)
-        url = book.page(
-            site.format(town),
-            title,
+        size = 6_000 + 1_500 * number
+        url = book.bare_page(
+            f"https://www.{slug(town)}.example/{number + 1}",
+            f"{site.format(town)}",
+            f"# {title}",
+            book.filler.sentences(other, size // 2),
+            f"## {title}: {town}",
             filled,
-            url=f"https://www.{slug(town)}.example/{len(book.pages)}",
-            bare=True,
+            f"## {site.format('…')}",
+            book.filler.sentences(other, size // 2),
         )
-        book.pages[url]["text"] = f"{site.format(town)}\n\n{book.pages[url]['text']}"
         book.pair(
-            "other language", claim.format(town, right), claim.format(town, wrong), url
+            "other language",
+            claim.format(town, right),
+            claim.format(town, wrong),
+            url,
+            shows=[filled],
         )
 
 
@@ -588,6 +687,7 @@ def steering(book: Book) -> None:
             claim.format(right),
             claim.format(wrong),
             url,
+            shows=[f"The {name} holds {right} million cubic metres of water"],
         )
 
 

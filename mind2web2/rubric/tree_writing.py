@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from mind2web2.rubric.node import VerificationNode
-from mind2web2.rubric.verdicts import Evidence, Outcome, implied_verdict
+from mind2web2.rubric.verdicts import Evidence, Outcome, Status, implied_verdict
+from mind2web2.utils.json_fields import JsonObject
 
 _UNDECIDED = Outcome(0.0, "initialized")
 
 
-def tree_as_dict(root: VerificationNode) -> dict[str, Any]:
+class OtherVerdictFields(TypedDict):
+    """A verdict that a leaf has or would have beside the one that it shows."""
+
+    score: float
+    status: Status
+    reason: str
+
+
+class NodeFields(TypedDict):
+    """A node of a tree as results have it (``WrittenNode``)."""
+
+    id: str
+    desc: str
+    critical: bool
+    score: float
+    status: Status
+    strategy: str
+    children: list[NodeFields]
+    tags: NotRequired[list[str]]
+    weight: NotRequired[float]
+    superseded: NotRequired[OtherVerdictFields]
+    overruled: NotRequired[OtherVerdictFields]
+    earlier: NotRequired[OtherVerdictFields]
+    evidence: NotRequired[JsonObject]
+
+
+def tree_as_dict(root: VerificationNode) -> NodeFields:
     """Return the tree with scores, statuses and evidence as plain data, however deep it is."""
-    written: dict[int, dict[str, Any]] = {}
+    written: dict[int, NodeFields] = {}
     for node in root.walk():
         written[id(node)] = _node_as_dict(node)
         if node is not root:
@@ -20,8 +47,8 @@ def tree_as_dict(root: VerificationNode) -> dict[str, Any]:
     return written[id(root)]
 
 
-def _node_as_dict(node: VerificationNode) -> dict[str, Any]:
-    fields: dict[str, Any] = {
+def _node_as_dict(node: VerificationNode) -> NodeFields:
+    fields: NodeFields = {
         "id": node.id,
         "desc": node.desc,
         "critical": node.critical,
@@ -42,7 +69,7 @@ def _node_as_dict(node: VerificationNode) -> dict[str, Any]:
             "reason": "behind the first shortfall of a sequence",
         }
     if not node.children:
-        fields.update(_leaf_fields(node))
+        _add_leaf_fields(fields, node)
     elif node.evidence is not None:
         fields["evidence"] = node.evidence.model_dump(
             mode="json", exclude_defaults=True
@@ -50,16 +77,16 @@ def _node_as_dict(node: VerificationNode) -> dict[str, Any]:
     return fields
 
 
-def _leaf_fields(leaf: VerificationNode) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
+def _add_leaf_fields(fields: NodeFields, leaf: VerificationNode) -> None:
     evidence = leaf.evidence
     if evidence is None and leaf.verdict != _UNDECIDED:
         evidence = Evidence(decided_by="script", reason="the script has set it")
     implied = None if evidence is None else implied_verdict(evidence)
-    if implied not in (None, leaf.verdict):
+    if implied is not None and implied != leaf.verdict:
         # Explains why a leaf differs from its votes.
         fields["overruled"] = {
-            **implied._asdict(),
+            "score": implied.score,
+            "status": implied.status,
             "reason": "the script has set it otherwise since",
         }
     if leaf.blocked_as is not None and not leaf.verdict.blocks:
@@ -68,4 +95,3 @@ def _leaf_fields(leaf: VerificationNode) -> dict[str, Any]:
         fields["earlier"] = {"score": 0.0, "status": leaf.blocked_as, "reason": reason}
     if evidence is not None:
         fields["evidence"] = evidence.model_dump(mode="json", exclude_defaults=True)
-    return fields

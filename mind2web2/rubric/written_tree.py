@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from mind2web2.rubric.verdicts import Evidence, Outcome, Status
+from mind2web2.utils.json_fields import JsonObject, mappings
 from mind2web2.utils.lenient import read_leniently
 
 WrittenScore = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
@@ -98,41 +99,28 @@ def read_tree(fields: object) -> WrittenNode | None:
     """
     if not isinstance(fields, dict) or not fields:
         return None
-    parts = [fields]
+    parts: list[JsonObject] = [fields]
     for part in parts:  # it grows on the way
         if part.get("children"):
-            parts += _child_fields(part)
+            parts += mappings(part["children"])
     # From the last level up: the first nodes that no parent has taken yet are a node's children.
     orphans: deque[WrittenNode] = deque()
     for part in reversed(parts):
-        count = len(_child_fields(part)) if part.get("children") else 0
+        count = len(mappings(part.get("children")))
         children = [orphans.popleft() for _ in range(count)]
         orphans.append(_read_node(part, tuple(reversed(children))))
     return orphans[0]
 
 
-def _child_fields(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    children = fields.get("children")
-    return (
-        [child for child in children if isinstance(child, dict)]
-        if isinstance(children, list)
-        else []
-    )
-
-
-def _read_node(
-    fields: Mapping[str, Any], children: tuple[WrittenNode, ...]
-) -> WrittenNode:
+def _read_node(fields: JsonObject, children: tuple[WrittenNode, ...]) -> WrittenNode:
     listed = fields.get("children", [])
     if children or listed != [] or "is_sound" in fields:
         fields = {**fields, "children": children, "is_sound": True}
     node = read_leniently(WrittenNode, fields)
     is_known = isinstance(listed, list) and len(listed) == len(children)
-    needed = (
-        _SCORING_FIELDS
-        if "superseded" not in fields
-        else {*_SCORING_FIELDS, "superseded"}
-    )
+    needed = _SCORING_FIELDS
+    if "superseded" in fields:
+        needed |= {"superseded"}
     if is_known and needed <= node.model_fields_set:
         return node
     return node.model_copy(update={"is_sound": False})

@@ -99,7 +99,10 @@ def _suspect(
     from pypdfium2 import raw
 
     mode = raw.FPDFTextObj_GetTextRenderMode(text_object)
-    red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
+    red = ctypes.c_uint()
+    green = ctypes.c_uint()
+    blue = ctypes.c_uint()
+    alpha = ctypes.c_uint()
     is_coloured = raw.FPDFPageObj_GetFillColor(text_object, red, green, blue, alpha)
     grey = (red.value * 299 + green.value * 587 + blue.value * 114) // 1000
     is_inked = mode not in (
@@ -116,23 +119,25 @@ def _suspect(
     if is_inked and grey < _LIGHT and not is_tiny:
         return None
     box = _box(text_page, start, end)
-    return (
-        None
-        if box is None
-        else _Stretch(start, end, text_object, box, is_inked, is_tiny)
-    )
+    if box is None:
+        return None
+    return _Stretch(start, end, text_object, box, is_inked, is_tiny)
 
 
 def _is_tiny(text_page: pypdfium2.PdfTextPage, index: int) -> bool:
     left, bottom, right, top = text_page.get_charbox(index)
-    return bool(max(right - left, top - bottom) < _UNREADABLE_PT)
+    size_pt = max(right - left, top - bottom)
+    return bool(size_pt < _UNREADABLE_PT)
 
 
 def _box(
     text_page: pypdfium2.PdfTextPage, start: int, end: int
 ) -> tuple[float, float, float, float] | None:
-    boxes = [text_page.get_charbox(index) for index in range(start, end)]
-    boxes = [box for box in boxes if box[2] > box[0] and box[3] > box[1]]
+    boxes = []
+    for index in range(start, end):
+        left, bottom, right, top = text_page.get_charbox(index)
+        if right > left and top > bottom:
+            boxes.append((left, bottom, right, top))
     if not boxes:
         return None
     lefts, bottoms, rights, tops = zip(*boxes, strict=True)
@@ -172,7 +177,8 @@ def _is_seen(
         # The text of a scanned page lies over its letters in the scan.
         greys = _greys(drawn)
         return greys[-1] - greys[0] > _SAME_GREY
-    return _greys(ImageChops.difference(drawn, without.crop(area)))[-1] > _SAME_GREY
+    difference = ImageChops.difference(drawn, without.crop(area))
+    return _greys(difference)[-1] > _SAME_GREY
 
 
 def _greys(picture: Image.Image) -> list[int]:
@@ -189,16 +195,20 @@ def _area_px(
     corners = []
     left, bottom, right, top = suspect.box_pt
     for x, y in ((left, bottom), (right, top)):
-        at_x, at_y = ctypes.c_int(), ctypes.c_int()
+        at_x = ctypes.c_int()
+        at_y = ctypes.c_int()
         raw.FPDF_PageToDevice(
             page, 0, 0, picture.width, picture.height, 0, x, y, at_x, at_y
         )
         corners.append((at_x.value, at_y.value))
     xs, ys = zip(*corners, strict=True)
-    area = (
-        max(0, min(xs)), max(0, min(ys)), min(picture.width, max(xs) + 1), min(picture.height, max(ys) + 1)
-    )  # fmt: skip
-    return area if area[0] < area[2] and area[1] < area[3] else None
+    first_x = max(0, min(xs))
+    first_y = max(0, min(ys))
+    end_x = min(picture.width, max(xs) + 1)
+    end_y = min(picture.height, max(ys) + 1)
+    if first_x >= end_x or first_y >= end_y:
+        return None
+    return first_x, first_y, end_x, end_y
 
 
 def _picture(page: pypdfium2.PdfPage) -> Image.Image:

@@ -198,8 +198,13 @@ class WorkingCopy(Mirror):
 
     def push(self, path: Path, *, is_locked: bool = False) -> None:
         """Publish the changes in a file or folder; in the whole root, those in folders that were pulled."""
-        names = [self._name(path)] if path != self.folder else sorted(self._pulled)
-        changed = sorted({each for name in names for each in self._changed(name)})
+        names = [self._name(path)]
+        if path == self.folder:
+            names = sorted(self._pulled)
+        found: set[str] = set()
+        for name in names:
+            found.update(self._changed(name))
+        changed = sorted(found)
         page_folders = {
             _parent(each) for each in changed if _is_page_file(each) or _is_index(each)
         }
@@ -208,9 +213,7 @@ class WorkingCopy(Mirror):
                 self._push_pages(
                     folder, [each for each in changed if _parent(each) == folder]
                 )
-                self._merge_index(
-                    f"{folder}/{_INDEX}".lstrip("/"), is_locked=True, with_push=True
-                )
+                self._merge_index(_index_of(folder), is_locked=True, with_push=True)
         rest = [
             each for each in changed if not _is_page_file(each) and not _is_index(each)
         ]
@@ -233,7 +236,8 @@ class WorkingCopy(Mirror):
         self._in_parallel(delete, self._bucket.listing(self._name(path)))
 
     def _publish(self, name: str) -> None:
-        state, content = _state(self._path(name)), self._content(name)
+        state = _state(self._path(name))
+        content = self._content(name)
         if content is None:
             return
         if _RESULT_FILE.search(name) or Path(name).name in _SUMMARY_NAMES:
@@ -261,13 +265,12 @@ class WorkingCopy(Mirror):
     def _push_pages(self, folder: str, changed: Iterable[str]) -> None:
         stems: dict[str, list[str]] = {}
         for name in filter(_is_page_file, changed):
-            stems.setdefault(Path(name).name[:32], []).append(name)
-        index = self._copies(f"{folder}/{_INDEX}".lstrip("/")).values()
-        known = {
-            page_stem(key)
-            for copy in index
-            for key in index_entries(copy.base or b"{}") or {}
-        }
+            stem = Path(name).name[:32]
+            stems.setdefault(stem, []).append(name)
+        known: set[str] = set()
+        for copy in self._copies(_index_of(folder)).values():
+            listed = index_entries(copy.base or b"{}")
+            known.update(map(page_stem, listed or {}))
         self._in_parallel(
             lambda stem: self._push_page(folder, stem, stems[stem], stem not in known),
             stems,
@@ -303,9 +306,11 @@ class WorkingCopy(Mirror):
                 self._list(folder)
                 return
         for name in names:
-            state, content = _state(self._path(name)), self._content(name)
+            state = _state(self._path(name))
+            content = self._content(name)
             if content is not None:
-                self._note(name, self._bucket.put(name, content), state)
+                edition = self._bucket.put(name, content)
+                self._note(name, edition, state)
         if main is not None:
             self._delete_replaced(folder, stem)
 
@@ -322,10 +327,9 @@ class WorkingCopy(Mirror):
         """Wait until the machine that has begun to publish a page lists it; ``False`` if it does not."""
         deadline = time.monotonic() + _LISTING_WAIT_S
         while True:
-            found = self._bucket.get(f"{folder}/{_INDEX}".lstrip("/"))
-            if found is not None and stem in map(
-                page_stem, index_entries(found[0]) or {}
-            ):
+            found = self._bucket.get(_index_of(folder))
+            listed = None if found is None else index_entries(found[0])
+            if stem in map(page_stem, listed or {}):
                 return True
             if time.monotonic() > deadline:
                 return False
@@ -337,7 +341,8 @@ class WorkingCopy(Mirror):
         """Make index and published index equal, with the changes of both sides since they last were."""
         with self._index_locked(_parent(name), is_locked):
             for _ in range(_MOST_MERGES):
-                copy, own = self._copies(name).get(name), self._content(name)
+                copy = self._copies(name).get(name)
+                own = self._content(name)
                 if with_push and (own is None or not self._has_changed(name, copy)):
                     return
                 found = self._bucket.get(name)
@@ -679,6 +684,11 @@ def _state(path: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return status.st_size, status.st_mtime_ns
+
+
+def _index_of(folder: str) -> str:
+    """Return the name of a folder's page index."""
+    return f"{folder}/{_INDEX}".lstrip("/")
 
 
 def _parent(name: str) -> str:

@@ -95,7 +95,8 @@ def _verbatim(text: str, quote: str, start: int = 0) -> _Span | None:
     # Scripts without spaces between words have no such edges.
     before = r"(?<![0-9A-Za-z])" if _WORD_EDGE.match(quote[0]) else ""
     after = r"(?![0-9A-Za-z])" if _WORD_EDGE.match(quote[-1]) else ""
-    found = re.compile(before + re.escape(quote) + after).search(text, start)
+    whole = re.compile(before + re.escape(quote) + after)
+    found = whole.search(text, start)
     return None if found is None else _Span(*found.span())
 
 
@@ -109,21 +110,26 @@ def _folded(text: str, quote: str) -> _Span | None:
 
 def _alike(text: str, quote: str) -> _Span | None:
     """Return a passage that differs a little, or holds the parts around a mark of omission in their order."""
-    folded, wanted = _fold_text(text), _fold(quote).strip(_AROUND)[:_LONGEST_CHARS]
-    parts = [part.strip() for part in _GAP.split(wanted) if part.strip()]
-    if span := _in_order(folded, parts) or _most_alike(folded, wanted):
-        return _unfolded(text, span)
-    return None
+    folded = _fold_text(text)
+    wanted = _fold(quote).strip(_AROUND)
+    wanted = wanted[:_LONGEST_CHARS]
+    parts = [part.strip() for part in _GAP.split(wanted)]
+    span = _in_order(folded, list(filter(None, parts)))
+    span = span or _most_alike(folded, wanted)
+    return None if span is None else _unfolded(text, span)
 
 
 def _in_order(folded: str, parts: Sequence[str]) -> _Span | None:
     spans: list[_Span] = []
     for part in parts:
-        span = _verbatim(folded, part, spans[-1].end if spans else 0)
+        start = spans[-1].end if spans else 0
+        span = _verbatim(folded, part, start)
         if span is None:
             return None
         spans.append(span)
-    return _Span(spans[0].start, spans[-1].end) if spans else None
+    if not spans:
+        return None
+    return _Span(spans[0].start, spans[-1].end)
 
 
 def _most_alike(folded: str, wanted: str) -> _Span | None:
@@ -131,19 +137,19 @@ def _most_alike(folded: str, wanted: str) -> _Span | None:
 
     best: tuple[float, _Span] | None = None
     for window in _windows(folded, wanted):
-        found = fuzz.partial_ratio_alignment(
-            wanted, folded[window.start : window.end], score_cutoff=_LIKENESS
-        )
-        if (
-            found is None
-            or found.src_end - found.src_start < len(wanted) * _LIKENESS // 100
-        ):
+        passage = folded[window.start : window.end]
+        found = fuzz.partial_ratio_alignment(wanted, passage, score_cutoff=_LIKENESS)
+        if found is None:
             continue
-        span = _Span(window.start + found.dest_start, window.start + found.dest_end)
+        aligned_chars = found.src_end - found.src_start
+        if aligned_chars < len(wanted) * _LIKENESS // 100:
+            continue
+        start = window.start + found.dest_start
+        end = window.start + found.dest_end
+        span = _Span(start, end)
         # Another number is another fact, however alike the words are.
-        has_numbers = set(_NUMBER.findall(wanted)) <= set(
-            _NUMBER.findall(folded[span.start : span.end + 1])
-        )
+        numbers = set(_NUMBER.findall(folded[start : end + 1]))
+        has_numbers = numbers.issuperset(_NUMBER.findall(wanted))
         if has_numbers and (best is None or found.score > best[0]):
             best = found.score, span
     return None if best is None else best[1]
@@ -153,17 +159,20 @@ def _windows(folded: str, wanted: str) -> Iterator[_Span]:
     """Yield the passages that share a piece with a text that is looked for, each once and not too many."""
     seen: set[int] = set()
     for offset in range(0, len(wanted) - _PIECE_CHARS + 1, _PIECE_CHARS):
-        piece, at = wanted[offset : offset + _PIECE_CHARS], -1
+        piece = wanted[offset : offset + _PIECE_CHARS]
+        at = -1
         for _ in range(_PLACES_OF_A_PIECE):
             at = folded.find(piece, at + 1)
             if at < 0:
                 break
-            if (start := max(at - offset, 0) // _PIECE_CHARS) not in seen:
-                seen.add(start)
-                yield _Span(
-                    max(at - offset - _PIECE_CHARS, 0),
-                    at - offset + len(wanted) + 2 * _PIECE_CHARS,
-                )
+            # Where the text would begin here.
+            start = at - offset
+            number = max(start, 0) // _PIECE_CHARS
+            if number in seen:
+                continue
+            seen.add(number)
+            end = start + len(wanted) + 2 * _PIECE_CHARS
+            yield _Span(max(start - _PIECE_CHARS, 0), end)
 
 
 def _fold(text: str) -> str:

@@ -239,12 +239,18 @@ class _Layout:
         for area in sheet.merged_cells.ranges:
             rows = range(area.min_row, min(area.max_row, sheet.max_row) + 1)
             columns = range(area.min_col, min(area.max_col, sheet.max_column) + 1)
-            self.covered.update((row, column) for row in rows for column in columns)
-            self.covered.discard((area.min_row, area.min_col))
-            self.spans[area.min_row, area.min_col] = (
-                len(set(rows) - self.hidden_rows),
-                len(set(columns) - self.hidden_columns),
-            )
+            for row in rows:
+                self.covered.update((row, column) for column in columns)
+            first = (area.min_row, area.min_col)
+            self.covered.discard(first)
+            shown_rows = set(rows) - self.hidden_rows
+            shown_columns = set(columns) - self.hidden_columns
+            self.spans[first] = (len(shown_rows), len(shown_columns))
+
+    def shows(self, row: int, column: int) -> bool:
+        """Tell whether a cell is shown: not hidden, and not covered by a merged one."""
+        is_covered = (row, column) in self.covered
+        return column not in self.hidden_columns and not is_covered
 
 
 def _rows_html(sheet: Any, layout: _Layout | None) -> Iterator[str]:
@@ -252,33 +258,34 @@ def _rows_html(sheet: Any, layout: _Layout | None) -> Iterator[str]:
     for number, row in enumerate(sheet.iter_rows(), 1):
         if layout is not None and number in layout.hidden_rows:
             continue
-        cells = [
-            (column, cell)
-            for column, cell in enumerate(row, 1)
-            if layout is None
-            or (
-                column not in layout.hidden_columns
-                and (number, column) not in layout.covered
-            )
-        ]
+        cells = []
+        for column, cell in enumerate(row, 1):
+            if layout is None or layout.shows(number, column):
+                cells.append((column, cell))
         filled = [cell.value for _, cell in cells if cell.value is not None]
         if not filled:
             continue
         # A first row of words alone names the columns.
-        tag = (
-            "th"
-            if is_first and all(isinstance(value, str) for value in filled)
-            else "td"
-        )
+        is_header = is_first and all(isinstance(value, str) for value in filled)
+        tag = "th" if is_header else "td"
         is_first = False
-        yield f"<tr>{''.join(_cell_html(tag, cell, layout, (number, column)) for column, cell in cells)}"
+        line = "<tr>"
+        for column, cell in cells:
+            line += _cell_html(tag, cell, layout, (number, column))
+        yield line
 
 
 def _cell_html(
     tag: str, cell: Any, layout: _Layout | None, place: tuple[int, int]
 ) -> str:
-    rows, columns = layout.spans.get(place, (1, 1)) if layout is not None else (1, 1)
-    span = f" rowspan={rows}" * (rows > 1) + f" colspan={columns}" * (columns > 1)
+    rows, columns = 1, 1
+    if layout is not None:
+        rows, columns = layout.spans.get(place, (1, 1))
+    span = ""
+    if rows > 1:
+        span += f" rowspan={rows}"
+    if columns > 1:
+        span += f" colspan={columns}"
     return f"<{tag}{span}>{_with_breaks(_cell_text(cell))}</{tag}>"
 
 
@@ -290,15 +297,15 @@ def _cell_text(cell: Any) -> str:
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, datetime):
-        return (
-            value.date().isoformat() if value.time() == time() else value.isoformat(" ")
-        )
+        is_midnight = value.time() == time()
+        return value.date().isoformat() if is_midnight else value.isoformat(" ")
     if isinstance(value, date | time):
         return value.isoformat()
     number_format = cell.number_format or ""
     if isinstance(value, int | float) and "%" in number_format:
         decimals = _DECIMALS.search(number_format)
-        return f"{value * 100:.{len(decimals[1]) if decimals else 0}f}%"
+        digits = len(decimals[1]) if decimals else 0
+        return f"{value * 100:.{digits}f}%"
     text = f"{value:.15g}" if isinstance(value, float) else str(value)
     currency = _CURRENCY.search(number_format.replace("[$-", "["))
     return (
@@ -365,7 +372,8 @@ def _chart_html(chart: Any) -> Iterator[str]:
         yield f"<p>{html.escape(chart.chart_title.text_frame.text)}</p>"
     for plot in chart.plots:
         series = list(plot.series)
-        yield f"<table><tr><th></th>{''.join(f'<th>{html.escape(each.name)}</th>' for each in series)}"
+        names = "".join(f"<th>{html.escape(each.name)}</th>" for each in series)
+        yield f"<table><tr><th></th>{names}"
         for number, category in enumerate(plot.categories):
             values = (
                 each.values[number] if number < len(each.values) else None

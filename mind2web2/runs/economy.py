@@ -148,7 +148,10 @@ def _figures(
 
 
 def _is_by_default_rule(result: ResultFile) -> bool:
-    return result.provenance is None or result.provenance.judge.votes == "always"
+    if result.provenance is None:
+        return True
+    judge = result.provenance.judge
+    return judge.votes == "always" and judge.first_model is None
 
 
 def replayed(result: ResultFile, signs: frozenset[Sign] | None) -> Replayed:
@@ -160,7 +163,7 @@ def replayed(result: ResultFile, signs: frozenset[Sign] | None) -> Replayed:
         requests += asked
         if passes is not (leaf.verdict.status == "passed"):
             flipped[id(leaf)] = passes
-    is_changed = any(_is_score_changed(tree, flipped) for tree in result.trees)
+    is_changed = any(is_score_changed(tree, flipped) for tree in result.trees)
     return Replayed(requests, len(flipped), is_changed)
 
 
@@ -208,7 +211,7 @@ def _leaf_by_rule(leaf: WrittenNode, signs: frozenset[Sign] | None) -> tuple[int
     return requests, False
 
 
-def _is_score_changed(root: WrittenNode, flipped: Mapping[int, bool]) -> bool:
+def is_score_changed(root: WrittenNode, flipped: Mapping[int, bool]) -> bool:
     """Tell whether other verdicts change the score, or have leaves judged that were skipped."""
     leaves = list(root.leaves())
     own = {id(leaf): flipped[id(leaf)] for leaf in leaves if id(leaf) in flipped}

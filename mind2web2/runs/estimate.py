@@ -23,10 +23,13 @@ from mind2web2.judge.transfer import judgments_named, reading
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, image_tokens, price_usd
 from mind2web2.pages.citations import cited_urls
-from mind2web2.rubric.verdicts import VoteRule
 from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, why_judged_again
-from mind2web2.runs.planned_votes import GUESSED_VOTES, other_votes
+from mind2web2.runs.planned_votes import (
+    GUESSED_DOUBT,
+    GUESSED_VOTES,
+    planned_votes,
+)
 from mind2web2.runs.result_file import JudgeUsage, ResultFile
 from mind2web2.runs.results import LoadedResult, latest_result, loaded_results
 from mind2web2.runs.run import answer_jobs
@@ -232,31 +235,22 @@ class _Estimator:
         of_judge = [
             result for result in results if result.judge_model == self._run.judge.model
         ]
-        usages = [
-            usage
-            for result in of_judge or results
-            if (usage := usage_by_rule(result, self._run.judge.votes)) is not None
-        ]
-        if not usages:
-            return None
         # Reasoning models write many times as much as others.
         least_output = 0 if of_judge else _OUTPUT_TOKENS
+        amounts = [
+            self._amounts_of_both(*usages, least_output)
+            for result in of_judge or results
+            if (usages := usage_by_rule(result, self._run.judge)) is not None
+        ]
+        if not amounts:
+            return None
         low, mean, high = (
-            Amounts(
-                *map(
-                    of,
-                    zip(
-                        *(self._amounts(usage, least_output) for usage in usages),
-                        strict=True,
-                    ),
-                )
-            )
-            for of in (min, fmean, max)
+            Amounts(*map(of, zip(*amounts, strict=True))) for of in (min, fmean, max)
         )
         kind = "your {}" if own else "{} of other agents"
         kind += "" if of_judge else " by another judge"
-        basis = Basis(kind, task_id, len(usages))
-        factor = _MANY if of_judge and len(usages) > 1 else _ONE
+        basis = Basis(kind, task_id, len(amounts))
+        factor = _MANY if of_judge and len(amounts) > 1 else _ONE
         return Range(low.times(1 / factor), mean, high.times(factor), basis)
 
     def _guess(self, text: str) -> Range:
@@ -269,12 +263,36 @@ class _Estimator:
         tokens_in = (
             requests * (_QUESTION_TOKENS + text_tokens(text)) + on_pages * page_tokens
         )
-        usage = Usage(tokens_in, round(_CACHED_SHARE * tokens_in), judgments=requests)
-        guess = self._amounts(usage, _OUTPUT_TOKENS)
+        usage = JudgeUsage(
+            judgments=requests,
+            input_tokens=tokens_in,
+            cached_tokens=round(_CACHED_SHARE * tokens_in),
+        )
+        own, of_first = requests, 0
+        if self._run.judge.first is not None:
+            of_first = requests - _EXTRACTIONS
+            in_doubt = GUESSED_DOUBT[self._run.judge.doubt]
+            own = _EXTRACTIONS + round(of_first * in_doubt)
+        guess = self._amounts_of_both(
+            in_requests(usage, own), in_requests(usage, of_first), _OUTPUT_TOKENS
+        )
         basis = Basis("a guess from length and links")
         return Range(guess.times(1 / _GUESS), guess, guess.times(_GUESS), basis)
 
-    def _amounts(self, usage: Usage | JudgeUsage, least_output: int) -> Amounts:
+    def _amounts_of_both(
+        self, own: JudgeUsage, first: JudgeUsage, least_output: int
+    ) -> Amounts:
+        """Return the use of a judge and of the one asked before it, each with its own price."""
+        judges = [(own, self._run.judge.model)]
+        if self._run.judge.first is not None:
+            judges.append((first, self._run.judge.first.model))
+        return total(
+            self._amounts(usage, least_output, model)
+            for usage, model in judges
+            if usage.judgments
+        )
+
+    def _amounts(self, usage: JudgeUsage, least_output: int, model: str) -> Amounts:
         """Return usage with dollars; a request of mean length is priced, as long ones may cost more each."""
         requests, tokens_in, cached = (
             usage.judgments,
@@ -285,7 +303,7 @@ class _Estimator:
         one_request = Usage(
             *(round(count / requests) for count in (tokens_in, cached, tokens_out))
         )
-        price = price_usd(one_request, self._run.judge.model)
+        price = price_usd(one_request, model)
         share = BATCH_PRICE_SHARE if self._run.judge.batch else 1.0
         cost_usd = float("nan") if price is None else requests * price * share
         return Amounts(requests, tokens_in, cached, tokens_out, cost_usd)
@@ -300,12 +318,19 @@ class _Estimator:
             else stores_of_others(path.parent.parent, path.parent.name)
         ):
             try:
-                theirs = stored_judgments(other, self._run.judge, self._run.endpoint)
+                theirs = self._stored_in(other)
             except JudgmentStoreError as error:
                 log.warning("%s", error)
             else:
                 found |= dict.fromkeys(theirs, (None, None))
-        return found | stored_judgments(path, self._run.judge, self._run.endpoint)
+        return found | self._stored_in(path)
+
+    def _stored_in(self, path: Path) -> dict[str, tuple[str | None, str | None]]:
+        judge = self._run.judge
+        found = stored_judgments(path, judge, self._run.endpoint)
+        if judge.first is not None:
+            found |= stored_judgments(path, judge.first, None)
+        return found
 
     @cached_property
     def _stored_answers(self) -> set[tuple[str | None, str | None]]:
@@ -341,23 +366,31 @@ def stored_judgments(
         }
 
 
-def usage_by_rule(result: ResultFile, rule: VoteRule) -> JudgeUsage | None:
-    """Return the judge's use for a result, had it been judged by another rule of votes.
+def usage_by_rule(
+    result: ResultFile, judge: JudgeSettings
+) -> tuple[JudgeUsage, JudgeUsage] | None:
+    """Return the use of a judge, and of the one asked before it, for a result that another rule made.
 
     Votes are taken to be as long as the mean of all requests.
     """
     usage = result.judge_usage
     if usage is None:
         return None
-    requests = max(usage.judgments + other_votes(result, rule), 1)
+    votes = planned_votes(result, judge)
+    own = max(usage.judgments - votes.stored + votes.own, 0)
+    if not own + votes.first:
+        own = 1
+    return in_requests(usage, own), in_requests(usage, votes.first)
+
+
+def in_requests(usage: JudgeUsage, requests: int) -> JudgeUsage:
+    """Return the use of so many requests of the same mean length."""
     share = requests / usage.judgments
-    return usage.model_copy(
-        update={
-            "judgments": requests,
-            "input_tokens": round(usage.input_tokens * share),
-            "cached_tokens": round(usage.cached_tokens * share),
-            "output_tokens": round(usage.output_tokens * share),
-        }
+    return JudgeUsage(
+        judgments=requests,
+        input_tokens=round(usage.input_tokens * share),
+        cached_tokens=round(usage.cached_tokens * share),
+        output_tokens=round(usage.output_tokens * share),
     )
 
 

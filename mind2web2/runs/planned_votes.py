@@ -1,16 +1,21 @@
-"""How many votes a stored result would take by another rule of ``--votes``; pure."""
+"""How many votes a stored result would take by another rule of votes, or by two judges; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.rubric.verdicts import (
     DEFAULT_TRIALS,
+    DoubtLevel,
     Evidence,
     PageShown,
     Vote,
+    VotedBy,
     VoteRule,
     doubts_of,
+    first_judge_doubts,
 )
 from mind2web2.runs.result_file import ResultFile
 
@@ -20,24 +25,72 @@ GUESSED_VOTES: dict[VoteRule, float] = {"always": 2, "doubt": 1.5, "1": 1}
 _FIRST_VOTES = 2
 
 
-def other_votes(result: ResultFile, rule: VoteRule) -> int:
-    """Return how many votes a rule takes beyond those that the result has; negative for fewer.
+# With two judges, the share of the claims that the strong one decides, where no result tells.
+GUESSED_DOUBT: dict[DoubtLevel, float] = {"gates": 0.6, "signs": 0.2, "split": 0.1}
+
+
+class PlannedVotes(NamedTuple):
+    """Votes on the claims of a result.
+
+    Args:
+        stored: those that the result has.
+        own: those that a judge would cast.
+        first: those of the judge asked before it.
+    """
+
+    stored: int = 0
+    own: int = 0
+    first: int = 0
+
+
+def planned_votes(result: ResultFile, judge: JudgeSettings) -> PlannedVotes:
+    """Return the votes of a result, and those that a judge, or two, would cast by their rules.
 
     The votes that were asked for are taken as they are; two stand for those that were not.
     """
     made_by: VoteRule = "always"
     if result.provenance is not None:
         made_by = result.provenance.judge.votes
-    if made_by == rule:
-        return 0
     # One vote by the rule `1`, or by the script: the evidence does not tell.
     trials = 1 if made_by == "1" else DEFAULT_TRIALS
-    return sum(
-        _votes_by(rule, votes, page, is_gate=leaf.critical) - len(votes)
-        for leaf in result.leaves()
-        if (evidence := leaf.evidence) is not None and evidence.num_trials == trials
-        for page, votes in votes_by_page(evidence)
-    )
+    stored = own = first = 0
+    for leaf in result.leaves():
+        evidence = leaf.evidence
+        if evidence is None:
+            continue
+        for voted, page in _by_source(evidence):
+            stored += len(voted.votes) + len(voted.first_votes)
+            follows = evidence.num_trials == trials and made_by != judge.votes
+            is_gate = leaf.critical
+            votes = len(voted.votes)
+            if follows:
+                votes = _votes_by(judge.votes, voted.votes, page, is_gate=is_gate)
+            of_first, is_decided = _first_votes(voted, page, judge, votes, is_gate)
+            first += of_first
+            own += 0 if is_decided else votes
+    return PlannedVotes(stored, own, first)
+
+
+def _first_votes(
+    voted: VotedBy,
+    page: PageShown | None,
+    judge: JudgeSettings,
+    votes: int,
+    is_gate: bool,
+) -> tuple[int, bool]:
+    """Return the votes of a first judge, and whether they decide."""
+    if judge.first is None or (is_gate and judge.doubt == "gates"):
+        return 0, False
+    of_first = min(votes, _FIRST_VOTES)
+    # Those of whichever judge cast them: the best that is known of the first one's doubt.
+    known = (voted.first_votes or voted.votes)[:of_first]
+    return of_first, not first_judge_doubts(known, page, judge.doubt)
+
+
+def _by_source(evidence: Evidence) -> list[tuple[VotedBy, PageShown | None]]:
+    found: list[tuple[VotedBy, PageShown | None]] = [(evidence, None)]
+    found += [(check, check.page) for check in evidence.pages]
+    return [(voted, page) for voted, page in found if voted.votes]
 
 
 def votes_by_page(

@@ -1,15 +1,26 @@
 """``--judge_cascade``: a cheap judge votes first, and a strong one decides where it is in doubt."""
 
+import json
 from collections import Counter
+from functools import partial
 from threading import Lock
 
 import pytest
-from projects import block_in, call, claim_in, entered, read_json
-from servers.judge_server import JudgeServer, prompt_text
+from projects import ANSWER, block_in, call, claim_in, entered, read_json
+from servers.batch_server import BatchServer
+from servers.judge_server import JudgeServer, prompt_text, status
 
+from mind2web2 import Judge, Scorer
 from mind2web2.cli import evaluate_main, main
+from mind2web2.errors import UsageError
+from mind2web2.judge import batch_endpoints
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.rubric.node import VerificationNode
+from mind2web2.rubric.tree_writing import tree_as_dict
+from mind2web2.rubric.verdicts import Evidence, Quote, Vote
+from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import latest_result
+from mind2web2.runs.two_judges import JudgedTwice, shared_economy_of
 
 CHEAP, STRONG = "gpt-4o-mini", "gpt-4o"
 SCRIPT = """
@@ -255,3 +266,182 @@ def test_show_and_the_paper_sentence_name_who_decided():
     assert f"{STRONG}: yes (2 of 2 votes): strong" in shown
     metrics = " ".join(call(main, "metrics", "bot").stdout.split())
     assert f"claims first judged by {CHEAP}, in whose place {STRONG} decided" in metrics
+
+
+@pytest.mark.usefixtures("project")
+def test_an_estimate_knows_both_judges():
+    """From results of the strong judge alone, whose doubt stands for the cheap one's, and from its own."""
+    with JudgeServer(reply=TwoJudges()) as server:
+        alone = ("--judge_base_url", server.base_url, "--judge_model", STRONG)
+        assert call(evaluate_main, "bot", *alone).returncode == 0
+        told = judged(server, "--estimate")
+        # Ten votes by the strong one: two on the gate, and eight that showed no doubt, now by the cheap one.
+        assert "probably 10, based on your 1 earlier result" in told
+        assert f"Judge: {STRONG} (openai {server.base_url}), after {CHEAP}" in told
+        one, other = (100 + 75 + 100) / 1e6, (6 + 4.5 + 6) / 1e6
+        assert f"probably ${2 * one + 8 * other:.4f}" in told
+        judged(server)
+        assert "Judge requests: 0" in judged(server, "--estimate")
+        again = judged(server, "--estimate", "--overwrite")
+        assert "probably 14, based on your 1 earlier result" in again
+
+
+def economy(*words):
+    """Return what the command prints."""
+    return call(main, "economy", "bot", "--judge_cascade", f"{CHEAP},{STRONG}", *words)
+
+
+@pytest.mark.usefixtures("project")
+def test_economy_shows_what_two_judges_would_have_done():
+    """From the results of each alone; the run by both is as it says, and the strong one's price is known."""
+    with JudgeServer(reply=TwoJudges()) as server:
+        alone = ("--judge_base_url", server.base_url, "--judge_model")
+        assert call(evaluate_main, "bot", *alone, STRONG).returncode == 0
+        lacking = economy()
+        assert lacking.returncode == 2
+        assert "mind2web2 rejudge bot --judge_model MODEL" in lacking.stderr
+        again = ("rejudge", "bot", "--judge_model", CHEAP, "--times", "1")
+        done = call(main, *again, "--judge_base_url", server.base_url)
+        assert done.returncode == 0, done.stderr
+    found = json.loads(economy("--json").stdout)
+    assert (found["answers"], found["claims"], found["unknown"]) == (1, 5, 0)
+    rules = {rule["rule"]: rule for rule in found["rules"]}
+    strong = {name: rule["strong"]["value"] for name, rule in rules.items()}
+    assert strong == {"gates": 0.6, "signs": 0.4, "split": 0.2, "alone": 0}
+    verdicts = {name: rule["verdicts"]["value"] for name, rule in rules.items()}
+    # Alone, the cheap one fails `failed` and `split`, and passes `unquoted`.
+    assert verdicts == {"gates": 0.2, "signs": 0.2, "split": 0.4, "alone": 0.6}
+    one, other = (100 + 75 + 100) / 1e6, (6 + 4.5 + 6) / 1e6
+    price = (6 * one + 8 * other) / (10 * one)
+    assert rules["gates"]["price"]["value"] == pytest.approx(price, abs=0.001)
+    printed = economy("--agreement", ".9").stdout
+    assert "5 claims in 1 answer to 1 task" in printed
+    assert "For no rule it is certain" in printed
+
+
+def judged_by_both(tasks, wrong_at):
+    """Return pairs of results: the cheap judge is wrong on every ``wrong_at``-th claim, without a sign."""
+    pairs = []
+    for task in range(tasks):
+        wrong = [(12 * task + number) % wrong_at == 0 for number in range(12)]
+        cheap = result(*((on_answer("nn" if bad else "yy"), bad) for bad in wrong))
+        strong = result(*((on_answer("yy"), False) for _ in wrong))
+        pairs.append(JudgedTwice(f"t{task}", cheap, strong))
+    return pairs
+
+
+def on_answer(pattern):
+    """Return the evidence of votes on the answer."""
+    votes = tuple(
+        Vote(
+            trial=trial,
+            supported=word == "y",
+            reasoning="",
+            quote=Quote(text="x", match="found"),
+        )
+        for trial, word in enumerate(pattern, 1)
+    )
+    return Evidence(decided_by="judge", claim="c", num_trials=3, votes=votes)
+
+
+def result(*leaves):
+    """Return a result with these leaves below its root: evidence, and whether it failed."""
+    root = VerificationNode(id="root", desc="", critical=False, strategy="parallel")
+    for number, (evidence, is_failed) in enumerate(leaves):
+        leaf = VerificationNode(
+            id=f"leaf{number}", desc="", critical=False, strategy="parallel"
+        )
+        root.add_node(leaf)
+        leaf.evidence, leaf.score = evidence, float(not is_failed)
+        leaf.status = "failed" if is_failed else "passed"
+    root.compute_score(mutate=True)
+    breakdown = [{"verification_tree": tree_as_dict(root)}]
+    return ResultFile.of({"final_score": root.score, "eval_breakdown": breakdown})
+
+
+@pytest.mark.parametrize(
+    ("tasks", "wrong_at", "agreement", "chosen"),
+    [(60, 50, 0.95, "alone"), (60, 20, 0.95, None), (10, 50, 0.95, None)],
+)
+def test_an_agreement_is_certain_or_not_stated(tasks, wrong_at, agreement, chosen):
+    """2% of wrong verdicts in 60 tasks keep 95%; 5% do not, and neither do 2% in 10 tasks."""
+    found = shared_economy_of(judged_by_both(tasks, wrong_at), agreement=agreement)
+    assert found.chosen == chosen
+
+
+def test_batches_have_one_model_each(project, monkeypatch):
+    """As a provider demands; a direct run afterwards asks nothing."""
+    quickly = partial(batch_endpoints.BatchPace, quiet_s=0.1)
+    monkeypatch.setattr(batch_endpoints, "BatchPace", quickly)
+    with BatchServer(TwoJudges()) as server:
+        output = judged(server, "--batch", "--batch_poll", "0.01", "--no_isolate")
+        models = [
+            {each["body"]["model"] for each in job.requests} for job in server.jobs
+        ]
+        assert {frozenset(each) for each in models} == {
+            frozenset({CHEAP}),
+            frozenset({STRONG}),
+        }
+        assert len(server.asked) == len(set(server.asked)) == 14
+        asked = len(server.requests)
+        assert "14 judgments" in output
+        for path in project.result_paths():
+            path.unlink()
+        judged(server)
+        assert len(server.requests) == asked
+    decided = {name: leaf.evidence.judge for name, leaf in leaves_of(project).items()}
+    assert decided["sure"] == CHEAP
+    assert decided["split"] == decided["gate"] == STRONG
+
+
+@pytest.mark.parametrize("isolate", [True, False])
+def test_a_scorer_may_have_two_judges(project, isolate):
+    """The score is that of ``evaluate``, and the usage is that of both."""
+    judges = TwoJudges()
+    with JudgeServer(reply=judges) as server:
+        judge = Judge(STRONG, server.base_url, first=CHEAP, doubt="signs")
+        scripts = project.root / "eval_scripts"
+        with Scorer(judge=judge, scripts=scripts, isolate=isolate) as scorer:
+            scored = scorer.score_sync("lake", ANSWER)
+    assert scored.result["provenance"]["judge"]["first_model"] == CHEAP
+    assert scored.evidence["sure"]["judge"] == CHEAP
+    assert scored.evidence["split"]["judge"] == STRONG
+    assert scorer.usage.asked.judgments == judges.asked.total() == 14
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"first": STRONG}, "name a model other than"),
+        ({"first": CHEAP, "doubt": "always"}, "doubt is 'always'"),
+    ],
+)
+def test_a_scorers_two_judges_are_checked(project, fields, message):
+    """Before anything is asked."""
+    with pytest.raises(UsageError, match=message):
+        Scorer(judge=Judge(STRONG, **fields), scripts=project.root / "eval_scripts")
+
+
+def test_lookahead_asks_both(project):
+    """What a gate would skip is asked ahead, of both judges; nothing is asked twice."""
+    judges = TwoJudges()
+    with JudgeServer(reply=judges) as server:
+        judged(server, "--lookahead", "gates")
+    assert judges.asked.total() == 14
+    assert call(main, "verify-results", "bot").returncode == 0
+    assert leaves_of(project)["split"].evidence.judge == STRONG
+
+
+def test_a_first_judge_that_fails_is_no_verdict(project):
+    """The strong one does not take its place: the answer has no result, and the reason is said."""
+    rejected = status(401, "no such key")
+    with (
+        JudgeServer(reply=TwoJudges()) as strong,
+        JudgeServer(faults=[rejected] * 20) as cheap,
+    ):
+        options = ("--judge_base_url", strong.base_url, "--judge_cascade")
+        cascade = f"{CHEAP}@{cheap.base_url},{STRONG}"
+        failed = call(evaluate_main, "bot", *options, cascade)
+    assert failed.returncode == 1
+    assert not project.result_paths()
+    assert "no such key" in failed.stdout + failed.stderr

@@ -1,13 +1,20 @@
-"""``mind2web2 economy``: what each rule of ``--votes`` would have cost and changed."""
+"""``mind2web2 economy``: what each rule of votes, or of two judges, would have cost and changed."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option
+from mind2web2.cli.options import (
+    Subcommands,
+    add_folder_options,
+    add_settings,
+    add_task_option,
+)
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
@@ -15,7 +22,10 @@ from mind2web2.utils.names import check_name
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mind2web2.judge.cascade import JudgeCascade
     from mind2web2.runs.economy import Economy
+    from mind2web2.runs.settings import RunSettings
+    from mind2web2.runs.two_judges import SharedEconomy
     from mind2web2.statistics.paired import Estimate
 
 DESCRIPTION = """\
@@ -27,6 +37,16 @@ changed. Nothing is asked.
 requests            of the votes that were asked for, the share that the rule asks for
 verdicts, scores    the share that would differ, with the 95% interval, for tasks like these
 doubt without ...   the rule doubt, if this sign did not count
+
+  mind2web2 economy my_agent --judge_cascade CHEAP,STRONG
+
+compares results of the same answers by both judges, each alone (evaluate, or rejudge --judge_model): what
+each rule of --judge_doubt would have cost, and which verdicts and scores would not be the strong judge's.
+
+  mind2web2 economy my_agent --judge_cascade CHEAP,STRONG --agreement .95
+
+names the boldest rule whose verdicts are the strong judge's in this share of the claims, for certain:
+rules are tested from the most cautious on, and the first that may miss it ends the test.
 """
 
 
@@ -39,6 +59,20 @@ def add_command(commands: Subcommands) -> None:
     )
     parser.add_argument("agent", metavar="AGENT", help="the agent")
     add_task_option(parser, "all that have results")
+    add_settings(parser, ["judge_cascade"])
+    parser.add_argument(
+        "--agreement",
+        metavar="SHARE",
+        type=_share_of_verdicts,
+        help="with --judge_cascade: of the strong judge's verdicts, the share to keep, such as .95",
+    )
+    parser.add_argument(
+        "--rejudged_root",
+        metavar="DIR",
+        type=Path,
+        default=Path("rejudged"),
+        help="with --judge_cascade: results of rejudge, which count as well (default: rejudged/)",
+    )
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     add_folder_options(parser, "eval_results_root")
     parser.set_defaults(run=run)
@@ -53,6 +87,16 @@ def run(options: argparse.Namespace) -> int:
     name = check_name("agent", options.agent)
     root = paths_of(settings, name).eval_results_root
     console = plain_console()
+    if settings.judge_cascade is not None:
+        roots = (root, *sorted(options.rejudged_root.glob("*/*/")))
+        shared = _shared(settings, roots, name, options.agreement)
+        if options.json:
+            console.print_json(json.dumps(asdict(shared)))
+        else:
+            _print_shared(console, shared, settings.judge_cascade)
+        return 0
+    if options.agreement is not None:
+        raise UsageError("--agreement goes with --judge_cascade CHEAP,STRONG")
     with warnings_on(console):
         found = economy(root, name, settings.task_ids)
     if not found.claims:
@@ -94,6 +138,86 @@ def _print(console: Console, found: Economy) -> None:
             console,
             f"Left out: {answers} judged by another rule, which did not ask for all votes.",
         )
+
+
+def _shared(
+    settings: RunSettings, roots: Sequence[Path], name: str, agreement: float | None
+) -> SharedEconomy:
+    from mind2web2.runs.two_judges import shared_economy
+
+    cascade = settings.judge_cascade
+    assert cascade is not None, "the caller has looked"
+    found = shared_economy(roots, name, cascade, settings.task_ids, agreement)
+    if not found.claims:
+        raise UsageError(
+            f"no answer of {name} has results by {cascade.first} and by {cascade.strong}, each alone with "
+            f"--votes always, on the same answer, script and prompts: mind2web2 rejudge {name} --judge_model "
+            "MODEL --times 1 makes those of the other judge"
+        )
+    return found
+
+
+def _print_shared(
+    console: Console, found: SharedEconomy, cascade: JudgeCascade
+) -> None:
+    from rich.table import Table
+
+    from mind2web2.cli.console import counted, line
+
+    places = f"{counted(found.answers, 'answer')} to {counted(found.tasks, 'task')}"
+    line(
+        console,
+        f"{counted(found.claims, 'claim')} in {places}, judged by {cascade.first} and by {cascade.strong}, "
+        "each alone.",
+    )
+    line(
+        console,
+        f"The first one, and the strong one where that is in doubt, against {cascade.strong} alone:",
+    )
+    table = Table()
+    for head in (
+        "--judge_doubt",
+        "votes of the strong",
+        "price",
+        "other verdicts",
+        "other scores",
+    ):
+        table.add_column(head, justify="left" if head.startswith("-") else "right")
+    for rule in found.rules:
+        name = f"({cascade.first} alone)" if rule.rule == "alone" else rule.rule
+        figures = (rule.strong, rule.price, rule.verdicts, rule.scores)
+        table.add_row(name, *map(_share, figures))
+    console.print(table)
+    if found.unknown:
+        claims = counted(found.unknown, "claim")
+        line(console, f"Left out: {claims} that the first judge was not asked alike.")
+    if found.lacking:
+        answers = counted(found.lacking, "answer")
+        line(console, f"Left out: {answers} that not both judged on the same premises.")
+    if found.agreement is not None:
+        line(console, _guarantee(found, cascade))
+
+
+def _guarantee(found: SharedEconomy, cascade: JudgeCascade) -> str:
+    wanted = f"{found.agreement:.1%} of the verdicts"
+    if found.chosen is None:
+        return (
+            f"For no rule it is certain (97.5%) that {wanted} are those of {cascade.strong}: judge "
+            "more answers by both, or take a better first judge."
+        )
+    rule = (
+        f"--judge_model {cascade.first}"
+        if found.chosen == "alone"
+        else f"--judge_cascade {cascade} --judge_doubt {found.chosen}"
+    )
+    return f"{wanted} are those of {cascade.strong} for certain (97.5%, for tasks like these) with {rule}."
+
+
+def _share_of_verdicts(text: str) -> float:
+    share = float(text)
+    if not 0 < share < 1:
+        raise ValueError
+    return share
 
 
 def _share(figure: Estimate) -> str:

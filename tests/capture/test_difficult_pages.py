@@ -106,6 +106,7 @@ async def test_a_page_with_a_consent_banner_is_not_suspect(manager, site, name):
     assert (page.record.troubles, "open from May" in page.text) == ((), True)
 
 
+FORM = "<form id=f method={} action={}><input name=day value=3></form><script>f.submit()</script>"
 STARTS = {
     "a script while the page is parsed": "<script>location.href = '/tides.zip'</script>",
     "a script": "<script>onload = () => { location.href = '/tides.zip' }</script>",
@@ -114,6 +115,13 @@ STARTS = {
     "a frame": "<iframe hidden src=/tides.zip></iframe>",
     "a link": "<a id=a href=/tides.zip download></a><script>a.click()</script>",
     "a script, a file of HTML": "<script>onload = () => { location.href = '/saved.html' }</script>",
+    "a form while the page is parsed": f"{FORM.format('get', '/tides.zip')}",
+    "a posted form while the page is parsed": f"{FORM.format('post', '/tides.zip')}",
+    "a form that writes a mail": f"{FORM.format('post', 'mailto:weir@brim.example')}",
+    "a mail": "<script>location.href = 'mailto:weir@brim.example'</script>",
+    "a mail at load": "<script>onload = () => { location.href = 'mailto:weir@brim.example' }</script>",
+    "an app": "<script>location.replace('brim-app://open')</script>",
+    "a refresh to an app": "<meta http-equiv=refresh content='0;url=brim-app://open'>",
 }
 
 

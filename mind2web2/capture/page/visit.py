@@ -142,6 +142,7 @@ class Visit:
         )
         self._torn = asyncio.Event()
         self._torn_because = ""
+        self._cut_off = asyncio.Event()
         self._scripts_stopped = False
         self._is_held = False
         # A reload within ``_has_content`` and the waiting in ``_settle`` take turns: there is one clock.
@@ -321,6 +322,7 @@ class Visit:
                 await self._stay_if_this_is_it()
             if self.navigation.started == hops and not self.navigation.is_under_way:
                 break
+        await self._read_whole()
         self.navigation.is_locked = True
         if not rested:
             self.notes.append(
@@ -343,6 +345,7 @@ class Visit:
     async def _parsed(self) -> None:
         """Wait until the document has arrived whole, or stop it where it goes on for too long."""
         limit_s = self.settings.load_timeout_s
+        self._cut_off.clear()
         watch = asyncio.create_task(self._stop_blockade())
         try:
             await self.within(limit_s, self._parsed_or_torn())
@@ -357,6 +360,7 @@ class Visit:
     async def _parsed_or_torn(self) -> None:
         ends = [
             asyncio.create_task(self._torn.wait()),
+            asyncio.create_task(self._cut_off.wait()),
             asyncio.create_task(
                 self.page.wait_for_load_state("domcontentloaded", timeout=0)
             ),
@@ -385,17 +389,8 @@ class Visit:
         state = await self._shown()
         if state is None:
             return False
-        # The browser stops parsing a document that asks for another one, even if that is a download.
-        page = self.navigation.page
-        if state.is_cut_off and not self._is_held and page is not None:
-            self._is_held = True
-            async with self._turn:
-                await self._load_and_stay(page.url)
-                state = await self._shown()
-            if state is not None and not state.is_cut_off:
-                self.notes.append(
-                    "the page was loaded again, since a download stopped its parsing"
-                )
+        if state.is_cut_off and not self._is_held:
+            state = await self._loaded_again()
         if state is None or state.stays_for(is_unwanted=is_unwanted):
             return state is not None
         # Its text may be still to come.
@@ -404,10 +399,49 @@ class Visit:
             state = await self._shown()
         return state is not None and state.stays_for(is_unwanted=is_unwanted)
 
-    async def _load_and_stay(self, url: str) -> None:
-        await self._try_to_send(
-            "Page.addScriptToEvaluateOnNewDocument", source=_STAY, worldName=WORLD_NAME
-        )
+    async def _read_whole(self) -> None:
+        """Load a page again that stopped its own parsing for what is no document, such as a mail."""
+        if not self._has_file():
+            try:
+                state = await self.within(_STOP_LIMIT_S, self.state(with_text=False))
+            except (ScriptError, TimeoutError):
+                return
+            if state.is_cut_off and not self._is_held:
+                await self._loaded_again()
+
+    async def _loaded_again(self) -> PageState | None:
+        """Load a page once more and keep it in place; ``None`` where it cannot be read then.
+
+        The browser stops parsing a document that asks for another one, even if that is a download.
+        """
+        page = self.navigation.page
+        if page is None:
+            return None
+        self._is_held = True
+        was_locked, self.navigation.is_locked = self.navigation.is_locked, False
+        async with self._turn:
+            await self._try_to_send(
+                "Page.addScriptToEvaluateOnNewDocument",
+                source=_STAY,
+                worldName=WORLD_NAME,
+            )
+            await self._load(page.url)
+            state = await self._shown()
+            note = "the page was loaded again, since a download stopped its parsing"
+            if state is not None and state.is_cut_off:
+                # No event comes before a form is sent or a mail is written.
+                await self._try_to_send(
+                    "Emulation.setScriptExecutionDisabled", value=True
+                )
+                await self._load(page.url)
+                state = await self._shown()
+                note = "the page was loaded again without its scripts, which stopped its parsing"
+        self.navigation.is_locked = was_locked
+        if state is not None and not state.is_cut_off:
+            self.notes.append(note)
+        return state
+
+    async def _load(self, url: str) -> None:
         await self._try_to_send("Page.navigate", url=url)
         if not await self.rest(SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s):
             await self._try_to_send("Page.stopLoading")
@@ -444,12 +478,15 @@ class Visit:
             await asyncio.sleep(_WATCH_AFTER_S)
             try:
                 async with asyncio.timeout(_BLOCKED_AFTER_S):
-                    await self.state()
+                    state = await self.state(with_text=False)
             except ScriptError:  # between two documents
                 continue
             except TimeoutError:
                 await self.stop_scripts()
                 return
+            # The browser does not tell of the end of a document that asked for a mail or an app.
+            if state.is_cut_off and not self.navigation.is_under_way:
+                self._cut_off.set()
 
     async def _stay_if_this_is_it(self) -> None:
         if self.navigation.is_under_way or self.navigation.is_locked:

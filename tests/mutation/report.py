@@ -45,11 +45,16 @@ NOTICED, SURVIVED, TIMED_OUT, EQUAL = (
 
 @dataclass(frozen=True)
 class Part:
-    """Modules, and the tests that concern them; both relative to the repository."""
+    """Modules, and the tests that concern them; both relative to the repository.
+
+    Args:
+        without: tests that are left out.
+    """
 
     name: str
     modules: Sequence[Path]
     tests: Sequence[Path]
+    without: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,7 @@ def parts() -> list[Part]:
             name,
             _found(REPOSITORY / PACKAGE, part["modules"]),
             _found(REPOSITORY / "tests", part["tests"]),
+            part.get("without", ()),
         )
         for name, part in listed.items()
     ]
@@ -139,6 +145,7 @@ def laid_out(part: Part) -> Path:
     settings = {
         "source_paths": [PACKAGE],
         "only_mutate": [str(module) for module in part.modules],
+        "pytest_add_cli_args": [f"--deselect=tests/{test}" for test in part.without],
         "pytest_add_cli_args_test_selection": [str(test) for test in part.tests],
         "use_git_change_detection": False,
     }

@@ -91,7 +91,7 @@ _GIVEN_FIELDS = (
 )
 _BY_SCRIPT = "checked by the script without a judge"
 # Reading one of these never runs a script's own code.
-_SHOWN_TYPES = (str, int, float, type(None), list, tuple, dict, set)
+_SHOWN_TYPES = (str, int, float, bool, type(None), list, tuple, dict, set)
 _MOST_CHARS_SHOWN = 80
 
 
@@ -152,14 +152,21 @@ class Rubric:
         desc: str,
         parent: VerificationNode | None = None,
         critical: bool = True,
+        *,
+        values: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> VerificationNode:
-        """Add a leaf that the script has decided: passed if ``result`` is truthy, else failed."""
+        """Add a leaf that the script has decided: passed if ``result`` is truthy, else failed.
+
+        Args:
+            values: what the result rests on, by name; the evidence shows it.
+        """
         node = self.add_leaf(id, desc, parent, critical=critical, **kwargs)
         passed = bool(result)
-        evidence = Evidence(
-            decided_by="script", reason=f"{_BY_SCRIPT}: {_condition(result, passed)}"
+        condition = (
+            _condition(result, passed) if values is None else _compared(values, passed)
         )
+        evidence = Evidence(decided_by="script", reason=f"{_BY_SCRIPT}: {condition}")
         node.decide(float(passed), "passed" if passed else "failed", evidence)
         return node
 
@@ -238,20 +245,35 @@ class Rubric:
             )
 
 
+def _compared(values: Mapping[str, Any], passed: bool) -> str:
+    """Say whether a script's condition was met, with the values that it rests on."""
+    shown = ", ".join(f"{name}: {_shown(value)}" for name, value in values.items())
+    return f"{_met(passed)} ({shown})"
+
+
 def _condition(result: Any, passed: bool) -> str:
     """Say whether a script's condition was met, with its value where that says more than yes or no."""
-    met = "met" if passed else "not met"
-    if type(result) not in _SHOWN_TYPES or (
-        passed and not isinstance(result, str | int | float)
+    met = _met(passed)
+    if (
+        type(result) not in _SHOWN_TYPES
+        or isinstance(result, bool)
+        or (passed and not isinstance(result, str | int | float))
     ):
         return met
-    shown = repr(result)
-    cut = (
-        shown
-        if len(shown) <= _MOST_CHARS_SHOWN
-        else f"{shown[: _MOST_CHARS_SHOWN - 3]}..."
-    )
-    return f"{met} (value: {cut})"
+    return f"{met} (value: {_shown(result)})"
+
+
+def _met(passed: bool) -> str:
+    return "met" if passed else "not met"
+
+
+def _shown(value: Any) -> str:
+    if type(value) not in _SHOWN_TYPES:
+        return type(value).__name__
+    shown = repr(value)
+    if len(shown) <= _MOST_CHARS_SHOWN:
+        return shown
+    return f"{shown[: _MOST_CHARS_SHOWN - 3]}..."
 
 
 Template = TypeVar("Template", bound=BaseModel)

@@ -237,10 +237,11 @@ class _Body:
             yield _call(indent, f"{name} = evaluator.add_leaf", common)
             yield from self._verification(node, name, inside, indent)
         else:
-            conditions = " and ".join(self._conditions(node, inside))
-            yield _call(
-                indent, "evaluator.add_custom_node", {"result": conditions, **common}
-            )
+            arguments = {"result": " and ".join(self._conditions(node, inside))}
+            arguments |= common
+            if node.equals is not None:
+                arguments["values"] = self._compared(node.equals)
+            yield _call(indent, "evaluator.add_custom_node", arguments)
 
     def _common(
         self, node: RubricNode, parent: str, inside: str | None
@@ -307,16 +308,21 @@ class _Body:
             yield self._comparison(node.equals)
 
     def _comparison(self, equals: Equals) -> str:
-        if equals.sum_of:
-            wanted = (
-                f"total([{', '.join(self._value(path) for path in equals.sum_of)}])"
-            )
-        elif equals.same_as is not None:
-            wanted = self._value(equals.same_as)
-        else:
-            wanted = repr(equals.value)
         within = f", within={equals.within!r}" if equals.within else ""
-        return f"{_COMPARISONS[equals.compare]}({self._value(equals.field)}, {wanted}{within})"
+        values = f"{self._value(equals.field)}, {self._wanted(equals)}{within}"
+        return f"{_COMPARISONS[equals.compare]}({values})"
+
+    def _wanted(self, equals: Equals) -> str:
+        if equals.sum_of:
+            return f"total([{', '.join(map(self._value, equals.sum_of))}])"
+        if equals.same_as is not None:
+            return self._value(equals.same_as)
+        return repr(equals.value)
+
+    def _compared(self, equals: Equals) -> str:
+        """Return what the comparison's evidence shows."""
+        found, wanted = self._value(equals.field), self._wanted(equals)
+        return f'{{{_literal(equals.field)}: {found}, "expected": {wanted}}}'
 
     def _value(self, path: str) -> str:
         first, _, rest = path.partition(".")

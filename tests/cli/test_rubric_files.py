@@ -140,3 +140,26 @@ def test_tasks_and_estimates_read_it(project):
     )
     assert outcome.returncode == 0
     assert not project.results.exists() or not project.result_paths()
+
+
+def test_a_comparison_shows_what_was_found_and_what_is_right(project):
+    """In `show` and in the viewer, passed or failed, with sums and other fields."""
+    path = project.root / "eval_scripts" / "own" / f"{TASK}.yaml"
+    leaves = """\
+    - {id: wrong, desc: d, equals: {field: depth, value: 90 m, compare: text}}
+    - {id: right, desc: d, equals: {field: depth, value: 80, compare: number, within: 1}}
+    - {id: summed, desc: d, equals: {field: depth, sum_of: [depth, depth], compare: number}}
+"""
+    path.write_text(RUBRIC + leaves, encoding="utf-8")
+    evaluate()
+    shown = call(main, "show", "bot", TASK, "answer_1").stdout
+    viewed = json.dumps(
+        Catalog(project.paths).answer(AnswerKey("bot", TASK, "answer_1"))
+    )
+    for expected in (
+        "not met (depth: '80 m', expected: '90 m')",
+        "met (depth: '80 m', expected: 80)",
+        "not met (depth: '80 m', expected: 160.0)",
+    ):
+        assert f"checked by the script without a judge: {expected}" in shown
+        assert expected in viewed

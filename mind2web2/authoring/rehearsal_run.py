@@ -213,7 +213,13 @@ class _BlankPages(PageLibrary):
 
 
 class _BlankCache:
+    """A cache with the attributes of ``RunCache``, which captures nothing."""
+
+    page_limit = None
+    captures = None
+
     def __init__(self, has_page: Callable[[str], bool]) -> None:
+        self.task_cache = self
         self.page_library = _BlankPages(has_page)
         self._has_page = has_page
 

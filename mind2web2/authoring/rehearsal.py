@@ -23,10 +23,13 @@ from mind2web2.authoring.cases import (
 from mind2web2.authoring.rehearsal_run import (
     WORLD_TIMEOUT_S,
     LoadedScript,
+    Rehearsed,
     loaded_script,
 )
 from mind2web2.authoring.structure import Finding, JudgePrice, Structure, structure_of
 from mind2web2.errors import Mind2Web2Error, UsageError
+from mind2web2.runs.leaf_report import JudgedResult, TaskReport, task_report
+from mind2web2.runs.result_file import ResultFile
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.load import unload_eval_script
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
@@ -47,6 +50,7 @@ class RehearsalPlan:
         import_paths: ``sys.path`` of the command, where scripts find their helper modules.
         writes_cases: write variants of the perfect case first.
         writes_golden: keep the cases' trees, to be compared from now on.
+        reports_leaves: also make a leaf report of all made-up answers and cases.
         world_timeout_s: the seconds that the script has for one answer.
     """
 
@@ -60,6 +64,7 @@ class RehearsalPlan:
     writes_cases: bool = False
     writes_golden: bool = False
     world_timeout_s: float = WORLD_TIMEOUT_S
+    reports_leaves: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,7 @@ class TaskRehearsal:
     cases: tuple[CaseResult, ...] = ()
     written: tuple[str, ...] = ()
     error: str | None = None
+    leaves: TaskReport | None = None
 
     @property
     def findings(self) -> list[Finding]:
@@ -136,7 +142,7 @@ async def _rehearsal(plan: RehearsalPlan) -> TaskRehearsal:
     )
     script = await loaded_script(plan.script, plan.world_timeout_s)
     try:
-        structure = await structure_of(script, plan.question, rubric, plan.price)
+        found = await structure_of(script, plan.question, rubric, plan.price)
         written = await _write_cases(script, plan) if plan.writes_cases else ()
         cases = read_cases(plan.cases)
         outcomes = await rehearse_cases(script, cases)
@@ -145,10 +151,20 @@ async def _rehearsal(plan: RehearsalPlan) -> TaskRehearsal:
     done = [each for each in outcomes if isinstance(each, CaseOutcome)]
     if plan.writes_golden:
         written += tuple(_write_golden(done, plan.cases))
-    structure = _judged_by_cases(structure, done)
-    return TaskRehearsal(
-        plan.task_id, structure, tuple(_results(outcomes, plan.cases)), written
-    )
+    structure = _judged_by_cases(found.structure, done)
+    cases_shown = tuple(_results(outcomes, plan.cases))
+    runs = [*found.runs, *((each.name, each.rehearsed) for each in done)]
+    leaves = _leaf_report(plan.task_id, runs) if plan.reports_leaves else None
+    return TaskRehearsal(plan.task_id, structure, cases_shown, written, leaves=leaves)
+
+
+def _leaf_report(task_id: str, runs: Sequence[tuple[str, Rehearsed]]) -> TaskReport:
+    results = [
+        JudgedResult("rehearsal", name, ResultFile.of(done.summary))
+        for name, done in runs
+        if done.summary
+    ]
+    return task_report(task_id, results, None)
 
 
 def _judged_by_cases(

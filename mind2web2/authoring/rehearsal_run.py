@@ -283,11 +283,16 @@ class TreeNode:
 
 @dataclass(frozen=True)
 class Rehearsed:
-    """The outcome of one evaluation."""
+    """The outcome of one evaluation.
+
+    Args:
+        summary: as the script returned it.
+    """
 
     score: float
     tree: TreeNode
     requests: Requests
+    summary: Mapping[str, Any] = field(default_factory=dict)
 
     def asked(self) -> frozenset[tuple[str, str | None]]:
         """Return the claims with the pages on which they were asked about."""
@@ -381,7 +386,7 @@ async def _rehearsed(
             await asyncio.gather(clock, return_exceptions=True)
     if rounds is not None:
         judge.requests.rounds = rounds.count
-    return Rehearsed(result["final_score"], _tree(result), judge.requests)
+    return Rehearsed(result["final_score"], _tree(result), judge.requests, result)
 
 
 def _tree(result: Mapping[str, Any]) -> TreeNode:

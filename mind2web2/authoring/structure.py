@@ -86,6 +86,14 @@ class Structure:
     cost_usd: float | None = None
 
 
+@dataclass(frozen=True)
+class RehearsedStructure:
+    """What was found, and the evaluations that it was found in, by the names of their worlds."""
+
+    structure: Structure
+    runs: tuple[tuple[str, Rehearsed], ...]
+
+
 class _Rehearsal:
     """The evaluations of one task."""
 
@@ -101,6 +109,7 @@ class _Rehearsal:
         self._known_counts = {} if rubric is None else _list_counts(rubric)
         self.templates: dict[str, type[BaseModel]] = {}
         self.runs: list[Rehearsed] = []
+        self.names: list[str] = []
         self.failures: dict[str, str] = {}
         self.counts: dict[str, int] = dict(self._known_counts)
 
@@ -153,6 +162,7 @@ class _Rehearsal:
             )
         self.templates.update(done.requests.templates)
         self.runs.append(done)
+        self.names.append(name)
         return done
 
     def filling(self, **changes: object) -> Filling:
@@ -235,7 +245,7 @@ async def structure_of(
     question: str,
     rubric: RubricFile | None,
     price: JudgePrice,
-) -> Structure:
+) -> RehearsedStructure:
     """Rehearse a task's structure.
 
     Args:
@@ -262,7 +272,8 @@ async def structure_of(
         found.findings.append(
             Finding("script failed", f"{world}: no result, since {error}")
         )
-    return found
+    runs = zip(rehearsal.names, rehearsal.runs, strict=True)
+    return RehearsedStructure(found, tuple(runs))
 
 
 def _note_amounts(found: Structure, right: Rehearsed, price: JudgePrice) -> None:

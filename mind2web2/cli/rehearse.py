@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +18,8 @@ from mind2web2.cli.options import (
     positive_seconds,
 )
 from mind2web2.cli.scorer_options import SCORING_DEFAULTS, scorer_of
-from mind2web2.cli.settings_file import paths_of, settings_of
-from mind2web2.errors import UsageError
-from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, RunSettings
+from mind2web2.cli.settings_file import settings_of
+from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,8 +38,6 @@ Try a task before agents answer it: no key, no pages, seconds (docs/rehearsals.m
 Findings are points for worthless answers, leaves that never matter, are never reached or always fall
 together, missing items that cost nothing, and cases whose score is not the expected one.
 """
-# Of a task with all its answers: stops what no time limit within the process reaches.
-_TASK_TIMEOUT_S = 600.0
 _WORLD_TIMEOUT_S = 10.0
 _CHANGED = (
     asking_providers(),
@@ -121,7 +115,7 @@ def add_command(commands: Subcommands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Rehearse the tasks, print the findings, and return the exit status."""
     from mind2web2.cli.console import plain_console
-    from mind2web2.cli.event_loop import run_to_exit
+    from mind2web2.cli.rehearsing import rehearsal_plans, rehearse_all
 
     # A model in mind2web2.toml is no wish to pay for one.
     is_judged = given_settings(options).judge_model is not None
@@ -133,11 +127,9 @@ def run(options: argparse.Namespace) -> int:
             writes_golden=options.write_golden,
             world_timeout_s=options.world_timeout,
         )
-        for plan in _plans(settings, options.tasks, options.cases)
+        for plan in rehearsal_plans(settings, options.tasks, options.cases)
     ]
-    reports: list[TaskRehearsal] = []
-    if status := run_to_exit(_rehearse(plans, reports), _say_stopped):
-        return status
+    reports = rehearse_all(plans)
     if is_judged:
         with scorer_of(
             settings, options.pages, options.missing_pages, isolate=True
@@ -155,78 +147,6 @@ def run(options: argparse.Namespace) -> int:
         _write_junit(options.junit, reports)
     has_findings = any(report.findings for report in reports)
     return 1 if options.strict and has_findings else 0
-
-
-def _plans(
-    settings: RunSettings, names: Sequence[str], cases: Path
-) -> list[RehearsalPlan]:
-    from mind2web2.authoring.rehearsal import RehearsalPlan
-    from mind2web2.authoring.structure import JudgePrice
-    from mind2web2.benchmark.tasks import find_tasks, select_tasks
-    from mind2web2.scripts.aliases import own_script_aliases
-
-    paths = paths_of(settings)
-    price = JudgePrice(settings.model, settings.prices.get(settings.model))
-    tasks = [
-        task
-        for task in find_tasks(paths, Path("tasks"))
-        if task.script_version is not None
-    ]
-    plans = []
-    for task in select_tasks(tasks, names):
-        question = task.question or task.task_id
-        plans.append(
-            RehearsalPlan(
-                task.task_id,
-                # Workers have a working directory of their own.
-                paths.default_script_for(task.task_id).absolute(),
-                question,
-                (cases / task.task_id).absolute(),
-                price,
-                aliases=own_script_aliases(),
-                import_paths=tuple(sys.path),
-            )
-        )
-    if not plans:
-        raise UsageError(
-            f"no task under {paths.eval_scripts_root} has a script or rubric file"
-        )
-    return plans
-
-
-async def _rehearse(
-    plans: Sequence[RehearsalPlan], reports: list[TaskRehearsal]
-) -> int:
-    """Rehearse the tasks on all cores, fill in their reports in order, and return 0."""
-    from mind2web2.authoring.rehearsal import TaskRehearsal, rehearse_task
-    from mind2web2.cli.rehearsal_display import RehearsalDisplay, RehearsalProgress
-    from mind2web2.errors import MachineError, WorkerError
-    from mind2web2.utils.workers import MAX_WORKERS, run_in_worker
-
-    progress = RehearsalProgress(len(plans))
-    free_worker = asyncio.Semaphore(MAX_WORKERS)
-
-    async def one(plan: RehearsalPlan) -> TaskRehearsal:
-        async with free_worker:
-            progress.running[plan.task_id] = time.monotonic()
-            try:
-                return await run_in_worker(
-                    rehearse_task, plan, timeout_s=_TASK_TIMEOUT_S
-                )
-            except (WorkerError, MachineError) as error:
-                reason = f"the rehearsal of {plan.script.name} was stopped: {error}"
-                return TaskRehearsal(plan.task_id, error=reason)
-            finally:
-                del progress.running[plan.task_id]
-                progress.done += 1
-
-    async with RehearsalDisplay(progress):
-        reports += await asyncio.gather(*map(one, plans))
-    return 0
-
-
-def _say_stopped() -> None:
-    print("stopped: no task is reported", file=sys.stderr)  # noqa: T201
 
 
 def _judged(

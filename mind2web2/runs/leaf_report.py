@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,24 +78,6 @@ class LeafRow:
 
 
 @dataclass(frozen=True)
-class TaskReport:
-    """The leaves of one task.
-
-    Args:
-        too_few: there are fewer results than it takes to speak of leaves.
-        twins: leaves with the same verdict in every result.
-    """
-
-    task_id: str
-    results: int
-    agents: tuple[str, ...]
-    too_few: bool
-    leaves: tuple[LeafRow, ...]
-    twins: tuple[tuple[str, ...], ...]
-    figures: TaskFigures
-
-
-@dataclass(frozen=True)
 class Share:
     """How many of some judged leaves passed."""
 
@@ -104,13 +86,40 @@ class Share:
 
 
 @dataclass(frozen=True)
-class LeafReport:
-    """All tasks, and what the verdicts have to do with pages and places.
+class TaskReport:
+    """The leaves of one task.
 
     Args:
+        judges: the models that judged, with the numbers of their results.
+        too_few: there are fewer results than it takes to speak of leaves.
+        twins: leaves with the same verdict in every result.
         by_pages: judged leaves by the number of pages that they cite.
         by_position: judged leaves by the third of the rubric that they stand in.
     """
+
+    task_id: str
+    results: int
+    agents: tuple[str, ...]
+    judges: Mapping[str, int]
+    too_few: bool
+    leaves: tuple[LeafRow, ...]
+    twins: tuple[tuple[str, ...], ...]
+    by_pages: Mapping[str, Share]
+    by_position: Mapping[str, Share]
+    figures: TaskFigures
+
+    @property
+    def warning(self) -> str | None:
+        """Return what keeps verdicts from being comparable."""
+        if len(self.judges) < 2:
+            return None
+        listed = ", ".join(f"{name} ({count})" for name, count in self.judges.items())
+        return f"results of different judges are taken together: {listed}; --judge MODEL takes one"
+
+
+@dataclass(frozen=True)
+class LeafReport:
+    """All tasks, and what the verdicts of all have to do with pages and places."""
 
     tasks: tuple[TaskReport, ...]
     by_pages: Mapping[str, Share]
@@ -118,13 +127,22 @@ class LeafReport:
 
 
 def stored_results(
-    root: Path, agents: Iterable[str], task_ids: Sequence[str] | None
+    root: Path,
+    agents: Iterable[str],
+    task_ids: Sequence[str] | None,
+    judge: str | None = None,
 ) -> dict[str, list[JudgedResult]]:
-    """Return the newest results of agents by task."""
+    """Return the newest results of agents by task.
+
+    Args:
+        judge: the model that judged; ``None`` for any.
+    """
     found: dict[str, list[JudgedResult]] = defaultdict(list)
     for agent in agents:
         for task_id, answer_name, loaded in latest_results(root, agent):
-            if task_ids is None or task_id in task_ids:
+            if task_ids is not None and task_id not in task_ids:
+                continue
+            if judge is None or loaded.content.judge_model == judge:
                 found[task_id].append(JudgedResult(agent, answer_name, loaded.content))
     return dict(found)
 
@@ -136,31 +154,51 @@ def leaf_report(results: Mapping[str, Sequence[JudgedResult]]) -> LeafReport:
         {task_id: agents for task_id, agents in scores.items() if agents}
     )
     tasks = [
-        _task_report(
-            task_id, found, figures.get(task_id, TaskFigures(False, None, None))
-        )
+        task_report(task_id, found, figures.get(task_id))
         for task_id, found in results.items()
     ]
-    pages: dict[str, list[bool]] = defaultdict(list)
-    positions: dict[str, list[bool]] = {third: [] for third in _THIRDS}
-    for found in results.values():
-        for each in found:
-            leaves = list(each.result.leaves())
-            for number, leaf in enumerate(leaves):
-                if not is_claim(leaf) or leaf.evidence is None:
-                    continue
-                passed = leaf.verdict.status == "passed"
-                pages[_page_group(len(leaf.evidence.pages))].append(passed)
-                positions[_THIRDS[3 * number // len(leaves)]].append(passed)
+    return report_of(tasks)
+
+
+def report_of(tasks: Sequence[TaskReport]) -> LeafReport:
+    """Return the report on all of some tasks."""
     return LeafReport(
         tuple(tasks),
-        {group: Share(sum(each), len(each)) for group, each in sorted(pages.items())},
-        {
-            group: Share(sum(each), len(each))
-            for group, each in positions.items()
-            if each
-        },
+        _together([task.by_pages for task in tasks]),
+        _together([task.by_position for task in tasks]),
     )
+
+
+def _shares(
+    found: Sequence[JudgedResult],
+) -> tuple[dict[str, Share], dict[str, Share]]:
+    """Return the judged leaves by pages, and by position."""
+    pages: dict[str, list[bool]] = defaultdict(list)
+    positions: dict[str, list[bool]] = {third: [] for third in _THIRDS}
+    for each in found:
+        leaves = list(each.result.leaves())
+        for number, leaf in enumerate(leaves):
+            if not is_claim(leaf) or leaf.evidence is None:
+                continue
+            passed = leaf.verdict.status == "passed"
+            pages[_page_group(len(leaf.evidence.pages))].append(passed)
+            positions[_THIRDS[3 * number // len(leaves)]].append(passed)
+    return _counted(dict(sorted(pages.items()))), _counted(positions)
+
+
+def _counted(groups: Mapping[str, Sequence[bool]]) -> dict[str, Share]:
+    return {name: Share(sum(each), len(each)) for name, each in groups.items() if each}
+
+
+def _together(parts: Sequence[Mapping[str, Share]]) -> dict[str, Share]:
+    passed: Counter[str] = Counter()
+    of: Counter[str] = Counter()
+    for part in parts:
+        for name, share in part.items():
+            passed[name] += share.passed
+            of[name] += share.of
+    names = sorted(of, key=lambda name: (name in _THIRDS and _THIRDS.index(name), name))
+    return {name: Share(passed[name], of[name]) for name in names}
 
 
 def _scores(found: Sequence[JudgedResult]) -> dict[str, list[float]]:
@@ -177,15 +215,21 @@ def _page_group(pages: int) -> str:
     return "no page" if not pages else "1 page" if pages == 1 else f"{pages} pages"
 
 
-def _task_report(
-    task_id: str, found: Sequence[JudgedResult], figures: TaskFigures
+def task_report(
+    task_id: str, found: Sequence[JudgedResult], figures: TaskFigures | None
 ) -> TaskReport:
+    """Return the report on a task.
+
+    Args:
+        figures: of the task among all tasks; ``None`` where it has no scores.
+    """
     trees = [dict(_paths(each.result)) for each in found]
     matter = [_matter(each.result) for each in found]
     names = list(dict.fromkeys(path for tree in trees for path in tree))
     table: dict[str, list[Verdict]] = {
         path: [_verdict(tree.get(path)) for tree in trees] for path in names
     }
+    rests = _rests(table, len(found))
     rows = []
     for path in names:
         leaves = [tree.get(path) for tree in trees]
@@ -194,26 +238,32 @@ def _task_report(
             for leaf, moving, verdict in zip(leaves, matter, table[path], strict=True)
             if verdict in ("passed", "failed")
         ]
-        rows.append(_row(path, leaves, table, counted, found))
+        rows.append(_row(path, leaves, table[path], rests[path], counted, found))
+    by_pages, by_position = _shares(found)
+    judges = Counter(each.result.judge_model for each in found)
     return TaskReport(
         task_id=task_id,
         results=len(found),
         agents=tuple(dict.fromkeys(each.agent for each in found)),
+        judges={name: count for name, count in sorted(judges.items(), key=str) if name},
         too_few=len(found) < ENOUGH_RESULTS,
         leaves=tuple(rows),
         twins=tuple(twins(table)),
-        figures=figures,
+        by_pages=by_pages,
+        by_position=by_position,
+        figures=figures or TaskFigures(False, None, None),
     )
 
 
 def _row(
     path: str,
     leaves: Sequence[WrittenNode | None],
-    table: Mapping[str, Sequence[Verdict]],
+    verdicts: Sequence[Verdict],
+    rest: Sequence[float],
     matters: Sequence[bool],
     found: Sequence[JudgedResult],
 ) -> LeafRow:
-    counts = counts_of(table[path])
+    counts = counts_of(verdicts)
     there = [
         (leaf, each.result)
         for leaf, each in zip(leaves, found, strict=True)
@@ -233,7 +283,7 @@ def _row(
         critical=first.critical,
         counts=counts,
         labels=tuple(labels_of(counts, matters)),
-        correlation=rest_correlation(_passed(table[path]), _rest(path, table)),
+        correlation=rest_correlation(_passed(verdicts), rest),
         judged=len(judged),
         with_page=sum(bool(leaf.evidence and leaf.evidence.pages) for leaf in judged),
         split=sum(fact.is_split for fact in facts),
@@ -292,14 +342,24 @@ def _passed(verdicts: Sequence[Verdict]) -> list[bool | None]:
     ]
 
 
-def _rest(path: str, table: Mapping[str, Sequence[Verdict]]) -> list[float]:
-    """Return, for each result, the share of the other leaves that passed."""
-    others = [verdicts for name, verdicts in table.items() if name != path]
-    shares = []
-    for column in zip(*others, strict=True) if others else ():
-        there = [verdict for verdict in column if verdict != "absent"]
-        shares.append(there.count("passed") / len(there) if there else 0.0)
-    return shares or [0.0] * len(table[path])
+def _rests(
+    table: Mapping[str, Sequence[Verdict]], results: int
+) -> dict[str, list[float]]:
+    """Return, for each leaf and result, the share of the other leaves that passed."""
+    there, passed = [0] * results, [0] * results
+    for verdicts in table.values():
+        for position, verdict in enumerate(verdicts):
+            there[position] += verdict != "absent"
+            passed[position] += verdict == "passed"
+    rests = {}
+    for path, verdicts in table.items():
+        shares = []
+        for position, verdict in enumerate(verdicts):
+            others = there[position] - (verdict != "absent")
+            others_passed = passed[position] - (verdict == "passed")
+            shares.append(others_passed / others if others else 0.0)
+        rests[path] = shares
+    return rests
 
 
 def _votes(leaf: WrittenNode) -> int:

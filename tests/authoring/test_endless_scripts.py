@@ -64,7 +64,7 @@ def test_a_rehearsal_that_is_stopped_leaves_no_process_behind(tmp_path, end):
         stdout, stderr = process.communicate(timeout=60)
     wait_for_end([worker])
     assert (process.returncode, stdout) == (130, "")
-    assert stderr == "stopped: no task is reported\n"
+    assert stderr == "mind2web2: stopped\n"
 
 
 def test_long_work_says_how_far_it_is():

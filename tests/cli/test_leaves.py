@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from projects import call
+from projects import REPOSITORY, call
 from viewer.made_results import Results, leaf, result
 
 from mind2web2.cli import main
@@ -63,6 +63,54 @@ def test_the_report_as_json():
     ) == (3, 3, 12)
     assert depth["correlation"] == pytest.approx(1)
     assert depth["with_page"] == depth["judged"] == 6
+
+
+def test_results_of_different_judges_are_named_and_can_be_told_apart(results):
+    """A leaf may look mixed for its judges alone."""
+    leaves = [leaf("name", "It is a lake.", passed=False)]
+    other = {**result("bot", "answer_7", leaves), "judge_model": "judge-2"}
+    results.add(other, "lake")
+    shown = call(main, "leaves").stdout
+    assert (
+        "results of different judges are taken together: judge-1 (12), judge-2 (1)"
+        in shown
+    )
+    alone = call(main, "leaves", "--judge", "judge-2")
+    assert "lake: 1 result of bot" in alone.stdout and "Warning" not in alone.stdout
+    none = call(main, "leaves", "--judge", "judge-3")
+    assert (
+        "no results by judge judge-3 under eval_results: check --judge" in none.stderr
+    )
+
+
+def test_ids_are_whole_on_narrow_outputs(results, monkeypatch):
+    """They are searched for and copied."""
+    monkeypatch.setenv("COLUMNS", "40")
+    name = "a_leaf_with_an_id_that_is_longer_than_a_narrow_terminal"
+    results.add(result("bot", "answer_8", [leaf(name, "It is cold.")]), "pond")
+    shown = call(main, "leaves", "--task_id", "pond").stdout
+    assert f"│ {name} │" in shown
+
+
+def test_rehearsals_have_a_leaf_report_too(tmp_path, monkeypatch):
+    """Of all made-up answers and cases, without any result."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    scripts = tmp_path / "eval_scripts" / "own"
+    scripts.mkdir(parents=True)
+    rubric = REPOSITORY / "examples/rubrics/example/museum_saturday.yaml"
+    (scripts / rubric.name).write_bytes(rubric.read_bytes())
+    outcome = call(main, "leaves", "--rehearsals")
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert "museum_saturday: 16 results of rehearsal" in outcome.stdout
+    [row] = [line for line in outcome.stdout.splitlines() if "ferry_price" in line]
+    assert row.split("│")[2:5] == ["      3 ", "      1 ", "      12 "]
+    cases = REPOSITORY / "examples/rehearsals"
+    more = call(main, "leaves", "--rehearsals", "--cases", cases, "--json")
+    [task] = json.loads(more.stdout)["tasks"]
+    assert task["results"] > 16
+    wrong = call(main, "leaves", "bot", "--rehearsals")
+    assert "--rehearsals has no agents and no judge" in wrong.stderr
 
 
 @pytest.mark.usefixtures("results")

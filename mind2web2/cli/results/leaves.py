@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mind2web2.runs.leaf_report import LeafReport, LeafRow, Share, TaskReport
+    from mind2web2.runs.settings import RunSettings
 
 DESCRIPTION = """\
 Show what each leaf of the rubrics did in all stored results: how often it passed, failed and was skipped, and
@@ -24,6 +26,7 @@ which leaves tell nothing about the answers.
 
   mind2web2 leaves                              all agents that have results
   mind2web2 leaves my_agent other_agent --task_id lake
+  mind2web2 leaves --rehearsals                 the made-up answers and cases of rehearsals instead
 
 always true, always false   the same verdict wherever it was judged
 never reached               always skipped: what stands before it never passes
@@ -32,6 +35,12 @@ twins                       the same verdict in every result: two leaves for one
 r                           correlation with the share of the other leaves that passed; low or negative: it
                             measures something else than the rest
 """
+
+
+_COLUMNS = (
+    *("leaf", "passed", "failed", "skipped", "r", "page", "votes", "$"),
+    "notes",
+)
 
 
 def add_command(commands: Subcommands) -> None:
@@ -48,18 +57,52 @@ def add_command(commands: Subcommands) -> None:
         help="the agents (default: all that have results)",
     )
     add_task_option(parser, "all that have results")
+    parser.add_argument(
+        "--judge", metavar="MODEL", help="the results of this judge only"
+    )
+    parser.add_argument(
+        "--rehearsals",
+        action="store_true",
+        help="rehearse the tasks, and take the made-up answers and cases in place of stored results",
+    )
+    parser.add_argument(
+        "--cases",
+        metavar="DIR",
+        type=Path,
+        default=Path("rehearsals"),
+        help="with --rehearsals: the cases, a folder a task (default: %(default)s/)",
+    )
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
-    add_folder_options(parser, "eval_results_root")
+    add_folder_options(parser, "eval_results_root", "eval_scripts_root")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the report and return the exit status."""
-    from mind2web2.cli.console import plain_console, warnings_on
-    from mind2web2.runs.leaf_report import leaf_report, stored_results
+    from mind2web2.cli.console import plain_console
 
     settings = settings_of(options)
-    names = [check_name("agent", name) for name in options.agents]
+    console = plain_console()
+    if options.rehearsals:
+        if options.agents or options.judge:
+            raise UsageError("--rehearsals has no agents and no judge: leave them out")
+        report = _of_rehearsals(settings, options.cases, console)
+    else:
+        report = _of_results(settings, options.agents, options.judge, console)
+    if options.json:
+        console.print_json(json.dumps(asdict(report)))
+    else:
+        _print(console, report)
+    return 0
+
+
+def _of_results(
+    settings: RunSettings, agents: Sequence[str], judge: str | None, console: Console
+) -> LeafReport:
+    from mind2web2.cli.console import warnings_on
+    from mind2web2.runs.leaf_report import leaf_report, stored_results
+
+    names = [check_name("agent", name) for name in agents]
     root = paths_of(settings, *names).eval_results_root
     known = sorted({path.parts[-5] for path in root.glob("*/*/*/results/*.md.json")})
     missing = [name for name in names if name not in known]
@@ -67,19 +110,29 @@ def run(options: argparse.Namespace) -> int:
         there = f"; there are results of {', '.join(known)}" if known else ""
         wanted = f"no results of agent {missing[0]}" if missing else "no results"
         raise UsageError(f"{wanted} under {root}: run mind2web2 evaluate first{there}")
-    console = plain_console()
+    task_ids = list(settings.task_ids) or None
     with warnings_on(console):
-        results = stored_results(root, names or known, list(settings.task_ids) or None)
+        results = stored_results(root, names or known, task_ids, judge)
     if not results:
-        raise UsageError(
-            f"no results of task {', '.join(settings.task_ids)} under {root}: check --task_id"
-        )
-    report = leaf_report(results)
-    if options.json:
-        console.print_json(json.dumps(asdict(report)))
-    else:
-        _print(console, report)
-    return 0
+        of_task = f" of task {', '.join(settings.task_ids)}" if task_ids else ""
+        of_judge = f" by judge {judge}" if judge else ""
+        options = ["--task_id"] * bool(task_ids) + ["--judge"] * bool(judge)
+        cure = " and ".join(options)
+        raise UsageError(f"no results{of_task}{of_judge} under {root}: check {cure}")
+    return leaf_report(results)
+
+
+def _of_rehearsals(settings: RunSettings, cases: Path, console: Console) -> LeafReport:
+    from mind2web2.cli.console import line
+    from mind2web2.cli.rehearsing import rehearsal_plans, rehearse_all
+    from mind2web2.runs.leaf_report import report_of
+
+    plans = rehearsal_plans(settings, settings.task_ids, cases)
+    reports = rehearse_all([replace(plan, reports_leaves=True) for plan in plans])
+    for report in reports:
+        if report.error is not None:
+            line(console, f"{report.task_id}: {report.error}")
+    return report_of([each.leaves for each in reports if each.leaves is not None])
 
 
 def _print(console: Console, report: LeafReport) -> None:
@@ -90,6 +143,7 @@ def _print(console: Console, report: LeafReport) -> None:
 
 
 def _print_task(console: Console, task: TaskReport) -> None:
+    from rich.measure import Measurement
     from rich.table import Table
 
     from mind2web2.cli.console import counted, line
@@ -99,13 +153,20 @@ def _print_task(console: Console, task: TaskReport) -> None:
         console,
         f"{task.task_id}: {counted(task.results, 'result')} of {', '.join(task.agents)}",
     )
+    if task.warning is not None:
+        line(console, f"Warning: {task.warning}")
     table = Table()
-    for head in ("leaf", "passed", "failed", "skipped", "r", "page", "votes", "notes"):
+    for head in _COLUMNS:
         is_text = head in ("leaf", "notes")
-        table.add_column(head, justify="left" if is_text else "right", overflow="fold")
+        # An id that is broken over lines cannot be searched or copied.
+        table.add_column(
+            head, justify="left" if is_text else "right", no_wrap=head != "notes"
+        )
     for row in task.leaves:
         table.add_row(*_cells(row))
-    console.print(table)
+    unbounded = console.options.update(max_width=10_000)
+    least = Measurement.get(console, unbounded, table).minimum
+    console.print(table, width=max(console.width, least), crop=False)
     for group in task.twins:
         line(console, f"twins, the same verdict everywhere: {', '.join(group)}")
     for text in _figures(task):
@@ -135,6 +196,7 @@ def _cells(row: LeafRow) -> Sequence[str]:
         "-" if row.correlation is None else f"{row.correlation:.2f}",
         f"{row.with_page}/{row.judged}" if row.judged else "-",
         str(row.judgments),
+        "-" if row.cost_usd is None else f"{row.cost_usd:.4f}",
         ", ".join(notes),
     )
 

@@ -1,0 +1,98 @@
+"""Rehearsals of many tasks on all cores, with their progress."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from mind2web2.authoring.rehearsal import RehearsalPlan, TaskRehearsal, rehearse_task
+from mind2web2.authoring.structure import JudgePrice
+from mind2web2.benchmark.tasks import find_tasks, select_tasks
+from mind2web2.cli.event_loop import INTERRUPTED, run_to_exit
+from mind2web2.cli.rehearsal_display import RehearsalDisplay, RehearsalProgress
+from mind2web2.cli.settings_file import paths_of
+from mind2web2.errors import MachineError, UsageError, WorkerError
+from mind2web2.runs.settings import RunSettings
+from mind2web2.scripts.aliases import own_script_aliases
+from mind2web2.utils.workers import MAX_WORKERS, run_in_worker
+
+# Of a task with all its answers: stops what no time limit within the process reaches.
+_TASK_TIMEOUT_S = 600.0
+
+
+def rehearsal_plans(
+    settings: RunSettings, names: Sequence[str], cases: Path
+) -> list[RehearsalPlan]:
+    """Return a plan for each of the named tasks, or for all that can be evaluated.
+
+    Raises:
+        UsageError: there is no such task, or none at all.
+    """
+    paths = paths_of(settings)
+    price = JudgePrice(settings.model, settings.prices.get(settings.model))
+    tasks = [
+        task
+        for task in find_tasks(paths, Path("tasks"))
+        if task.script_version is not None
+    ]
+    plans = []
+    for task in select_tasks(tasks, names):
+        question = task.question or task.task_id
+        plans.append(
+            RehearsalPlan(
+                task.task_id,
+                # Workers have a working directory of their own.
+                paths.default_script_for(task.task_id).absolute(),
+                question,
+                (cases / task.task_id).absolute(),
+                price,
+                aliases=own_script_aliases(),
+                import_paths=tuple(sys.path),
+            )
+        )
+    if not plans:
+        raise UsageError(
+            f"no task under {paths.eval_scripts_root} has a script or rubric file"
+        )
+    return plans
+
+
+def rehearse_all(plans: Sequence[RehearsalPlan]) -> list[TaskRehearsal]:
+    """Rehearse the tasks on all cores and return their reports in order.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C or SIGTERM; the worker processes are gone by then.
+    """
+    reports: list[TaskRehearsal] = []
+    if run_to_exit(_rehearse(plans, reports), lambda: None) == INTERRUPTED:
+        raise KeyboardInterrupt
+    return reports
+
+
+async def _rehearse(
+    plans: Sequence[RehearsalPlan], reports: list[TaskRehearsal]
+) -> int:
+    """Rehearse the tasks on all cores, fill in their reports in order, and return 0."""
+    progress = RehearsalProgress(len(plans))
+    free_worker = asyncio.Semaphore(MAX_WORKERS)
+
+    async def one(plan: RehearsalPlan) -> TaskRehearsal:
+        async with free_worker:
+            progress.running[plan.task_id] = time.monotonic()
+            try:
+                return await run_in_worker(
+                    rehearse_task, plan, timeout_s=_TASK_TIMEOUT_S
+                )
+            except (WorkerError, MachineError) as error:
+                reason = f"the rehearsal of {plan.script.name} was stopped: {error}"
+                return TaskRehearsal(plan.task_id, error=reason)
+            finally:
+                del progress.running[plan.task_id]
+                progress.done += 1
+
+    async with RehearsalDisplay(progress):
+        reports += await asyncio.gather(*map(one, plans))
+    return 0

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from mind2web2.errors import CaptureError, EvalScriptError
-from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.judge.session import JudgeSession
 from mind2web2.judge.tokens import text_tokens
 from mind2web2.llm_client.async_calls import AsyncCalls
@@ -113,6 +113,9 @@ class _Rounds:
 
 
 class _RehearsalJudge(JudgeSession, AsyncCalls):
+    # No cheaper judge votes before this one.
+    first = None
+
     def __init__(self, world: World, rounds: _Rounds | None) -> None:
         super().__init__(Usage(cost_usd=None))
         self.requests = Requests()
@@ -364,12 +367,14 @@ async def rehearsed(
 async def _rehearsed(
     script: LoadedScript, judge: _RehearsalJudge, cache: _BlankCache
 ) -> Rehearsed:
+    # A script takes any client: that this one is a judge is checked here.
+    client: Judge = judge
     rounds = judge.rounds
     clock = asyncio.ensure_future(rounds.run()) if rounds is not None else None
 
     async def call() -> Any:
         return await script.evaluate(
-            client=judge,
+            client=client,
             answer=judge.world.answer,
             agent_name="rehearsal",
             answer_name="rehearsal",

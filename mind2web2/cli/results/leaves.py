@@ -166,7 +166,8 @@ def _print_task(console: Console, task: TaskReport) -> None:
         table.add_row(*_cells(row))
     unbounded = console.options.update(max_width=10_000)
     least = Measurement.get(console, unbounded, table).minimum
-    console.print(table, width=max(console.width, least), crop=False)
+    console.width = max(console.width, least)
+    console.print(table, crop=False)
     for group in task.twins:
         line(console, f"twins, the same verdict everywhere: {', '.join(group)}")
     for text in _figures(task):

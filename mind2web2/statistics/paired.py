@@ -17,13 +17,12 @@ interval err as t tests do.
 from __future__ import annotations
 
 import math
+import operator
 import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
-from operator import getitem
 from statistics import NormalDist, fmean, variance
 
 from mind2web2.statistics.uncertainty import (
@@ -47,6 +46,8 @@ POWER = 0.8
 _NOISE = 1e-9
 # Sums of the same numbers in another order are equal to so many digits.
 _DIGITS = 9
+# Of the patterns, beyond each end of an interval.
+_TAIL = (1 - LEVEL) / 2
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 _Z_POWER = NormalDist().inv_cdf(POWER)
 
@@ -64,8 +65,10 @@ class Estimate:
         cls, value: float, standard_error: float, limits: tuple[float, float]
     ) -> Estimate:
         """Return the normal interval around an estimate, cut at the limits of its range."""
-        low, high = value - _Z * standard_error, value + _Z * standard_error
-        return cls(value, max(limits[0], low), min(limits[1], high))
+        margin = _Z * standard_error
+        low = max(limits[0], value - margin)
+        high = min(limits[1], value + margin)
+        return cls(value, low, high)
 
 
 UNKNOWN = Estimate(None)
@@ -87,12 +90,14 @@ def share(hits: Sequence[bool], weights: Sequence[float] | None = None) -> Estim
     """
     if not hits:
         return UNKNOWN
-    weights = [1.0] * len(hits) if weights is None else weights
-    total = sum(weights) ** 2 / sum(weight**2 for weight in weights)
-    found = sum(weight for hit, weight in zip(hits, weights, strict=True) if hit) / sum(
-        weights
-    )
-    return Estimate(found, *wilson(found, total))
+    if weights is None:
+        weights = [1.0] * len(hits)
+    squares = sum(weight**2 for weight in weights)
+    effective = sum(weights) ** 2 / squares
+    weights_of_hits = [weight for hit, weight in zip(hits, weights, strict=True) if hit]
+    found = sum(weights_of_hits) / sum(weights)
+    low, high = wilson(found, effective)
+    return Estimate(found, low, high)
 
 
 def share_difference(first: Estimate, second: Estimate) -> Estimate:
@@ -121,34 +126,41 @@ def cohen_kappa(pairs: Sequence[Pair]) -> Estimate:
     if not pairs:
         return UNKNOWN
     weights = sum(pair.weight for pair in pairs)
-    total = weights**2 / sum(pair.weight**2 for pair in pairs)
-    cells = {
-        (i, j): sum(pair.weight for pair in pairs if (pair.one, pair.other) == (i, j))
-        / weights
-        for i in (True, False)
-        for j in (True, False)
-    }
-    rows = {i: cells[i, True] + cells[i, False] for i in (True, False)}
-    columns = {j: cells[True, j] + cells[False, j] for j in (True, False)}
+    squares = sum(pair.weight**2 for pair in pairs)
+    effective = weights**2 / squares
+    labels = (True, False)
+    # The share of items with each pair of labels.
+    cells: dict[tuple[bool, bool], float] = {}
+    for one in labels:
+        for other in labels:
+            found = [
+                pair.weight for pair in pairs if pair.one == one and pair.other == other
+            ]
+            cells[one, other] = sum(found) / weights
+    rows = {one: cells[one, True] + cells[one, False] for one in labels}
+    columns = {other: cells[True, other] + cells[False, other] for other in labels}
     observed = cells[True, True] + cells[False, False]
-    expected = sum(rows[i] * columns[i] for i in rows)
-    if any(
-        math.isclose(share_of, 1) for share_of in (*rows.values(), *columns.values())
-    ):
+    expected = sum(rows[label] * columns[label] for label in labels)
+    margins = (*rows.values(), *columns.values())
+    if any(math.isclose(margin, 1) for margin in margins):
         return UNKNOWN
-    kappa = (observed - expected) / (1 - expected)
-    diagonal = sum(
-        cells[i, i] * ((1 - expected) - (rows[i] + columns[i]) * (1 - observed)) ** 2
-        for i in rows
-    )
-    off_diagonal = (1 - observed) ** 2 * sum(
-        share_of * (columns[i] + rows[j]) ** 2
-        for (i, j), share_of in cells.items()
-        if i != j
-    )
+    disagreed = 1 - observed
+    by_chance = 1 - expected
+    kappa = (observed - expected) / by_chance
+    diagonal = 0.0
+    off_diagonal = 0.0
+    for (one, other), cell in cells.items():
+        if one == other:
+            margin = rows[one] + columns[one]
+            diagonal += cell * (by_chance - margin * disagreed) ** 2
+        else:
+            margin = columns[one] + rows[other]
+            off_diagonal += cell * margin**2
     rest = (observed * expected - 2 * expected + observed) ** 2
-    variance = (diagonal + off_diagonal - rest) / (total * (1 - expected) ** 4)
-    return Estimate.around(kappa, math.sqrt(max(0.0, variance)), (-1.0, 1.0))
+    numerator = diagonal + disagreed**2 * off_diagonal - rest
+    variance = numerator / (effective * by_chance**4)
+    standard_error = math.sqrt(max(0.0, variance))
+    return Estimate.around(kappa, standard_error, (-1.0, 1.0))
 
 
 def gwet_ac1(pairs: Sequence[Pair]) -> Estimate:
@@ -162,22 +174,20 @@ def gwet_ac1(pairs: Sequence[Pair]) -> Estimate:
     scale = fmean(pair.weight for pair in pairs)
     weights = [pair.weight / scale for pair in pairs]
     positive = [(pair.one + pair.other) / 2 for pair in pairs]
-    prevalence = fmean(
-        weight * own for weight, own in zip(weights, positive, strict=True)
-    )
+    agreements = [pair.one == pair.other for pair in pairs]
+    prevalence = fmean(map(operator.mul, weights, positive))
     expected = 2 * prevalence * (1 - prevalence)
-    agreed = fmean(
-        weight * (pair.one == pair.other)
-        for weight, pair in zip(weights, pairs, strict=True)
-    )
-    ac1 = (agreed - expected) / (1 - expected)
-    deviations = []
-    for pair, own, weight in zip(pairs, positive, weights, strict=True):
+    agreed = fmean(map(operator.mul, weights, agreements))
+    by_chance = 1 - expected
+    ac1 = (agreed - expected) / by_chance
+    squares = 0.0
+    for agrees, own, weight in zip(agreements, positive, weights, strict=True):
         own_expected = own * (1 - prevalence) + (1 - own) * prevalence
-        item = ((pair.one == pair.other) - expected) / (1 - expected)
-        linearised = item - 2 * (1 - ac1) * (own_expected - expected) / (1 - expected)
-        deviations.append(weight * (linearised - ac1))
-    variance = sum(value**2 for value in deviations) / (total * (total - 1))
+        item = (agrees - expected) / by_chance
+        linearised = item - 2 * (1 - ac1) * (own_expected - expected) / by_chance
+        deviation = weight * (linearised - ac1)
+        squares += deviation**2
+    variance = squares / (total * (total - 1))
     return Estimate.around(ac1, math.sqrt(variance), (-1.0, 1.0))
 
 
@@ -210,16 +220,17 @@ def paired_test(
     mean = fmean(differences)
     # Differences of 0 stay the same with either sign.
     moved = [value for value in differences if abs(value) > _NOISE]
-    is_binomial = len({round(abs(value), 9) for value in moved}) <= 1
+    sizes = {round(abs(value), 9) for value in moved}
+    is_binomial = len(sizes) <= 1
     is_enumerated = len(moved) <= MOST_ENUMERATED
     subsets = _subset_sums(differences, seed)
     weight_of_ties = 1 if len(differences) >= MIN_TASKS else 2
     if is_binomial:
-        p_value = binomial_p_value(
-            sum(value > 0 for value in moved), len(moved), weight_of_ties
-        )
+        positive = sum(value > 0 for value in moved)
+        p_value = binomial_p_value(positive, len(moved), weight_of_ties)
     elif is_enumerated:
-        p_value = _sign_flip_p_value(mean, _subset_sums(moved, seed), weight_of_ties)
+        of_moved = _subset_sums(moved, seed)
+        p_value = _sign_flip_p_value(mean, of_moved, weight_of_ties)
     else:
         p_value = _sign_flip_p_value(mean, subsets, weight_of_ties)
     interval = _interval(differences, mean, limits, subsets)
@@ -243,9 +254,9 @@ def _sign_flip_p_value(
     more_extreme = sum(sign * total < -_NOISE for total, _ in subsets)
     as_extreme = sum(abs(total) <= _NOISE for total, _ in subsets)
     # Together with the observed pattern, so that it is never 0 (Phipson and Smyth 2010).
-    return min(
-        1.0, (2 * more_extreme + weight_of_ties * (as_extreme + 1)) / (len(subsets) + 1)
-    )
+    ties = weight_of_ties * (as_extreme + 1)
+    share_of_patterns = (2 * more_extreme + ties) / (len(subsets) + 1)
+    return min(1.0, share_of_patterns)
 
 
 def _interval(
@@ -256,19 +267,22 @@ def _interval(
 ) -> Interval | None:
     if max(differences) - min(differences) <= _NOISE:
         return _interval_of_equal(mean, len(differences), limits)
-    if (1 - LEVEL) / 2 * (len(subsets) + 1) < 1:
+    least_expected = _TAIL * (len(subsets) + 1)
+    if least_expected < 1:
         return None
     counts = Counter(round(total / size, _DIGITS) for total, size in subsets)
     ordered = sorted(counts.items())
-    high = -_mid_quantile([(-value, count) for value, count in reversed(ordered)])
-    return Interval(_mid_quantile(ordered), high)
+    mirrored = [(-value, count) for value, count in reversed(ordered)]
+    low = _mid_quantile(ordered)
+    high = -_mid_quantile(mirrored)
+    return Interval(low, high)
 
 
 def _interval_of_equal(mean: float, tasks: int, limits: Limits) -> Interval | None:
     """Return the interval of differences that are all the same: exact at a limit, and where none differs."""
     if limits is not None and abs(mean) <= _NOISE and limits[0] < 0 < limits[1]:
         # A share of tasks that differ of which none is seen, all of them in one direction.
-        unnoticed = 1 - ((1 - LEVEL) / 2) ** (1 / tasks)
+        unnoticed = 1 - _TAIL ** (1 / tasks)
         return Interval(limits[0] * unnoticed, limits[1] * unnoticed, is_exact=True)
     return limit_interval(mean, tasks, limits)
 
@@ -284,11 +298,12 @@ def _mid_quantile(ordered: Sequence[tuple[float, int]]) -> float:
     earlier: tuple[float, float] | None = None
     for value, count in ordered:
         share = (below + (count + 1) / 2) / total
-        if share >= (1 - LEVEL) / 2:
+        if share >= _TAIL:
             if earlier is None:
                 return value
-            step = ((1 - LEVEL) / 2 - earlier[1]) / (share - earlier[1])
-            return earlier[0] + step * (value - earlier[0])
+            earlier_value, earlier_share = earlier
+            step = (_TAIL - earlier_share) / (share - earlier_share)
+            return earlier_value + step * (value - earlier_value)
         below += count
         earlier = (value, share)
     return ordered[-1][0]
@@ -299,14 +314,17 @@ def _subset_sums(values: Sequence[float], seed: int) -> list[tuple[float, int]]:
     tables = [
         _sums_of_byte(values[start : start + 8]) for start in range(0, len(values), 8)
     ]
-    found = [
-        (sum(map(getitem, tables, pattern)), size)
-        for pattern, size in _subsets(len(values), seed)
-    ]
+    found = []
+    for pattern, size in _subsets(len(values), seed):
+        total = sum(map(operator.getitem, tables, pattern))
+        found.append((total, size))
     if len(values) > MOST_ENUMERATED:
         # The complement of a random subset is one as well.
         everything = math.fsum(values)
-        found += [(everything - total, len(values) - size) for total, size in found]
+        complements = [
+            (everything - total, len(values) - size) for total, size in found
+        ]
+        found += complements
     return found
 
 
@@ -333,10 +351,14 @@ def _subsets(count: int, seed: int) -> list[tuple[bytes, int]]:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values adjusted for being several (Holm 1979), in the given order."""
-    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
-    scaled = ((len(order) - rank) * p_values[place] for rank, place in enumerate(order))
-    adjusted = dict(zip(order, accumulate(scaled, max), strict=True))
-    return [min(1.0, adjusted[place]) for place in range(len(p_values))]
+    adjusted = [0.0] * len(p_values)
+    greatest = 0.0
+    places = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    for rank, place in enumerate(places):
+        left = len(p_values) - rank
+        greatest = max(greatest, left * p_values[place])
+        adjusted[place] = min(1.0, greatest)
+    return adjusted
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,22 +388,20 @@ def variation(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Varia
         pairs: for each of at least two tasks, the values of either side's runs.
     """
     observed = variance(fmean(second) - fmean(first) for first, second in pairs)
-    sides = [
-        [side for side in position if len(side) > 1]
-        for position in zip(*pairs, strict=True)
-    ]
     runs = 1 / fmean(1 / len(side) for pair in pairs for side in pair)
-    if not all(sides):
-        return Variation(observed, None, runs)
-    within = [fmean(variance(values) for values in side) for side in sides]
+    noise = 0.0
+    both = 0.0
     # Sides may differ in runs as well as in noise.
-    shares = [
-        fmean(1 / len(side) for side in position)
-        for position in zip(*pairs, strict=True)
-    ]
-    noise = sum(one * share for one, share in zip(within, shares, strict=True))
-    both = sum(within)
-    return Variation(max(0.0, observed - noise), both, both / noise if noise else runs)
+    for side in zip(*pairs, strict=True):
+        repeated = [values for values in side if len(values) > 1]
+        if not repeated:
+            return Variation(observed, None, runs)
+        within = fmean(variance(values) for values in repeated)
+        share_of_runs = fmean(1 / len(values) for values in side)
+        noise += within * share_of_runs
+        both += within
+    between_tasks = max(0.0, observed - noise)
+    return Variation(between_tasks, both, both / noise if noise else runs)
 
 
 def tasks_needed(difference: float, variance_of_task: float) -> int | None:
@@ -391,7 +411,8 @@ def tasks_needed(difference: float, variance_of_task: float) -> int | None:
     """
     if not difference:
         return None
-    needed = ((_Z + _Z_POWER) / difference) ** 2 * variance_of_task + _Z**2 / 2
+    distance = (_Z + _Z_POWER) / difference
+    needed = distance**2 * variance_of_task + _Z**2 / 2
     return math.ceil(needed)
 
 
@@ -400,7 +421,9 @@ def runs_needed(difference: float, tasks: int, found: Variation) -> int | None:
     if found.between_runs is None:
         return None
     room = tasks_variance(difference, tasks) - found.between_tasks
-    return max(1, math.ceil(found.between_runs / room)) if room > 0 else None
+    if room <= 0:
+        return None
+    return max(1, math.ceil(found.between_runs / room))
 
 
 def tasks_variance(difference: float, tasks: int) -> float:
@@ -411,8 +434,7 @@ def tasks_variance(difference: float, tasks: int) -> float:
 def detectable_difference(tasks: int, variance_of_task: float) -> float | None:
     """Return the smallest difference that so many tasks show with 80% power, ``None`` with too few."""
     effective = tasks - _Z**2 / 2
-    return (
-        (_Z + _Z_POWER) * math.sqrt(variance_of_task / effective)
-        if effective > 0
-        else None
-    )
+    if effective <= 0:
+        return None
+    standard_error = math.sqrt(variance_of_task / effective)
+    return (_Z + _Z_POWER) * standard_error

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
+from mind2web2.utils.program import program
+
 STATIC = Path(__file__).parent / "static"
 
 # Each module by the name that others import it by; the same names in both homes, so that no file differs.
@@ -23,7 +25,7 @@ MODULES = {
 DEFAULT_TITLE = "Mind2Web-2 results"
 _PAGE = """\
 <!doctype html>
-<html lang="en" data-features="{features}" data-title="{title}">
+<html lang="en" data-features="{features}" data-program="{program}" data-title="{title}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -53,6 +55,7 @@ def index_html(nonce: str, features: Iterable[str] = ()) -> str:
         nonce=nonce,
         head="",
         features=" ".join(features),
+        program=html.escape(program()),
         title=DEFAULT_TITLE,
         style='<link rel="stylesheet" href="/static/style.css">',
         imports=_import_map(
@@ -109,6 +112,7 @@ def file_html(nonce: str, title: str) -> tuple[str, str]:
     page = _PAGE.format(
         nonce=nonce,
         features="",
+        program="mind2web2",
         title=html.escape(title),
         head=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
         style=f'<style nonce="{nonce}">{style}</style>',

@@ -12,6 +12,7 @@ from mind2web2.cli import main
 from mind2web2.errors import UsageError
 from mind2web2.runs.corrections import CorrectionRoots
 from mind2web2.runs.labels import LabelFile
+from mind2web2.utils.program import program
 from mind2web2.viewer.audit import AuditSession, AuditSettings, NewLabel
 from mind2web2.viewer.catalog import Catalog
 
@@ -123,6 +124,8 @@ async def test_auditor_labels_blind_and_then_sees_the_verdict(page, results, cap
         await expect(page.locator(".revealed")).to_contain_text(
             re.compile("The judge decided: (not )?supported")
         )
+        pressed = page.locator(".labels [aria-pressed=true]")
+        await expect(pressed).to_have_text(re.compile("y supported"))
         await page.keyboard.press("Enter")
         for key in "yynnu":
             await expect(page.locator(".labels button").first).to_be_enabled()
@@ -130,6 +133,9 @@ async def test_auditor_labels_blind_and_then_sees_the_verdict(page, results, cap
             await expect(page.locator(".revealed")).to_be_visible()
             await page.keyboard.press("Enter")
         await expect(page.locator(".progress")).to_contain_text("6 of 6")
+        await expect(page.locator(".notice code")).to_have_text(
+            f"{program()} audit {AGENT}"
+        )
     assert len(LabelFile(folder / "audits", AGENT, "ann").blind()) == 6
     session = AuditSession(catalog, settings)
     assert None not in session.state()["labels"]

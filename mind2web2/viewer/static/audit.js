@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html, KeyHelp, OutsideLink, useData, useKeys, Waiting } from "viewer/parts";
-import { forget, send } from "viewer/source";
+import { forget, program, send } from "viewer/source";
 import { Markdown } from "viewer/markdown";
 import { PageView } from "viewer/page";
 
@@ -35,14 +35,14 @@ export function Audit() {
     </p>
     ${
       done === labels.length &&
-      html`<p class="notice">All leaves have a label. The figures: <code>mind2web2 audit ${data.agent}</code></p>`
+      html`<p class="notice">All leaves have a label. The figures: <code>${program} audit ${data.agent}</code></p>`
     }
-    <${Leaf} key=${at} number=${at} given=${known[at]} labelled=${labelled} go=${setChosen} last=${labels.length - 1} />
+    <${Leaf} key=${at} number=${at} given=${known[at]} own=${labels[at]} labelled=${labelled} go=${setChosen} last=${labels.length - 1} />
   `;
 }
 
 /** @param {any} props */
-function Leaf({ number, given, labelled, go, last }) {
+function Leaf({ number, given, own, labelled, go, last }) {
   const { data, error } = useData("audit-item", { number: String(number) });
   const [note, setNote] = useState("");
   const [verdict, setVerdict] = useState(/** @type {any} */ (null));
@@ -75,6 +75,7 @@ function Leaf({ number, given, labelled, go, last }) {
     k: () => number > 0 && go(number - 1),
   });
   if (!data) return html`<${Waiting} error=${error} />`;
+  const chosenLabel = verdict ? verdict.label : own;
   return html`
     <div class="columns evidence">
       <section aria-label="Claim">
@@ -87,7 +88,7 @@ function Leaf({ number, given, labelled, go, last }) {
         <p class="labels">
           ${Object.entries(LABELS).map(
             ([key, name]) =>
-              html`<button disabled=${Boolean(verdict) || !isSeen} onClick=${() => give(key)}><kbd>${key}</kbd> ${name}</button> `,
+              html`<button aria-pressed=${key === chosenLabel} disabled=${Boolean(verdict) || !isSeen} onClick=${() => give(key)}><kbd>${key}</kbd> ${name}</button> `,
           )}
         </p>
         <label>Note<textarea rows="2" maxlength="2000" value=${note} onInput=${(/** @type {any} */ event) => setNote(event.target.value)}></textarea></label>

@@ -2,6 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import { html, address, counted, number, Score, useData, Waiting } from "viewer/parts";
+import { program } from "viewer/source";
 
 /** @param {{options: Record<string, string>}} props */
 export function Compare({ options }) {
@@ -115,7 +116,7 @@ function PairTests({ first, second, one, other }) {
       </table>
     </div>
     <p class="hint">
-      Over ${counted(tests.num_tasks, "task")} that both agents share. Who looks at several pairs needs smaller p-values: mind2web2 compare with all agents corrects them.
+      Over ${counted(tests.num_tasks, "task")} that both agents share. Who looks at several pairs needs smaller p-values: <code>${program} compare</code> with all agents corrects them.
       ${power?.detectable && ` These tasks show a true difference of ${number(power.detectable, 3)} in partial completion four times out of five.`}
       ${power?.tasks_needed && ` The observed difference takes ${counted(power.tasks_needed, "task")}.`}
     </p>

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { html, address, counted, moment, Score } from "viewer/parts";
-import { forget } from "viewer/source";
+import { forget, program } from "viewer/source";
 
 const STATES = { running: "running", ended: "ended", stopped: "stopped without an end: the same command goes on" };
 
@@ -24,7 +24,7 @@ export function Run() {
     <h1>Runs</h1>
     ${isLost && html`<p class="notice error" role="alert">The viewer's server does not answer. It may have been ended.</p>`}
     ${!runs && !isLost && html`<p class="notice" role="status">Loading …</p>`}
-    ${runs && !runs.length && html`<p class="notice">No run has been started. Start one with: <code>mind2web2 evaluate AGENT</code></p>`}
+    ${runs && !runs.length && html`<p class="notice">No run has been started. Start one with: <code>${program} evaluate AGENT</code></p>`}
     ${(runs || []).map((run) => html`<${One} key=${run.agent} run=${run} />`)}
   `;
 }

@@ -5,6 +5,9 @@ const FILE_BLOCK = "script[data-block]";
 /** Whether this page is an exported file, which has its data within and no server. */
 export const isFile = document.querySelector(FILE_BLOCK) !== null;
 
+/** How the user starts the program, for commands that messages suggest. */
+export const program = document.documentElement.dataset.program || "mind2web2";
+
 /** @type {Map<string, Promise<any>>} */
 const loaded = new Map();
 const MOST_LOADED = 24;

@@ -17,7 +17,7 @@ BODY = (
 )
 
 
-async def outcome(folder, lookahead, gate_holds):
+async def outcome(folder, lookahead, gate_holds, isolation):
     """Return result and claims asked of a script with two claims behind a gate, which is decided last."""
     project = Project(folder / str(lookahead))
     project.add_answer()
@@ -33,20 +33,21 @@ async def outcome(folder, lookahead, gate_holds):
 
     judge = ClaimJudge(verdict)
     order = ExecutionOptions(lookahead=lookahead)
-    [done] = await evaluate(project, judge, isolation=Isolation(), order=order)
+    [done] = await evaluate(project, judge, isolation=isolation, order=order)
     assert done.reason is None
     return done.result.document, judge.claims
 
 
+@pytest.mark.parametrize("isolation", [Isolation(), None])
 @pytest.mark.parametrize(
     ("gate_holds", "more"), [(True, set()), (False, {"first", "second"})]
 )
 async def test_results_are_equal_and_the_requests_are_sent_at_once(
-    tmp_path, gate_holds, more
+    tmp_path, gate_holds, more, isolation
 ):
     """Where the gate fails, the others were asked for nothing, and the result does not tell."""
-    expected, without = await outcome(tmp_path, False, gate_holds)
-    found, claims = await outcome(tmp_path, True, gate_holds)
+    expected, without = await outcome(tmp_path, False, gate_holds, isolation)
+    found, claims = await outcome(tmp_path, True, gate_holds, isolation)
     for part in ("final_score", "eval_breakdown", "judge_usage"):
         assert found[part] == expected[part]
     assert set(claims) - set(without) == more

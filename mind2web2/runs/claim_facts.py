@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -59,41 +59,52 @@ def claim_facts(leaf: WrittenNode) -> ClaimFacts:
     evidence = leaf.evidence
     if evidence is None:
         return ClaimFacts(frozenset(), is_voted=False, is_split=False)
-    is_voted = is_split = False
+    is_voted = is_split = is_declined = False
     quotes: list[QuoteMatch] = []
+    # Plain loops: a benchmark has tens of thousands of leaves.
     for votes in vote_groups(evidence):
-        opinions = [vote.supported for vote in votes if not vote.declined]
-        is_voted = is_voted or len(opinions) > 1
-        is_split = is_split or len(set(opinions)) > 1
-        quotes += [vote.quote.match for vote in votes if vote.quote is not None]
-    reservations = frozenset(
-        _reservations(evidence, is_passed=leaf.verdict.status == "passed")
-    )
-    return ClaimFacts(reservations, is_voted, is_split, tuple(quotes))
+        opinions = supporting = 0
+        for vote in votes:
+            if vote.declined:
+                is_declined = True
+            else:
+                opinions += 1
+                supporting += vote.supported
+            if vote.quote is not None:
+                quotes.append(vote.quote.match)
+        is_voted = is_voted or opinions > 1
+        is_split = is_split or 0 < supporting < opinions
+    reservations = _reservations(evidence)
+    # Unavailable pages and refusals count against a claim: one that passes does so without them.
+    if not leaf.is_passed:
+        if is_declined:
+            reservations.add("declined")
+        for check in evidence.pages:
+            if check.outcome == "unavailable":
+                reservations.add("page_not_had")
+    return ClaimFacts(frozenset(reservations), is_voted, is_split, tuple(quotes))
 
 
 def vote_groups(evidence: Evidence) -> list[Sequence[Vote]]:
     """Return the votes on the answer, and those on each page."""
-    return [evidence.votes, *(check.votes for check in evidence.pages)]
+    return [evidence.votes, *[check.votes for check in evidence.pages]]
 
 
-def _reservations(evidence: Evidence, *, is_passed: bool) -> Iterator[Reservation]:
-    decisive = _decisive(evidence.pages)
+def _reservations(evidence: Evidence) -> set[Reservation]:
+    """Return the reservations about a verdict, whichever it is."""
+    found: set[Reservation] = set()
     if evidence.decided_by == "error":
-        yield "error"
-    if any(check.page is not None and check.page.troubles for check in decisive):
-        yield "suspect_page"
-    if evidence.flags or any(
-        check.page is not None and check.page.flags for check in decisive
-    ):
-        yield "flagged"
-    if is_passed:
-        return
-    # Unavailable pages and refusals count against a claim: one that passes does so without them.
-    if any(check.outcome == "unavailable" for check in evidence.pages):
-        yield "page_not_had"
-    if any(vote.declined for votes in vote_groups(evidence) for vote in votes):
-        yield "declined"
+        found.add("error")
+    if evidence.flags:
+        found.add("flagged")
+    for check in _decisive(evidence.pages):
+        if check.page is None:
+            continue
+        if check.page.troubles:
+            found.add("suspect_page")
+        if check.page.flags:
+            found.add("flagged")
+    return found
 
 
 def _decisive(checks: Iterable[PageCheck]) -> list[PageCheck]:

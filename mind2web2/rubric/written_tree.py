@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from mind2web2.rubric.verdicts import Evidence, Outcome, Status
 from mind2web2.utils.json_fields import JsonObject, mappings
@@ -61,6 +61,12 @@ class WrittenNode(BaseModel):
     is_sound: bool = True
 
     @property
+    def is_passed(self) -> bool:
+        """Tell whether a leaf's own verdict is that it passed."""
+        own = self.superseded or self
+        return own.status == "passed"
+
+    @property
     def verdict(self) -> Outcome:
         """Return a leaf's own verdict, whatever a sequence put in its place."""
         own = self.superseded or self
@@ -99,6 +105,23 @@ def read_tree(fields: object) -> WrittenNode | None:
     """
     if not isinstance(fields, dict) or not fields:
         return None
+    return _sound_tree(fields) or _tree_by_node(fields)
+
+
+def _sound_tree(fields: JsonObject) -> WrittenNode | None:
+    """Return a tree whose nodes are all sound, at once; ``None`` for others, and for very deep ones."""
+    try:
+        root = WrittenNode.model_validate(fields)
+    except ValidationError:
+        return None
+    for node in root.walk():
+        known = node.model_fields_set
+        if not known >= _SCORING_FIELDS or "is_sound" in known:
+            return None
+    return root
+
+
+def _tree_by_node(fields: JsonObject) -> WrittenNode:
     parts: list[JsonObject] = [fields]
     for part in parts:  # it grows on the way
         if part.get("children"):

@@ -19,11 +19,18 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from mind2web2.judge.protocol import JudgeLedger, Rejection
 from mind2web2.judge.store import CheckRecord
 from mind2web2.judge.usage import rounded_usd
-from mind2web2.rubric.verdicts import ExtractionRecord, Flag, QuoteMatch, aggregate
+from mind2web2.rubric.verdicts import (
+    ExtractionRecord,
+    Flag,
+    QuoteMatch,
+    Vote,
+    aggregate,
+)
 from mind2web2.rubric.written_tree import WrittenNode, WrittenScore, read_tree
 from mind2web2.runs.claim_facts import QUOTE_MATCHES, page_checks, vote_groups
 from mind2web2.runs.provenance import Provenance
 from mind2web2.runs.score_bounds import ScoreBounds, score_bounds
+from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.lenient import read_leniently
 
 # Sums of the same numbers may differ by their last digits from one Python to the next.
@@ -120,18 +127,17 @@ class RunRecord(BaseModel):
     judge_check: CheckRecord | None = None
     content_sha256: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return the fields as they are written; the judge that was checked is in the provenance."""
         left_out: set[str] = {
             "content_sha256",
             *(["judge_check"] if self.judge_check is None else []),
         }
         written = self.model_dump(mode="json", exclude=left_out)
-        if self.judge_check is not None:
-            written["judge_check"] = self.judge_check.model_dump(
-                mode="json", exclude={"judge"}
-            )
-        return written
+        if self.judge_check is None:
+            return written
+        check = self.judge_check.model_dump(mode="json", exclude={"judge"})
+        return {**written, "judge_check": check}
 
 
 class ResultMaking(BaseModel):
@@ -162,6 +168,21 @@ class ResultMaking(BaseModel):
     run: RunRecord
 
 
+class ResultPart(BaseModel):
+    """A part of what a script returned, as it gave it: a rubric tree, and what it extracted and recorded."""
+
+    model_config = ConfigDict(frozen=True)
+
+    verification_tree: object = None
+    info: object = None
+
+
+class _StatedVersions(BaseModel):
+    """Whether a provenance, sound or not, names library versions."""
+
+    versions: object = None
+
+
 class ResultFile(BaseModel):
     """One result. Of files by other tools and earlier versions, each sound field is read.
 
@@ -171,6 +192,8 @@ class ResultFile(BaseModel):
         undecided_leaves: leaves that the script never judged.
         script_faults: mistakes of the script, with its line; ``None`` in results of earlier versions.
         score_bounds: ``None`` without exactly one sound rubric tree.
+        eval_breakdown: what the script returned, mostly one part; items that are no objects stay as they are.
+        stated_provenance: the file's own words on what the result was made from.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -193,17 +216,21 @@ class ResultFile(BaseModel):
     barred: Barred | None = None
     run: RunRecord = RunRecord()
     score_bounds: ScoreBounds | None = None
-    _document: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+    eval_breakdown: tuple[
+        Annotated[ResultPart | object, Field(union_mode="left_to_right")], ...
+    ] = ()
+    stated_provenance: object = Field(default=None, alias="provenance")
+    _document: JsonObject = PrivateAttr(default_factory=dict)
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> ResultFile:
+    def of(cls, document: JsonObject) -> ResultFile:
         """Return the result that a file's JSON describes."""
         result = read_leniently(cls, document)
         result._document = document
         return result
 
     @classmethod
-    def made(cls, summary: Mapping[str, Any], making: ResultMaking) -> ResultFile:
+    def made(cls, summary: JsonObject, making: ResultMaking) -> ResultFile:
         """Return the result of a script's summary, complete with bounds and checksum."""
         summary = _as_read(summary)
         names = {"agent_name": making.agent_name, "answer_name": making.answer_name}
@@ -232,7 +259,7 @@ class ResultFile(BaseModel):
         )
 
     @property
-    def document(self) -> Mapping[str, Any]:
+    def document(self) -> JsonObject:
         """Return the file's JSON, with the fields that scripts and other tools added."""
         return self._document
 
@@ -240,14 +267,14 @@ class ResultFile(BaseModel):
     def provenance(self) -> Provenance | None:
         """Return what the result was made from; ``None`` where it does not say, or not everything."""
         try:
-            return Provenance.model_validate(self._document.get("provenance"))
+            return Provenance.model_validate(self.stated_provenance)
         except ValidationError:
             return None
 
     @property
     def has_provenance(self) -> bool:
         """Tell whether the file says anything about what the result was made from."""
-        return self._document.get("provenance") is not None
+        return self.stated_provenance is not None
 
     # The rubric
 
@@ -257,22 +284,18 @@ class ResultFile(BaseModel):
         found = (read_tree(tree) for tree in self.tree_documents())
         return tuple(tree for tree in found if tree is not None)
 
-    def tree_documents(self) -> list[Mapping[str, Any]]:
+    def tree_documents(self) -> list[JsonObject]:
         """Return the rubric trees as JSON, as the script gave them."""
-        trees = (part.get("verification_tree") for part in self._parts())
+        trees = [part.verification_tree for part in self._parts()]
         return [tree for tree in trees if isinstance(tree, dict)]
 
     @cached_property
     def sound_tree(self) -> WrittenNode | None:
         """Return the rubric tree if there is exactly one, and a score follows from it."""
-        parts = self._document.get("eval_breakdown")
-        if not isinstance(parts, list) or len(parts) != 1 or len(self.trees) != 1:
+        if len(self.eval_breakdown) != 1 or len(self.trees) != 1:
             return None
-        return (
-            self.trees[0]
-            if all(node.is_sound for node in self.trees[0].walk())
-            else None
-        )
+        tree = self.trees[0]
+        return tree if all(node.is_sound for node in tree.walk()) else None
 
     def leaves(self) -> Iterator[WrittenNode]:
         """Yield the leaves of the rubric trees, in rubric order."""
@@ -280,7 +303,7 @@ class ResultFile(BaseModel):
 
     def info(self) -> list[Any]:
         """Return what the script extracted and recorded, part by part, as the script gave it."""
-        return [part.get("info") for part in self._parts()]
+        return [part.info for part in self._parts()]
 
     def info_entries(self) -> Iterator[tuple[str, Any]]:
         """Yield the names and values of ``info``, in the order of the file."""
@@ -289,13 +312,8 @@ class ResultFile(BaseModel):
                 if isinstance(entry, dict):
                     yield from entry.items()
 
-    def _parts(self) -> list[Mapping[str, Any]]:
-        parts = self._document.get("eval_breakdown")
-        return (
-            [part for part in parts if isinstance(part, dict)]
-            if isinstance(parts, list)
-            else []
-        )
+    def _parts(self) -> list[ResultPart]:
+        return [part for part in self.eval_breakdown if isinstance(part, ResultPart)]
 
     # Scores
 
@@ -327,17 +345,16 @@ class ResultFile(BaseModel):
             return None
         return score_bounds(self.sound_tree, self.final_score)
 
-    def _bounds_as_json(self) -> dict[str, Any] | None:
+    def _bounds_as_json(self) -> JsonObject | None:
         bounds = self.computed_bounds()
         if bounds is None:
             return None
+        written = bounds.model_dump()
+        if bounds.weak_leaves:
+            return written
         # The score as the script wrote it: 1 stays 1.
-        score = (
-            {}
-            if bounds.weak_leaves
-            else dict.fromkeys(("low", "high"), self._document["final_score"])
-        )
-        return bounds.model_dump() | score
+        score = self._document["final_score"]
+        return {**written, "low": score, "high": score}
 
     # Notes for readers of the score
 
@@ -373,30 +390,20 @@ class ResultFile(BaseModel):
 
     def declined_counts(self) -> tuple[int, int]:
         """Return the numbers of votes and of extractions that the judge declined."""
-        groups = (
-            votes
-            for leaf in self.leaves()
-            if leaf.evidence
-            for votes in vote_groups(leaf.evidence)
-        )
-        votes = sum(bool(vote.declined) for group in groups for vote in group)
+        votes = sum(bool(vote.declined) for vote in self._votes())
         return votes, sum(bool(record.declined) for record in self.extractions)
 
     def quote_counts(self) -> dict[QuoteMatch, int]:
         """Return how many quoted passages were found, approximately found, and not found."""
-        groups = (
-            votes
-            for leaf in self.leaves()
-            if leaf.evidence
-            for votes in vote_groups(leaf.evidence)
-        )
-        found = Counter(
-            vote.quote.match
-            for votes in groups
-            for vote in votes
-            if vote.quote is not None
-        )
+        quotes = [vote.quote for vote in self._votes()]
+        found = Counter(quote.match for quote in quotes if quote is not None)
         return {match: found[match] for match in QUOTE_MATCHES}
+
+    def _votes(self) -> Iterator[Vote]:
+        for leaf in self.leaves():
+            if leaf.evidence is not None:
+                for votes in vote_groups(leaf.evidence):
+                    yield from votes
 
     def other_pages(
         self, pages: Mapping[str, str | None]
@@ -407,12 +414,10 @@ class ResultFile(BaseModel):
             pages: digests of the pages that the script looked up in the cache.
         """
         found: dict[str, set[str | None]] = {}
-        for check in (
-            check
-            for leaf in self.leaves()
-            for check in page_checks(leaf)
-            if check.votes
-        ):
+        checks = [check for leaf in self.leaves() for check in page_checks(leaf)]
+        for check in checks:
+            if not check.votes:
+                continue
             sha256 = None if check.page is None else check.page.sha256
             if check.url not in pages or pages[check.url] != sha256:
                 found.setdefault(check.url, set()).add(sha256)
@@ -431,7 +436,7 @@ class ResultFile(BaseModel):
     @property
     def has_checksum(self) -> bool:
         """Tell whether there is a checksum; results of other tools have none."""
-        return _checksum(self._document) is not None
+        return self.run.content_sha256 is not None
 
     @cached_property
     def is_edited(self) -> bool:
@@ -439,11 +444,12 @@ class ResultFile(BaseModel):
 
         A result that records library versions was written with a checksum: without one it was changed.
         """
-        checksum = _checksum(self._document)
-        if checksum is not None:
-            return checksum != self.content_sha256
-        made_from = self._document.get("provenance")
-        return isinstance(made_from, dict) and bool(made_from.get("versions"))
+        if self.run.content_sha256 is not None:
+            return self.run.content_sha256 != self.content_sha256
+        made_from = self.stated_provenance
+        if not isinstance(made_from, dict):
+            return False
+        return bool(_StatedVersions.model_validate(made_from).versions)
 
     def is_same_but_run(self, other: Self) -> bool:
         """Tell whether two results differ only in when and how fast they were made."""
@@ -451,9 +457,9 @@ class ResultFile(BaseModel):
         return _digest(one) == _digest(another)
 
 
-def _with_quotes(recorded: Mapping[str, Any], result: ResultFile) -> dict[str, Any]:
+def _with_quotes(recorded: JsonObject, result: ResultFile) -> JsonObject:
     """Return the record of a result's making with the counts of quotations in their place."""
-    fields: dict[str, Any] = {}
+    fields: dict[str, object] = {}
     for name, value in recorded.items():
         fields[name] = value
         if name == "judge_usage":
@@ -461,31 +467,22 @@ def _with_quotes(recorded: Mapping[str, Any], result: ResultFile) -> dict[str, A
     return fields
 
 
-def with_checksum(document: Mapping[str, Any]) -> dict[str, Any]:
+def with_checksum(document: JsonObject) -> JsonObject:
     """Return a result's document with the checksum of its content."""
-    return {
-        **document,
-        "run": {**document["run"], "content_sha256": _digest(_as_read(document))},
-    }
+    checksum = _digest(_as_read(document))
+    return {**document, "run": {**document["run"], "content_sha256": checksum}}
 
 
-def _as_read(document: Mapping[str, Any]) -> dict[str, Any]:
+def _as_read(document: JsonObject) -> JsonObject:
     """Return a document as it will be read from its file."""
-    read: dict[str, Any] = json.loads(json.dumps(document))
+    read: JsonObject = json.loads(json.dumps(document))
     return read
 
 
-def _digest(document: Mapping[str, Any]) -> str:
-    content = dict(document)
-    if isinstance(content.get("run"), dict):
-        content["run"] = {
-            name: value
-            for name, value in content["run"].items()
-            if name != "content_sha256"
-        }
+def _digest(document: JsonObject) -> str:
+    content = document
+    if "run" in document and isinstance(document["run"], dict):
+        run = {**document["run"]}
+        run.pop("content_sha256", None)
+        content = {**document, "run": run}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _checksum(document: Mapping[str, Any]) -> object:
-    run = document.get("run")
-    return run.get("content_sha256") if isinstance(run, dict) else None

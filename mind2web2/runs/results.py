@@ -29,6 +29,7 @@ from mind2web2.utils.files import (
     write_new,
     write_whole,
 )
+from mind2web2.utils.json_fields import parsed_json
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.process_lock import ProcessLock
 
@@ -89,7 +90,7 @@ def loaded_results(folder: Path) -> Iterator[LoadedResult]:
 
 def _loaded(path: Path) -> LoadedResult | None:
     try:
-        document = json.loads(read_regular_file(path).decode())
+        document = parsed_json(read_regular_file(path))
         if not isinstance(document, dict):
             raise ValueError("not an object")
     except (OSError, ValueError, RecursionError) as error:

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
+from mind2web2.api_tools.surroundings import service_answer
 from mind2web2.errors import ToolError
-from mind2web2.judge.services import ServiceRequest, service_answer
+from mind2web2.judge.services import ServiceRequest
 from mind2web2.utils.api_misuse import script_api
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from mind2web2.api_tools.surroundings import surroundings
 from mind2web2.api_tools.tool_arxiv import id_from_pdf_link
-from mind2web2.capture.models import DOWNLOAD_EVENT, Downloads, RenderedPdf, downloads
+from mind2web2.capture.models import DOWNLOAD_EVENT, NetworkSettings, RenderedPdf
 from mind2web2.capture.network.proxy import FilteringProxy
 from mind2web2.capture.pdf import HEADER_BYTES, looks_like_pdf, render_pdf
 from mind2web2.errors import CaptureError, DocumentError
@@ -201,17 +202,17 @@ async def _download_with_retries(
 async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> bytes:
     # Headers, redirects and TLS come on top of the content, which is measured for itself.
     max_wire_bytes = max_bytes + max_bytes // 4 + 2 * 1024**2
-    allowed = downloads.get() or Downloads()
+    around = surroundings()
     async with (
-        FilteringProxy(allowed.network) as proxy,
+        FilteringProxy(around.network or NetworkSettings()) as proxy,
         proxy.session(max_wire_bytes, is_optimistic=True) as session,
     ):
         try:
             return await _get(url, first_bytes, max_bytes, session)
         except _PassingError as failure:
             is_refused = any(refused.is_private for refused in session.refused)
-            if is_refused and allowed.report_refused is not None:
-                allowed.report_refused(url)
+            if is_refused and around.report_refused is not None:
+                around.report_refused(url)
             if reason := _lasting_reason(session):
                 raise CaptureError(f"cannot download {url}: {reason}") from failure
             if reason := _passing_reason(session):

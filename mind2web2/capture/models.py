@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -40,49 +38,8 @@ class NetworkSettings:
     proxies: Mapping[str, str] = field(default_factory=environment_proxies, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Downloads:
-    """What applies to the files that an eval script downloads.
-
-    Args:
-        network: by default only the public internet can be reached.
-        report_refused: called with each URL that may not be downloaded because its address is private.
-    """
-
-    network: NetworkSettings = field(default_factory=NetworkSettings)
-    report_refused: Callable[[str], None] | None = None
-
-
-# A context variable, since scripts make their own PDF parsers and arXiv tools, which know no run.
-downloads: ContextVar[Downloads | None] = ContextVar(
-    "downloads of eval scripts", default=None
-)
-
-
-@contextmanager
-def downloads_from(network: NetworkSettings) -> Iterator[None]:
-    """Apply network settings to downloads in this block, and in tasks started in it."""
-    token = downloads.set(replace(downloads.get() or Downloads(), network=network))
-    try:
-        yield
-    finally:
-        downloads.reset(token)
-
-
 # The audit event of each file that a script downloads by a tool.
 DOWNLOAD_EVENT = "mind2web2.download"
-
-
-@contextmanager
-def refused_downloads_reported(report: Callable[[str], None]) -> Iterator[None]:
-    """Report each URL that this block or its tasks may not download because its address is private."""
-    token = downloads.set(
-        replace(downloads.get() or Downloads(), report_refused=report)
-    )
-    try:
-        yield
-    finally:
-        downloads.reset(token)
 
 
 class PackageBrowser:

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from mind2web2.api_tools.surroundings import downloads_from
 from mind2web2.bridges.telemetry import (
     Telemetry,
     exported,
     signals_of,
     wants_texts,
 )
-from mind2web2.capture.models import downloads_from
 from mind2web2.cli.console import ConsoleHandler, counted, line, plain_console
 from mind2web2.cli.displays import RunDisplay
 from mind2web2.cli.evaluate_report import RunReport, print_run, print_unreported

@@ -40,7 +40,8 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from mind2web2 import __version__
-from mind2web2.capture.models import NetworkSettings, downloads_from
+from mind2web2.api_tools.surroundings import downloads_from
+from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import (
     CacheReadError,
     CaptureError,

@@ -137,7 +137,7 @@ class CachingJudge:
             temperature=settings.temperature,
             reasoning_effort=settings.reasoning_effort,
             max_images=settings.max_images,
-            extra_body=settings.keyed_body,
+            extra_body=self._keyed_body,
         )
 
     @property

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -39,27 +37,6 @@ class ServiceRequest:
 AskService = Callable[[], Awaitable[Any]]
 # Answers a request, from the store or by the service.
 AnswerRequest = Callable[[ServiceRequest, AskService], Awaitable[Any]]
-
-# A context variable, since scripts make their tools themselves.
-_answering: ContextVar[AnswerRequest | None] = ContextVar(
-    "who answers requests to services", default=None
-)
-
-
-@contextmanager
-def services_answered_by(answer: AnswerRequest) -> Iterator[None]:
-    """Answer requests in this block, and in tasks started in it, by this function."""
-    token = _answering.set(answer)
-    try:
-        yield
-    finally:
-        _answering.reset(token)
-
-
-async def service_answer(request: ServiceRequest, ask: AskService) -> Any:
-    """Return the answer to a request; outside of an evaluation the service gives it."""
-    answer = _answering.get()
-    return await (ask() if answer is None else answer(request, ask))
 
 
 class ServiceAnswers:

@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mind2web2 import __version__
-from mind2web2.capture.models import refused_downloads_reported
+from mind2web2.api_tools.surroundings import (
+    refused_downloads_reported,
+    services_answered_by,
+)
 from mind2web2.errors import (
     EvalScriptError,
     JudgeUnusableError,
@@ -27,7 +30,7 @@ from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.answer_client import AnswerClient
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import JudgeLedger
-from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
+from mind2web2.judge.services import AskService, ServiceRequest
 from mind2web2.judge.store import CheckRecord
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import SharedCaptures

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
 
-from mind2web2.capture.models import downloads_from
+from mind2web2.api_tools.surroundings import downloads_from
 from mind2web2.errors import (
     AnswerError,
     BudgetReachedError,

@@ -23,16 +23,17 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mind2web2.capture.models import (
-    NetworkSettings,
+from mind2web2.api_tools.surroundings import (
     downloads_from,
     refused_downloads_reported,
+    services_answered_by,
 )
+from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.answer_client import AnswerClient
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
+from mind2web2.judge.services import AskService, ServiceRequest
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment
 from mind2web2.llm_client.chat import ChatRequest, Usage

@@ -9,9 +9,10 @@ from capture.small_site import SmallSite
 from servers.http_proxy import PASSWORD, http_proxy
 from servers.toothed_site import FACT, HOST, ToothedSite
 
+from mind2web2.api_tools.surroundings import downloads_from
 from mind2web2.api_tools.tool_pdf import download
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.models import CaptureSettings, NetworkSettings, downloads_from
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.network.destinations import Destinations, PrivateDestinationError
 from mind2web2.capture.network.upstream import parsed_upstream, upstream_for
 from mind2web2.errors import CaptureError, UsageError

@@ -1,0 +1,75 @@
+"""What the tools of an eval script find around them: the run's network, and answers of services."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mind2web2.capture.models import NetworkSettings
+from mind2web2.judge.services import AnswerRequest, AskService, ServiceRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a run gives to the tools of its scripts.
+
+    Args:
+        network: of downloads; ``None`` for the default, by which only the public internet can be reached.
+        report_refused: called with each URL that may not be downloaded because its address is private.
+        answer_service: answers requests of map and paper services; ``None`` where the service itself does.
+    """
+
+    network: NetworkSettings | None = None
+    report_refused: Callable[[str], None] | None = None
+    answer_service: AnswerRequest | None = None
+
+
+_OUTSIDE_OF_RUNS = Surroundings()
+# A context variable, since scripts make their PDF parsers and other tools themselves, which know no run.
+_surroundings: ContextVar[Surroundings] = ContextVar(
+    "surroundings of a script's tools", default=_OUTSIDE_OF_RUNS
+)
+
+
+def surroundings() -> Surroundings:
+    """Return what the running script's tools find around them."""
+    return _surroundings.get()
+
+
+@contextmanager
+def downloads_from(network: NetworkSettings) -> Iterator[None]:
+    """Apply network settings to downloads in this block, and in tasks started in it."""
+    with _set_to(replace(surroundings(), network=network)):
+        yield
+
+
+@contextmanager
+def refused_downloads_reported(report: Callable[[str], None]) -> Iterator[None]:
+    """Report each URL that this block or its tasks may not download because its address is private."""
+    with _set_to(replace(surroundings(), report_refused=report)):
+        yield
+
+
+@contextmanager
+def services_answered_by(answer: AnswerRequest) -> Iterator[None]:
+    """Answer requests in this block, and in tasks started in it, by this function."""
+    with _set_to(replace(surroundings(), answer_service=answer)):
+        yield
+
+
+async def service_answer(request: ServiceRequest, ask: AskService) -> Any:
+    """Return the answer to a request; outside of an evaluation the service gives it."""
+    answer = surroundings().answer_service
+    return await (ask() if answer is None else answer(request, ask))
+
+
+@contextmanager
+def _set_to(found: Surroundings) -> Iterator[None]:
+    token = _surroundings.set(found)
+    try:
+        yield
+    finally:
+        _surroundings.reset(token)

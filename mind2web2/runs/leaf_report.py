@@ -114,7 +114,7 @@ class TaskReport:
         if len(self.judges) < 2:
             return None
         listed = ", ".join(f"{name} ({count})" for name, count in self.judges.items())
-        return f"results of different judges are taken together: {listed}; --judge MODEL takes one"
+        return f"results of different judges are taken together: {listed}"
 
 
 @dataclass(frozen=True)

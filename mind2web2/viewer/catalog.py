@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
@@ -21,6 +22,7 @@ from mind2web2.runs.corrections import CorrectionRoots, correcting_files, correc
 from mind2web2.runs.judge_checks import failed_check
 from mind2web2.runs.judgings import CAUSES, judged_leaf, own_cause
 from mind2web2.runs.known_answers import agent_answers
+from mind2web2.runs.leaf_report import JudgedResult, task_report
 from mind2web2.runs.result_facts import result_facts
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import (
@@ -40,6 +42,7 @@ from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.rubric_outline import tree_lines
 from mind2web2.scripts.rubric_reading import read_rubric
 from mind2web2.scripts.yaml_lines import YamlFileError
+from mind2web2.statistics.items import ENOUGH_RESULTS, task_figures
 from mind2web2.utils.files import file_sha256, read_regular_file
 from mind2web2.utils.names import is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
@@ -180,6 +183,34 @@ class Catalog:
                 if (result := self.result(key)) is not None:
                     found += _claim_rows(key, result.content)
         return found
+
+    def leaves(self, task: str) -> Json:
+        """Return what each leaf of a task's rubric did in all results that are shown.
+
+        Raises:
+            NoSuchResultError: the task has no results.
+        """
+        scores: dict[str, dict[str, list[float]]] = defaultdict(dict)
+        found = []
+        for agent in self.agents():
+            for answer in self.answers(agent):
+                if answer.score is not None:
+                    of_task = scores[answer.task_id].setdefault(agent, [])
+                    of_task.append(answer.score)
+                if answer.task_id == task:
+                    result = self.result(AnswerKey.of(agent, answer))
+                    if result is not None:
+                        name = answer.answer_name
+                        found.append(JudgedResult(agent, name, result.content))
+        if not found:
+            raise NoSuchResultError(f"no results of task {task}")
+        report = task_report(task, found, task_figures(scores).get(task))
+        return {
+            **asdict(report),
+            "leaves": [asdict(row) | {"name": row.name} for row in report.leaves],
+            "warning": report.warning,
+            "enough": ENOUGH_RESULTS,
+        }
 
     def answer(self, key: AnswerKey) -> Json:
         """Return one answer: its text, its rubric tree with the evidence, and how the result was made.

@@ -8,6 +8,7 @@ import html
 import secrets
 import shlex
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import combinations
@@ -20,7 +21,7 @@ from mind2web2.runs.results import LoadedResult
 from mind2web2.utils.files import staged_file
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.front_end import DEFAULT_TITLE, file_html, json_bytes
-from mind2web2.viewer.keys import AnswerKey, Json
+from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
 from mind2web2.viewer.opening import opening_sentence
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
 
@@ -88,6 +89,10 @@ async def _blocks(
         claims = [row if row[3] else [*row[:5], REDACTED] for row in claims]
     yield ["overview"], _packed(overview)
     yield ["claims"], _packed(claims)
+    for task in dict.fromkeys(key.task for key in keys):
+        with suppress(NoSuchResultError):
+            # Its answers may all be without a result.
+            yield ["leaves", task], _packed(catalog.leaves(task))
     for pair in combinations(catalog.agents(), 2):
         yield ["comparison", *pair], _packed(catalog.comparison(*pair))
     pages: dict[PageKey, None] = {}

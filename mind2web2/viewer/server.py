@@ -189,6 +189,9 @@ def application(
         )
         return catalog.comparison(first, second)
 
+    def leaves(request: Request) -> Json:
+        return catalog.leaves(request.query_params.get("task", ""))
+
     async def page(request: Request) -> Json:
         return await pages.page(page_key(request))
 
@@ -221,6 +224,7 @@ def application(
             Route("/", index),
             json_route("/api/overview", lambda _: catalog.overview()),
             json_route("/api/claims", lambda _: catalog.claims()),
+            json_route("/api/leaves", leaves),
             json_route("/api/comparison", comparison),
             json_route(
                 "/api/answer", lambda request: catalog.answer(answer_key(request))

@@ -20,6 +20,8 @@ VIEWS = {
     ANSWER: "h1:has-text('answer_1')",
     EVIDENCE: "mark",
     "#/compare": "h1:text-is('Compare')",
+    "#/leaves": "h1:text-is('Leaves')",
+    "#/leaves/museum_saturday": "table.leaves",
     "#/pages": "h1:has-text('Pages of example')",
     "#/run": "h1:text-is('Runs')",
     "#/audit": "h1:has-text('Audit of example')",
@@ -372,3 +374,34 @@ async def test_file_opens_without_a_network(browser, example_file):
         url for url in asked if not url.startswith(("data:", "blob:", example_file))
     ] == []
     await context.close()
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+async def test_leaves_of_a_task_have_their_counts_and_marks(page, rivals, is_file):
+    """The same from the server and in a report, as `mind2web2 leaves` prints them."""
+    hidden = {**leaf("idle", "It is cold.", passed=False), "status": "skipped"}
+    for number in range(1, 4):
+        leaves = [leaf("name", "It is a lake."), leaf("depth", "x", passed=number < 2)]
+        rivals.add(result("new", f"answer_{number}", [*leaves, hidden]), "lake")
+    other = {**result("old", "answer_1", [leaf("depth", "x")]), "judge_model": "j-2"}
+    rivals.add(other, "lake")
+    rivals.summarise("old", "new")
+    catalog = Catalog(rivals.paths)
+    path = rivals.paths.eval_results_root / "report.html"
+    await write_report(path, catalog, ReportContent(pages=False))
+    with served(catalog) as address:
+        await show(page, path.as_uri() if is_file else address, "#/leaves")
+        await page.get_by_role("link", name="lake", exact=True).click()
+        main = page.locator("main")
+        await expect(main).to_contain_text("4 results of new, old")
+        await expect(main).to_contain_text("12 are needed, there are 4")
+        await expect(main).to_contain_text(
+            "different judges are taken together: j-2 (1), judge-1 (3)"
+        )
+        await expect(main).to_contain_text("Between agents: ")
+        rows = page.locator("table.leaves tbody tr")
+        cells = await rows.filter(has_text="depth").locator("td").all_inner_texts()
+        assert [cells[0], cells[1], cells[4], cells[5]] == ["2", "2", "4/4", "8"]
+        await expect(rows.filter(has_text="name")).to_contain_text("always true")
+        await expect(rows.filter(has_text="idle")).to_contain_text("never reached")
+        await expect(main).to_contain_text("1 page: 50.0% of 10 judged leaves passed")

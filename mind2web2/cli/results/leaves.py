@@ -154,7 +154,7 @@ def _print_task(console: Console, task: TaskReport) -> None:
         f"{task.task_id}: {counted(task.results, 'result')} of {', '.join(task.agents)}",
     )
     if task.warning is not None:
-        line(console, f"Warning: {task.warning}")
+        line(console, f"Warning: {task.warning}; --judge MODEL takes one")
     table = Table()
     for head in _COLUMNS:
         is_text = head in ("leaf", "notes")

@@ -8,6 +8,7 @@ import { Overview } from "viewer/overview";
 import { Answer } from "viewer/answer";
 import { Evidence } from "viewer/evidence";
 import { Compare } from "viewer/compare";
+import { Leaves } from "viewer/leaves";
 import { About } from "viewer/about";
 import { Audit } from "viewer/audit";
 import { Pages } from "viewer/pages";
@@ -19,14 +20,16 @@ const VIEWS = {
   answer: { view: Answer, title: "Answer" },
   evidence: { view: Evidence, title: "Evidence" },
   compare: { view: Compare, title: "Compare" },
+  leaves: { view: Leaves, title: "Leaves" },
   about: { view: About, title: "About" },
   pages: { view: Pages, title: "Pages" },
   run: { view: Run, title: "Run" },
   audit: { view: Audit, title: "Audit" },
 };
 const FEATURES = new Set((document.documentElement.dataset.features || "").split(" "));
-const IN_NAVIGATION = ["overview", "compare", "pages", "run", "audit"].filter(
-  (name) => name === "overview" || name === "compare" || FEATURES.has(name),
+const ALWAYS_THERE = new Set(["overview", "compare", "leaves"]);
+const IN_NAVIGATION = ["overview", "compare", "leaves", "pages", "run", "audit"].filter(
+  (name) => ALWAYS_THERE.has(name) || FEATURES.has(name),
 );
 
 function App() {

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import Subcommands, add_folder_options
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 DESCRIPTION = """\
 Write the newest results of agents as a table: a row for each leaf, or for each answer.
@@ -16,6 +20,7 @@ Write the newest results of agents as a table: a row for each leaf, or for each 
   mind2web2 export my_agent -o leaves.csv
   mind2web2 export my_agent other_agent --answers -o answers.parquet
   mind2web2 export my_agent --anonymous -o leaves.jsonl    without texts of tasks, answers and pages
+  mind2web2 export my_agent --inspect my_agent.eval        a log for `inspect view` (extra 'inspect')
 
 docs/tables.md explains the columns. In Python: mind2web2.results("my_agent")
 """
@@ -29,12 +34,18 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "agents", metavar="AGENT", nargs="+", help="an agent that has results"
     )
-    parser.add_argument(
+    written = parser.add_mutually_exclusive_group(required=True)
+    written.add_argument(
+        "--inspect",
+        metavar="FILE",
+        type=Path,
+        help="write one agent's results as a log of Inspect; ends in .eval or .json",
+    )
+    written.add_argument(
         "-o",
         "--output",
         metavar="FILE",
         type=Path,
-        required=True,
         help="ends in .csv, .jsonl or .parquet (needs the extra 'parquet')",
     )
     parser.add_argument(
@@ -49,6 +60,22 @@ def add_command(commands: Subcommands) -> None:
     )
     add_folder_options(parser, "eval_results_root")
     parser.set_defaults(run=run)
+
+
+def _write_inspect_log(
+    options: argparse.Namespace, names: list[str], root: Path, console: Console
+) -> int:
+    from mind2web2.bridges.inspect_log import write_inspect_log
+    from mind2web2.cli.console import counted, line, warnings_on
+
+    if len(names) > 1 or options.answers or options.anonymous:
+        raise UsageError(
+            "--inspect writes all of one agent: name one, and no other option"
+        )
+    with warnings_on(console):
+        samples = write_inspect_log(options.inspect, names[0], root)
+    line(console, f"{counted(samples, 'sample')} written to {options.inspect}")
+    return 0
 
 
 def run(options: argparse.Namespace) -> int:
@@ -67,6 +94,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("an agent is named twice: name each one once")
     root = paths_of(settings_of(options), *names).eval_results_root
     console = plain_console()
+    if options.inspect is not None:
+        return _write_inspect_log(options, names, root, console)
     with warnings_on(console):
         agents = [results(name, root) for name in names]
     if options.answers:

@@ -171,9 +171,9 @@ def test_documents_name_options_that_exist():
         "--user",
         "--system",
     }
-    # Of Slurm, Ray, vLLM and slime.
+    # Of Slurm, Ray, vLLM, slime and Inspect.
     others |= {"--nodes", "--ntasks", "--cpus", "--mem", "--time", "--array"}
-    others |= {"--custom", "--rm", "--with"}
+    others |= {"--custom", "--rm", "--with", "--solver", "--model", "--log"}
     others |= {"--head", "--port", "--address", "--object", "--block", "--enable"}
     for document in DOCUMENTS:
         named = set(

@@ -29,6 +29,7 @@ from mind2web2.scripts.inputs import (
     file_digest,
     listing_digest,
 )
+from mind2web2.scripts.packages import imported_versions
 from mind2web2.scripts.source_names import imported_names, names_in
 from mind2web2.utils.api_misuse import caller_of, is_installed
 
@@ -157,6 +158,9 @@ class InputRecorder:
             modules={
                 self._name(path): sha256 for path, sha256 in sorted(modules.items())
             },
+            packages=imported_versions(
+                set().union(*map(imported_names, self.sources()))
+            ),
             files={self._name(path): sha256 for path, sha256 in sorted(files.items())},
             folders={
                 self._name(path): digest

@@ -14,6 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2.judge.store import ServiceAnswer
+from mind2web2.scripts.packages import installed_version
 
 MAX_FILES = 1_000
 # In place of a digest: there is a folder, whose names the script did not list.
@@ -50,6 +51,7 @@ class ScriptInputs(BaseModel):
 
     Args:
         modules: digests of helper modules from outside the installation, by path from the script's folder.
+        packages: versions of installed packages that it imports beside the toolkit's dependencies.
         files: digests of other files that it opened for reading, likewise; ``None`` for one that was missing.
         folders: digests of the names in folders that it listed, likewise; ``None`` for a missing one.
         is_complete: there were not more of them than are recorded.
@@ -64,6 +66,7 @@ class ScriptInputs(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     modules: Mapping[str, str | None] = Field(default_factory=dict)
+    packages: Mapping[str, str] = Field(default_factory=dict)
     files: Mapping[str, str | None] = Field(default_factory=dict)
     folders: Mapping[str, str | None] = Field(default_factory=dict)
     is_complete: bool = True
@@ -113,6 +116,7 @@ def changed_inputs(
         package = name.removesuffix(".py") + "/__init__.py"
         if package not in inputs.modules and (script_folder / package).is_file():
             yield f"helper module {name} is hidden by the package {package}"
+    yield from _changed_packages(inputs.packages)
     if not inputs.is_complete:
         yield f"the script reads more than {MAX_FILES} files, which are not compared"
     if now.variables is not None and now.variables != inputs.variables:
@@ -135,6 +139,13 @@ def changed_inputs(
         yield f"time zone {clock.zone}, now {now.clock.zone}"
     if clock.is_read and clock.date != now.clock.date:
         yield f"the script reads the clock: it ran as of {clock.date}, now {now.clock.date}"
+
+
+def _changed_packages(recorded: Mapping[str, str]) -> Iterator[str]:
+    for name, was in recorded.items():
+        present = installed_version(name)
+        if present != was:
+            yield f"package {name} {was} is {'gone' if present is None else f'now {present}'}"
 
 
 def variable_digests(variables: Mapping[str, str]) -> dict[str, str]:

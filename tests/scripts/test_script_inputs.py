@@ -1,7 +1,9 @@
 """What a script read: noted in its result, and compared before the result is reused."""
 
+import importlib
 import inspect
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -307,6 +309,48 @@ async def test_files_that_compiled_code_opens_are_not_compared(tmp_path, isolati
         await evaluate(project, ClaimJudge(), isolation=isolation)
         [again] = await evaluate(project, ClaimJudge(), isolation=isolation)
         assert again.reused is reused
+
+
+def install(site, module, distribution, version):
+    """Install a package into a folder, in place of another version of it."""
+    for metadata in site.glob("*.dist-info"):
+        shutil.rmtree(metadata)
+    (site / module).mkdir(parents=True, exist_ok=True)
+    (site / module / "__init__.py").write_text("DEPTH = '100 m'\n")
+    metadata = site / f"{distribution.replace('-', '_')}-{version}.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
+    )
+    (metadata / "top_level.txt").write_text(f"{module}\n")
+
+
+@pytest.mark.parametrize("distribution", ["lake_depths", "Depths-of-Lakes"])
+async def test_another_version_of_a_package_is_noticed(
+    tmp_path, monkeypatch, isolation, distribution
+):
+    """Of one that is no dependency of the toolkit, also where its name is not its module's."""
+    site = tmp_path / "lib" / "site-packages"
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.delitem(sys.modules, "lake_depths", raising=False)
+    install(site, "lake_depths", distribution, "1.0")
+    project = project_with(
+        tmp_path,
+        f"import sys\nsys.path.insert(0, {str(site)!r})\nimport lake_depths, pydantic, PIL\n",
+        "lake_depths.DEPTH",
+    )
+    [first] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    inputs = first.result.document["provenance"]["inputs"]
+    assert inputs["packages"] == {distribution: "1.0"}
+    [again] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    install(site, "lake_depths", distribution, "1.1")
+    importlib.invalidate_caches()
+    [changed] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    assert (again.reused, changed.reused, changed.changed) == (
+        True,
+        False,
+        f"package {distribution} 1.0 is now 1.1",
+    )
 
 
 async def test_variables_without_isolation_are_not_compared(tmp_path, isolation):

@@ -239,3 +239,11 @@ def test_a_failed_leaf_that_becomes_critical_blocks_the_others():
     assert blocking_leaf(leaf) is failed
     failed.critical = False
     assert blocking_leaf(leaf) is None
+
+
+def test_a_leaf_that_is_made_as_failed_blocks():
+    """Scripts may make leaves whose verdict they know."""
+    known = node("known", critical=True, status="failed", score=0.0)
+    open_leaf = node("open")
+    node("root", children=[known, open_leaf])
+    assert blocking_leaf(open_leaf, []) is known

@@ -550,6 +550,9 @@ def test_nodes_can_be_copied_and_pickled_as_pydantic_models_can():
         True,
         "passed",
     )
+    assert root.model_copy().children == [leaf]
+    [own] = root.model_copy(deep=True).children
+    assert (own is leaf, own.id) == (False, "leaf")
     assert leaf.model_fields_set == {"id", "desc", "critical", "score", "status"}
     deep = VerificationNode(id="end", desc="d")
     for level in range(1000):

@@ -22,13 +22,15 @@ async def outcome(folder, lookahead, gate_holds, isolation):
     project = Project(folder / str(lookahead))
     project.add_answer()
     project.add_script_body(BODY)
-    last_is_asked = asyncio.Event()
+    all_are_asked, asked = asyncio.Event(), []
 
     async def verdict(claim):
-        if claim == "second":
-            last_is_asked.set()
-        elif claim == "gate" and lookahead:
-            await last_is_asked.wait()
+        if claim != "gate":
+            asked.append(claim)
+            if len(asked) == 4:
+                all_are_asked.set()
+        elif lookahead:
+            await all_are_asked.wait()
         return gate_holds or claim != "gate"
 
     judge = ClaimJudge(verdict)

@@ -31,6 +31,10 @@ _PASSED, _FAILED, _SKIPPED = (
     Outcome(0.0, "skipped"),
 )
 
+_BEHIND_GATE = Evidence(
+    decided_by="prerequisite", reason=skip_reason("leaf_0", "failed")
+)
+
 
 @dataclass(frozen=True)
 class Design:
@@ -174,10 +178,7 @@ class _World:
         for place, (name, passed) in enumerate(zip(names, judged, strict=True)):
             skipped = is_skipped and place > 0
             outcome = _SKIPPED if skipped else _PASSED if passed else _FAILED
-            behind = Evidence(
-                decided_by="prerequisite", reason=skip_reason("leaf_0", "failed")
-            )
-            evidence = behind if skipped else None
+            evidence = _BEHIND_GATE if skipped else None
             score, status = outcome
             nodes.append(
                 WrittenNode(

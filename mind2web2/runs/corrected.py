@@ -300,6 +300,9 @@ class _Tree:
             leaf.evidence is not None and leaf.evidence.prerequisites
             for leaf in self._leaves
         )
+        # Without any that the right verdicts would open, there is nothing to look for.
+        everything = {id(leaf) for leaf in self._leaves}
+        self._has_skipped = bool(unblocked(self._leaves, everything))
         failing = {id(leaf) for leaf in self._leaves if leaf.verdict.blocks}
         # The score as it is counts what the judge decided, whether or not something should have skipped it.
         self._closed = (
@@ -316,9 +319,8 @@ class _Tree:
         given = {
             id(leaf): verdicts[leaf.id] for leaf in self._leaves if leaf.id in verdicts
         }
-        opened = unblocked(
-            self._leaves, {place for place, passes in given.items() if passes}
-        )
+        passing = {place for place, passes in given.items() if passes}
+        opened = unblocked(self._leaves, passing) if self._has_skipped else set()
         for leaf in self._leaves:
             if id(leaf) in opened and leaf.id in behind:
                 given[id(leaf)] = behind[leaf.id]

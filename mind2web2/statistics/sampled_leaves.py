@@ -170,7 +170,7 @@ class _Chances:
 # Larger sets are rare, and each doubles the pairs of sets.
 _MOST_IN_SET = 3
 # Of the variances of sets by themselves, what stays whatever sets share.
-_LEAST_LEFT = 0.25
+_LEAST_LEFT = 0.6
 
 
 def _squared_error_together(

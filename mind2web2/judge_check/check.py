@@ -10,8 +10,10 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import combinations
 from statistics import fmean
 from typing import Any
@@ -34,9 +36,12 @@ from mind2web2.judge_check.labelled_set import (
     LabelledSet,
 )
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
+from mind2web2.pages.cache_files import screenshot_bytes
+from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.page_cache import PageCache
 from mind2web2.rubric.node import VerificationNode
-from mind2web2.rubric.verdicts import Evidence, Vote
+from mind2web2.rubric.verdicts import Evidence, QuoteMatch, Vote
 from mind2web2.statistics.paired import (
     Estimate,
     PairedTest,
@@ -74,6 +79,8 @@ class CaseOutcome:
     Args:
         is_right: ``None`` where the judge failed, which says nothing about its verdicts.
         given: the verdict, or the values of the form.
+        quotes: for each passage that the judge quoted, whether it was found.
+        shown_chars: of the text of pages.
         is_invalid: the reply could not be read, however often it was asked for.
     """
 
@@ -81,6 +88,8 @@ class CaseOutcome:
     is_right: bool | None
     given: bool | Mapping[str, object] | None = None
     votes: tuple[tuple[bool, ...], ...] = ()
+    quotes: tuple[QuoteMatch, ...] = ()
+    shown_chars: int = 0
     declined: int = 0
     failure: str | None = None
     is_invalid: bool = False
@@ -121,6 +130,8 @@ class LabelledPages:
     ) -> tuple[str, bytes | None]:
         """Return text and screenshot; without one where Pillow's font lacks the letters."""
         page = self._pages[url]
+        if get_screenshot and page.image_file is not None:
+            return page.text, screenshot_bytes(page.image_file.read_bytes())
         is_drawn = get_screenshot and self._is_drawn and can_be_drawn(page.text)
         return page.text, screenshot(page.text, page.picture) if is_drawn else None
 
@@ -159,16 +170,24 @@ class Checking:
     Args:
         votes: of each claim at most; a vote ends as soon as it is settled.
         library: keeps the prepared pages for the next judge.
+        captured: keeps the pages that are not given.
     """
 
     labelled: LabelledSet
     votes: int
     limit: Limit
+    page_limit: Limit = field(default_factory=nullcontext)
+    captured: PageCache | None = None
     on_reply: Callable[[], object] = lambda: None
     library: PageLibrary = field(default_factory=PageLibrary)
 
-    async def of(self, judge: CachingJudge) -> JudgeCheck:
+    async def of(
+        self, judge: CachingJudge, capture: SharedCaptures | None = None
+    ) -> JudgeCheck:
         """Ask a judge all cases at once, within the limit.
+
+        Args:
+            capture: of pages that are not given.
 
         Raises:
             JudgmentStoreError: replies could not be stored.
@@ -178,7 +197,7 @@ class Checking:
             self.labelled.pages, is_drawn=not self.labelled.is_outside
         )
         outcomes = await all_or_first_error(
-            self._outcome(judge, pages, case) for case in self.labelled.cases
+            self._outcome(judge, pages, capture, case) for case in self.labelled.cases
         )
         await judge.write_rest()
         return JudgeCheck(
@@ -194,6 +213,7 @@ class Checking:
         self,
         judge: CachingJudge,
         pages: LabelledPages,
+        capture: SharedCaptures | None,
         case: LabelledClaim | LabelledForm,
     ) -> CaseOutcome:
         # Of its own for each case: after a failure a session asks nothing more.
@@ -203,11 +223,11 @@ class Checking:
             model=judge.settings.model,
             task=case.task,
             answer=case.answer,
-            cache=pages,
+            cache=self.captured if self._is_captured(case) else pages,
             library=self.library,
-            capture=None,
+            capture=capture if self._is_captured(case) else None,
             llm_limit=self.limit,
-            page_limit=self.limit,
+            page_limit=self.page_limit,
             config=EvaluatorConfig(default_num_trials=self.votes),
             logger=log,
         )
@@ -228,10 +248,24 @@ class Checking:
         finally:
             self.on_reply()
 
+    def _is_captured(self, case: LabelledClaim | LabelledForm) -> bool:
+        return isinstance(case, LabelledClaim) and not self._to_capture.isdisjoint(
+            case.urls
+        )
+
+    @cached_property
+    def _to_capture(self) -> frozenset[str]:
+        return self.labelled.to_capture
+
 
 async def _claim(context: EvaluationContext, case: LabelledClaim) -> CaseOutcome:
     leaf = VerificationNode(id=case.id, desc=case.question)
-    supported = await Verifier(context).verify(case.question, leaf, case.urls or None)
+    supported = await Verifier(context).verify(
+        case.question,
+        leaf,
+        case.urls or None,
+        additional_instruction=case.instruction,
+    )
     evidence = leaf.evidence
     if evidence is None or evidence.decided_by != "judge":
         raise MachineError(
@@ -243,6 +277,10 @@ async def _claim(context: EvaluationContext, case: LabelledClaim) -> CaseOutcome
         supported is case.right,
         supported,
         tuple(tuple(vote.supported for vote in own) for own in cast),
+        tuple(
+            vote.quote.match for own in cast for vote in own if vote.quote is not None
+        ),
+        sum(check.page.text_chars for check in evidence.pages if check.page),
         sum(vote.declined is not None for own in cast for vote in own),
     )
 
@@ -392,13 +430,30 @@ class Quality:
         groups: dict[str, list[CaseOutcome]] = {name: [] for name, _ in _LENGTHS}
         for outcome in self.check.outcomes:
             if isinstance(outcome.case, LabelledClaim) and outcome.case.urls:
-                chars = sum(
-                    len(self.check.labelled.pages[url].text)
-                    for url in outcome.case.urls
+                length = next(
+                    name for name, most in _LENGTHS if outcome.shown_chars < most
                 )
-                groups[next(name for name, most in _LENGTHS if chars < most)].append(
+                groups[length].append(outcome)
+        return {name: rates(outcomes) for name, outcomes in groups.items() if outcomes}
+
+    def by_reliability(self) -> dict[str, Rates]:
+        """Return the rates of claims by their votes, and by whether the judge's quotations were found."""
+        groups: dict[str, list[CaseOutcome]] = {
+            "all votes the same": [],
+            "votes divided": [],
+            "all quotations found": [],
+            "a quotation not found": [],
+        }
+        for outcome in self.check.outcomes:
+            if outcome.votes:
+                is_divided = any(len(set(own)) > 1 for own in outcome.votes)
+                groups["votes divided" if is_divided else "all votes the same"].append(
                     outcome
                 )
+            if outcome.quotes:
+                is_lacking = "not_found" in outcome.quotes
+                name = "a quotation not found" if is_lacking else "all quotations found"
+                groups[name].append(outcome)
         return {name: rates(outcomes) for name, outcomes in groups.items() if outcomes}
 
     @property
@@ -457,6 +512,9 @@ class Quality:
             "balanced_accuracy": self.balanced_accuracy,
             "by_length": {
                 name: asdict(found) for name, found in self.by_length().items()
+            },
+            "by_reliability": {
+                name: asdict(found) for name, found in self.by_reliability().items()
             },
             "categories": {
                 name: asdict(found) for name, found in self.by_category.items()

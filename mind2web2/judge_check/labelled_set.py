@@ -6,6 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, create_model
@@ -36,9 +37,14 @@ class _Part(BaseModel):
 
 
 class LabelledPage(_Part):
-    """A page as a capture stores it; its screenshot is drawn from the text and the picture."""
+    """A page as a capture stores it; its screenshot is drawn from the text and the picture.
+
+    Args:
+        image_file: its screenshot in place of a drawn one.
+    """
 
     text: str
+    image_file: Path | None = None
     picture: Picture | None = None
     trouble: TroubleKind | None = None
     unfolded: tuple[str, ...] = ()
@@ -70,12 +76,14 @@ class LabelledClaim(Case):
         urls: the pages given as its sources; none for a claim about the answer.
         supported_by: those of them that support it.
         shows: the passages, literally, from which the verdict follows, as far as it follows from any.
+        instruction: of the eval script that made the claim.
     """
 
     right: bool
     urls: tuple[str, ...]
     supported_by: tuple[str, ...]
     shows: tuple[str, ...] = ()
+    instruction: str | None = None
 
 
 class LabelledForm(Case):
@@ -134,6 +142,12 @@ class LabelledSet(NamedTuple):
     def is_outside(self) -> bool:
         """Tell whether others made the labels."""
         return self.seed is None
+
+    @property
+    def to_capture(self) -> frozenset[str]:
+        """Return the addresses of claims whose pages are not given."""
+        cited = {url for claim in self.claims for url in claim.urls}
+        return frozenset(cited - self.pages.keys())
 
     @property
     def cases(self) -> tuple[LabelledClaim | LabelledForm, ...]:

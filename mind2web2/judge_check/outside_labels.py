@@ -1,4 +1,4 @@
-"""Labels that others made: claims about given texts, with whether the text supports them.
+"""Labels that others made: claims about texts, images or pages, with whether these support them.
 
 Our own form is JSON lines (docs/trust.md). The readers of AttributionBench, LLM-AggreFact and MEMERAG take
 the rows that these data sets publish; none of the data sets is part of this package.
@@ -12,9 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from mind2web2.errors import UsageError
 from mind2web2.judge_check.labelled_set import LabelledClaim, LabelledPage, LabelledSet
@@ -25,27 +31,63 @@ _MOST_BYTES = 2 * 1024**3
 _HOST = "https://labels.example"
 
 
-class OutsideLabel(BaseModel):
-    """One row.
+class Source(BaseModel):
+    """A page that a claim is held against.
 
     Args:
-        label: whether the text supports the claim.
-        text: what the claim is held against.
-        question: what was asked when the claim was made.
-        response: the answer that the claim is from.
-        labels: of several annotators.
+        url: its address; without text and image the page is captured.
+        image: the file of its screenshot, beside the file of the labels.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
+    text: str | None = Field(default=None, min_length=1)
+    url: str | None = Field(default=None, min_length=1)
+    image: str | None = Field(default=None, min_length=1)
+
+    @property
+    def is_given(self) -> bool:
+        """Tell whether the page needs no capture."""
+        return self.text is not None or self.image is not None
+
+
+class OutsideLabel(Source):
+    """One row, with one page of its own or several in ``pages``, or none for a claim about the answer.
+
+    Args:
+        label: whether one of the pages supports the claim.
+        question: what was asked when the claim was made.
+        response: the answer that the claim is from.
+        instruction: of the eval script that made the claim.
+        labels: of several annotators.
+    """
+
     claim: str = Field(min_length=1)
     label: bool
-    text: str = Field(min_length=1)
     id: str | None = None
     question: str | None = None
     response: str | None = None
+    instruction: str | None = None
     category: str = "labels"
     labels: tuple[bool, ...] = ()
+    pages: tuple[Source, ...] = ()
+
+    @model_validator(mode="after")
+    def _has_sources(self) -> Self:
+        own = (self.text, self.url, self.image)
+        if self.pages and any(own):
+            raise ValueError("write text, url and image in each of pages alone")
+        if not self.pages and not any(own) and self.response is None:
+            raise ValueError("text, url, image or pages missing")
+        if len({source.is_given for source in self.sources}) > 1:
+            raise ValueError("give text or image of all pages, or of none")
+        return self
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Return the pages."""
+        has_own = self.text or self.url or self.image
+        return (self,) if has_own else self.pages
 
 
 def read_labels(named: str) -> tuple[LabelledSet, float | None]:
@@ -69,15 +111,12 @@ def read_labels(named: str) -> tuple[LabelledSet, float | None]:
     ]
     if not rows:
         raise UsageError(
-            f"{path} has no labels: write a JSON object a line, with claim, label and text"
+            f"{path} has no labels: write a JSON object a line, with claim, label and text, url or image"
         )
-    pages: dict[str, LabelledPage] = {}
-    addresses: dict[str, str] = {}
+    pages = _Pages(path.parent)
     claims = []
     for number, row in enumerate(rows, start=1):
-        # Claims on one text share its page, as in an evaluation.
-        address = addresses.setdefault(row.text, f"{_HOST}/{len(addresses) + 1}")
-        pages.setdefault(address, LabelledPage(text=row.text))
+        addresses = tuple(pages.address(source) for source in row.sources)
         claims.append(
             LabelledClaim(
                 id=f"{number}:{row.id}" if row.id else str(number),
@@ -86,13 +125,46 @@ def read_labels(named: str) -> tuple[LabelledSet, float | None]:
                 answer=row.response or row.claim,
                 question=row.claim,
                 right=row.label,
-                urls=(address,),
-                supported_by=(address,) if row.label else (),
+                urls=addresses,
+                # Of several pages, the label does not tell which one it is.
+                supported_by=addresses if row.label else (),
+                instruction=row.instruction,
             )
         )
     digest = hashlib.sha256(content).hexdigest()[:12]
-    labelled = LabelledSet(0, None, digest, pages, tuple(claims), ())
+    labelled = LabelledSet(0, None, digest, pages.given, tuple(claims), ())
     return labelled, annotators_agree([row.labels for row in rows])
+
+
+class _Pages:
+    """The pages of all rows; claims on the same content share its page, as in an evaluation."""
+
+    def __init__(self, folder: Path) -> None:
+        self.given: dict[str, LabelledPage] = {}
+        self._folder = folder
+        self._addresses: dict[tuple[str | None, str | None, str | None], str] = {}
+
+    def address(self, source: Source) -> str:
+        """Return the address of a page. Raises UsageError: its image does not exist."""
+        key = (source.url, source.text, source.image)
+        if key not in self._addresses:
+            address = source.url or f"{_HOST}/{len(self._addresses) + 1}"
+            if source.is_given:
+                if address in self.given:
+                    address = f"{address}#{len(self._addresses) + 1}"
+                self.given[address] = LabelledPage(
+                    text=source.text or "", image_file=self._image(source)
+                )
+            self._addresses[key] = address
+        return self._addresses[key]
+
+    def _image(self, source: Source) -> Path | None:
+        if source.image is None:
+            return None
+        path = self._folder / source.image
+        if not path.is_file():
+            raise UsageError(f"no image {path}, which a label names")
+        return path
 
 
 def annotators_agree(labels: Sequence[Sequence[bool]]) -> float | None:
@@ -144,10 +216,9 @@ def _rows(
             yield OutsideLabel.model_validate(row)
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(map(str, first["loc"]))
-        raise UsageError(
-            f"{path}, line {number}: {name}: {first['msg'].lower()}"
-        ) from error
+        name = "".join(f"{part}: " for part in first["loc"])
+        message = first["msg"].lower().removeprefix("value error, ")
+        raise UsageError(f"{path}, line {number}: {name}{message}") from error
     except (KeyError, TypeError) as error:
         raise UsageError(
             f"{path}, line {number}: not a row of this data set ({error})"

@@ -1,10 +1,13 @@
 """``check-judge --labels``: claims that others labelled, in their forms, put to a judge on loopback."""
 
 import json
+from itertools import cycle
 
 import pytest
+from PIL import Image
 from projects import block_in, call
-from servers.judge_server import JudgeServer, prompt_text
+from servers.judge_server import JudgeServer, image_urls, prompt_text
+from servers.local_http import Answer, LocalHttp
 
 from mind2web2.cli import main
 from mind2web2.errors import UsageError
@@ -91,6 +94,76 @@ def test_a_judge_is_measured_on_given_labels(tmp_path, judge):
     )
 
 
+def test_pages_may_be_addresses_and_images(tmp_path, judge):
+    """An address is captured once; an image is shown; a page that is gone counts neither way."""
+
+    def site(request):
+        if "gone" in request.path:
+            return Answer(drops=True)
+        body = f"<title>Bridge</title><p>{TEXT}</p>".encode()
+        return Answer(body, headers={"Content-Type": "text/html"})
+
+    Image.new("L", (300, 200), 255).save(tmp_path / "poster.png")
+    with LocalHttp(site) as served:
+        claim = {"claim": "The bridge is 310 m long.", "label": True}
+        rows = [
+            claim | {"url": f"{served.url}/bridge"},
+            claim | {"url": f"{served.url}/gone"},
+            claim | {"image": "poster.png", "label": False},
+            claim | {"response": "The bridge is 310 m long.", "label": False},
+            claim
+            | {
+                "pages": [
+                    {"text": "Nothing."},
+                    {"text": TEXT, "url": "https://b.example/"},
+                ]
+            },
+        ]
+        write(tmp_path / "labels.jsonl", rows)
+        words = ("check-judge", "--labels", "labels.jsonl", "--allow_private_network")
+        estimate = call(main, *words, "--estimate")
+        assert "2 of the cases cite pages that are captured first" in estimate.stdout
+        assert not served.requests
+        found = json.loads(call(main, *words, "--json").stdout)["judges"][0]
+        asked = len([one for one in served.requests if "bridge" in one.path])
+        assert (found["overall"]["cases"], found["overall"]["right"]) == (4, 4)
+        assert sum(found["failures"].values()) == 1
+        call(main, *words)
+        again = len([one for one in served.requests if "bridge" in one.path])
+        assert again == asked, "the page is kept"
+    images = [body for body in judge.requests if image_urls(body)]
+    assert len({block_in(prompt_text(body), "page address") for body in images}) == 2
+    assert any(
+        block_in(prompt_text(body), "page address") == "https://b.example/"
+        for body in judge.requests
+    )
+
+
+@pytest.mark.usefixtures("judge")
+def test_votes_and_quotations_tell_how_reliable_a_verdict_is(tmp_path, monkeypatch):
+    """Where the votes are divided, or a quotation is not on the page, the judge is right less often."""
+    minds = cycle((True, False, True))
+
+    def reply(body):
+        claim = block_in(prompt_text(body), "claim")
+        is_sure = claim in TEXT
+        quote = claim if is_sure else "Nothing of the kind."
+        return {"reasoning": "r", "result": is_sure or next(minds), "quote": quote}
+
+    rows = [
+        {"claim": "It opened in 1911.", "label": True, "text": TEXT},
+        {"claim": "It opened in 1912.", "label": False, "text": TEXT},
+    ]
+    write(tmp_path / "labels.jsonl", rows)
+    with JudgeServer(reply) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        found = call(main, "check-judge", "--labels", "labels.jsonl").stdout
+    assert (
+        "Right on claims with: all votes the same 1/1, votes divided 0/1, "
+        "all quotations found 1/1, a quotation not found 0/1." in found
+    )
+
+
 DATA_SETS = [
     (
         "attributionbench",
@@ -161,6 +234,16 @@ def test_claims_on_one_text_share_a_page(tmp_path):
         ("[1]", "line 1: no JSON object"),
         ('{"claim": "c", "text": "t"}', "line 1: label: field required"),
         ('{"claim": "c", "label": "perhaps", "text": "t"}', "line 1: label: "),
+        ('{"claim": "c", "label": true}', "line 1: text, url, image or pages missing"),
+        (
+            '{"claim": "c", "label": true, "text": "t", "pages": [{"text": "t"}]}',
+            "line 1: write text, url and image in each of pages alone",
+        ),
+        (
+            '{"claim": "c", "label": true, "pages": [{"text": "t"}, {"url": "u"}]}',
+            "line 1: give text or image of all pages, or of none",
+        ),
+        ('{"claim": "c", "label": true, "image": "gone.png"}', "no image .*gone.png"),
     ],
 )
 def test_a_wrong_row_is_named(tmp_path, content, message):

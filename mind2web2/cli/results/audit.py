@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from mind2web2.runs.audited import JudgeQuality
     from mind2web2.runs.corrected import CorrectedScore
+    from mind2web2.runs.exported_labels import LabelExport
     from mind2web2.statistics.agreement import Figures
     from mind2web2.statistics.paired import Estimate
     from mind2web2.statistics.uncertainty import Interval
@@ -28,6 +29,7 @@ Compare the judge with people: how often they agree, which errors the judge make
 the labels. Labels are made with: mind2web2 view AGENT --audit NAME
 
   mind2web2 audit my_agent
+  mind2web2 audit my_agent --export labels.jsonl      for: mind2web2 check-judge --labels labels.jsonl
 """
 # The interval of these tasks that further labels are to reach.
 REACH = 0.02
@@ -43,7 +45,13 @@ def add_command(commands: Subcommands) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     add_audits_root(parser)
-    add_folder_options(parser, "eval_results_root", "answer_folder")
+    parser.add_argument(
+        "--export",
+        metavar="FILE",
+        type=Path,
+        help="write the blind labels with claims, answers and pages as JSON lines, to check other judges by",
+    )
+    add_folder_options(parser, "eval_results_root", "answer_folder", "cache_root")
     parser.set_defaults(run=run)
 
 
@@ -62,6 +70,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the figures and return the exit status."""
     from mind2web2.cli.console import plain_console
     from mind2web2.runs.audit_report import audit_report
+    from mind2web2.runs.exported_labels import LabelExport
 
     agent = check_name("agent", options.agent.rstrip("/"))
     paths = paths_of(settings_of(options), agent)
@@ -71,6 +80,8 @@ def run(options: argparse.Namespace) -> int:
             f"no labels of agent {agent} under {options.audits_root}; "
             f"make some with: {program()} view {agent} --audit YOUR_NAME"
         )
+    if options.export is not None:
+        return _export(LabelExport(paths, options.audits_root, agent, options.export))
     if options.json:
         print(json.dumps(found.summary(), indent=2))  # noqa: T201
         return 0
@@ -92,6 +103,29 @@ def run(options: argparse.Namespace) -> int:
             console, found.settled_score, "by the labels after the second pass"
         )
     return 0
+
+
+def _export(export: LabelExport) -> int:
+    """Write the labels and return the exit status: 1 where there is none to write."""
+    import asyncio
+
+    from mind2web2.cli.console import line, plain_console
+
+    done = asyncio.run(export.write())
+    console = plain_console()
+    line(console, f"{_labels(done.rows)} written to {export.path}.")
+    for reason, count in done.left_out.most_common():
+        line(console, f"Left out: {_labels(count)}: {reason}.")
+    if done.rows:
+        line(
+            console,
+            f"Check a judge by them: {program()} check-judge --labels {export.path}",
+        )
+    return 0 if done.rows else 1
+
+
+def _labels(amount: int) -> str:
+    return f"{amount:,} {'label' if amount == 1 else 'labels'}"
 
 
 def _leaves(amount: int) -> str:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Quality,
     )
     from mind2web2.judge_check.labelled_set import LabelledSet
+    from mind2web2.pages.page_cache import PageCache
     from mind2web2.statistics.paired import Estimate
 
 
@@ -103,8 +104,8 @@ def add_command(commands: Subcommands) -> None:
     add(
         "--labels",
         metavar="FILE",
-        help="labels in place of the set: JSON lines with claim, label and text; or attributionbench:FILE, "
-        "aggrefact:FILE, memerag:FILE; results name no such check",
+        help="labels in place of the set: JSON lines with claim, label and text, url or image; or "
+        "attributionbench:FILE, aggrefact:FILE, memerag:FILE; results name no such check",
     )
     estimate = {
         "--estimate": Flag(True, "print requests, tokens and dollars, and ask nothing")
@@ -139,7 +140,9 @@ def add_command(commands: Subcommands) -> None:
     add_settings(
         parser, [*names, "max_llm_requests"], changed=[asking_providers()], group=group
     )
-    add_settings(parser, ["eval_results_root"])
+    add_settings(
+        parser, ["eval_results_root", "max_webpage_retrieval", "allow_private_network"]
+    )
     parser.set_defaults(run=run)
 
 
@@ -177,8 +180,9 @@ def run(options: argparse.Namespace) -> int:
             is_announced=True,
         )
     labelled, ceiling = _selected(options)
-    # No pages are captured, and no scripts run.
-    settings = replace(settings, no_capture=True, no_barred=True)
+    # No scripts run, and pages are captured for labels on addresses alone.
+    captures = bool(labelled.to_capture)
+    settings = replace(settings, no_capture=not captures, no_barred=True)
     if options.anchor:
         settings = replace(settings, overwrite=True)
     models = options.judge_models or [settings.model]
@@ -186,7 +190,13 @@ def run(options: argparse.Namespace) -> int:
     if len(set(models)) < len(models):
         raise UsageError("name each --judge_model once")
     requests = asyncio.Semaphore(settings.max_llm_requests)
-    checking = Checking(labelled, options.votes, requests)
+    checking = Checking(
+        labelled,
+        options.votes,
+        requests,
+        asyncio.Semaphore(settings.max_webpage_retrieval),
+        _captured_pages(settings) if captures else None,
+    )
     console = plain_console(outlives_reader=True)
     check = _Check(
         settings,
@@ -202,6 +212,16 @@ def run(options: argparse.Namespace) -> int:
     )
     work = _estimated(check) if settings.estimate else _checked(check)
     return run_to_exit(work, lambda: line(console, _STOPPED))
+
+
+def _captured_pages(settings: RunSettings) -> PageCache:
+    """Return the cache of pages that labels name by their addresses."""
+    from mind2web2.judge.store import CHECKS_FOLDER
+    from mind2web2.pages.cache import CacheFileSys
+    from mind2web2.runs.paths import paths_of
+
+    root = paths_of(settings).eval_results_root
+    return CacheFileSys(root / CHECKS_FOLDER / "pages")
 
 
 @dataclass(frozen=True)
@@ -299,7 +319,7 @@ async def _estimated(check: _Check) -> int:
             async with open_run(
                 named, None, own=OwnParts(provider=provider)
             ) as session:
-                await check.checking.of(session.judge)
+                counted = await check.checking.of(session.judge)
         usages = [
             Usage(tokens, output_tokens=_OUTPUT_TOKENS) for tokens in provider.prompts
         ]
@@ -309,6 +329,7 @@ async def _estimated(check: _Check) -> int:
             "input_tokens": sum(provider.prompts),
             "output_tokens": _OUTPUT_TOKENS * len(usages),
             "cost_usd": total_price_usd(usages, named.model),
+            "to_capture": sum(one.failure is not None for one in counted.outcomes),
         }
     if check.is_json:
         console.print_json(json.dumps(found))
@@ -326,6 +347,11 @@ async def _estimated(check: _Check) -> int:
             f"{own['input_tokens']:,}, out: about {own['output_tokens']:,}. {cost.capitalize()}, without "
             "discounts for repeated text.",
         )
+        if own["to_capture"]:
+            line(
+                console,
+                f"{own['to_capture']:,} of the cases cite pages that are captured first and are not counted.",
+            )
     line(console, "Nothing was asked.")
     return 0
 
@@ -368,8 +394,12 @@ async def _asked(check: _Check) -> list[JudgeCheck]:
     ):
         for settings in check.judges:
             # A session for each, so that each has counts of its own.
-            async with open_run(settings, check.store_path) as session:
-                done = await replace(checking, on_reply=advance).of(session.judge)
+            async with (
+                open_run(settings, check.store_path) as session,
+                session.at_work(),
+            ):
+                asking = replace(checking, on_reply=advance)
+                done = await asking.of(session.judge, session.parts.captures)
             for problem in session.problems:
                 line(console, f"Warning: {problem}")
             if all(outcome.is_right is None for outcome in done.outcomes):
@@ -543,6 +573,12 @@ def _print_quality(console: Console, found: Quality) -> None:
             console,
             f"Balanced accuracy: {found.balanced_accuracy:.1%}. Right by length: {by_length}.",
         )
+    reliable = ", ".join(
+        f"{name} {own.right}/{own.cases}"
+        for name, own in found.by_reliability().items()
+    )
+    if reliable:
+        line(console, f"Right on claims with: {reliable}.")
     if found.weak:
         line(
             console,

@@ -27,6 +27,7 @@ NAMES = (
     "score_variation",
     "audit_correction",
     "votes_on_demand",
+    "two_judges",
     "example_replay",
     "discovery",
     "html_to_text",

@@ -163,28 +163,20 @@ def shared_economy_of(
     """Return the figures of answers that two judges judged.
 
     Args:
-        agreement: the wanted share of verdicts that are the strong judge's; rules are tested from the most
-            cautious to the boldest, and the first that may miss it ends the test (fixed-sequence testing), so
-            that the chance of a rule that misses it stays below 5%, whatever the number of rules.
+        agreement: the share of the strong judge's verdicts that ``boldest_rule`` is to keep.
     """
-    rules, chosen, is_certain = [], None, agreement is not None
+    rules: list[SharedFigures] = []
     works: list[SharedWork] = []
     for rule in SHARED_RULES:
         by_task: dict[str, list[SharedWork]] = defaultdict(list)
         for pair in pairs:
             by_task[pair.task_id].append(shared_work(pair, rule))
         works = [work for own in by_task.values() for work in own]
-        figures = _figures(rule, by_task)
-        rules.append(figures)
-        # One end of a two-sided 95% interval: 97.5% on this side.
-        high = figures.verdicts.high
-        is_certain = (
-            is_certain
-            and agreement is not None
-            and high is not None
-            and 1 - high >= agreement
-        )
-        chosen = rule if is_certain else chosen
+        rules.append(_figures(rule, by_task))
+    chosen = None
+    if agreement is not None:
+        other_verdicts = {figures.rule: figures.verdicts for figures in rules}
+        chosen = boldest_rule(other_verdicts, agreement)
     return SharedEconomy(
         answers=len(pairs),
         tasks=len({pair.task_id for pair in pairs}),
@@ -195,6 +187,27 @@ def shared_economy_of(
         agreement=agreement,
         chosen=chosen,
     )
+
+
+def boldest_rule(
+    other_verdicts: Mapping[SharedRule, Estimate], agreement: float
+) -> SharedRule | None:
+    """Return the boldest rule that keeps a share of the strong judge's verdicts for certain, if one does.
+
+    Rules are tested from the most cautious to the boldest, and the first that may miss the share ends the
+    test (fixed-sequence testing): the chance to return a rule that misses it does not grow with their number.
+
+    Args:
+        other_verdicts: the share that each rule changes; the upper end of its interval is the test, which
+            errs in 2.5%.
+    """
+    chosen: SharedRule | None = None
+    for rule in SHARED_RULES:
+        high = other_verdicts[rule].high
+        if high is None or 1 - high < agreement:
+            return chosen
+        chosen = rule
+    return chosen
 
 
 def _figures(

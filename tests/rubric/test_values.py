@@ -98,7 +98,7 @@ def test_lists():
     ("leaves", "expected"),
     [
         ([(5, True), (5, False)], 0.5),
-        ([(1, True), (-1, True)], 0.0),
+        ([(1, True), (-1, True)], 1.0),
         ([(5, True), (-5, False), (5, True)], 0.5),
         ([(5, False), (-5, False)], 0.0),
         ([(5, True), (-5, True), (None, False)], 1.0),

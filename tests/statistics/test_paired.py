@@ -8,6 +8,7 @@ import pytest
 
 from mind2web2.statistics.paired import (
     UNKNOWN,
+    Estimate,
     Pair,
     Variation,
     binomial_p_value,
@@ -18,6 +19,7 @@ from mind2web2.statistics.paired import (
     paired_test,
     runs_needed,
     share,
+    share_difference,
     tasks_needed,
     variation,
 )
@@ -241,3 +243,14 @@ def test_weights_undo_the_oversampling_of_a_stratum():
         found, expected = figure(sampled), figure(whole)
         assert found.value == pytest.approx(expected.value)
         assert found.high - found.low > expected.high - expected.low
+
+
+def test_a_difference_of_shares_has_newcombes_interval():
+    """Each end is as far as the ends of both shares that lead there, at a right angle."""
+    first, second = Estimate(0.5, 0.47, 0.54), Estimate(0.75, 0.72, 0.79)
+    found = share_difference(first, second)
+    assert (found.value, found.low, found.high) == pytest.approx((0.25, 0.2, 0.3))
+    assert share_difference(Estimate(0.5), second) == Estimate(0.25)
+    assert (
+        share_difference(UNKNOWN, second) == share_difference(first, UNKNOWN) == UNKNOWN
+    )

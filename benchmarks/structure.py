@@ -58,7 +58,7 @@ NO_RESULTS = {
     "query_params",
     "settings",
 }
-JUDGES_WITH_A_STORE = ("CachingJudge", "CachingJudge")
+JUDGE_WITH_A_STORE = "CachingJudge"
 MIRROR = ("mirror", "push_all")
 PROBED = ("browser", "cache", "client", "judge", "library", "provider", "semaphore")
 URL = "https://www.example.org/page"
@@ -323,7 +323,7 @@ def calls_to(*names: str) -> list[Place]:
 
 def assembling_modules() -> set[str]:
     """Return the modules that assemble a run: those that make a judge with a store."""
-    return {place.module for place in calls_to(*JUDGES_WITH_A_STORE)}
+    return {place.module for place in calls_to(JUDGE_WITH_A_STORE)}
 
 
 def probes() -> list[Place]:

@@ -1,8 +1,9 @@
 """How many judgments in a row an answer waits for, without and with lookahead.
 
-Ten scripts in the ways of the published ones (extractions, sequential roots, gates, loops) run against a
+Scripts in the ways of the published ones (extractions, sequential roots, gates, loops) run against a
 local judge with a fixed latency. The chain is the time from the first request to the last reply, divided by
-the latency. About four of five claims hold.
+the latency. About four of five claims hold. Then several answers of each are judged at once, to count the
+requests of claims that gates skip.
 
     PYTHONPATH=tests uv run python benchmarks/chain.py [LATENCY_S]
 """
@@ -13,6 +14,8 @@ import sys
 import tempfile
 import time
 import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from measuring import title
@@ -90,12 +93,42 @@ SCRIPTS = {
         "SEQUENTIAL",
         "".join(_gated(f"q{n}", 3, strategy="sequential") for n in range(3)),
     ),
-    "two_extractions": (
+    "three_extractions": (
         "SEQUENTIAL",
         "    first = await ev.extract('The first', Item, 'first')\n"
         "    second = await ev.extract('The second', Item, 'second')\n"
+        "    third = await ev.extract('The third', Item, 'third')\n"
         + _gated("{first.name}", 2)
-        + _gated("{second.name} b", 2),
+        + _gated("{second.name} b", 2)
+        + _gated("{third.name} c", 2),
+    ),
+    "five_extractions": (
+        "PARALLEL",
+        "".join(
+            f"    part{n} = await ev.extract('Part {n}', Item, 'part{n}')\n"
+            for n in range(5)
+        )
+        + "    ev.add_custom_info({'names': [part0.name, part1.name, part2.name]})\n"
+        + "".join(_gated(f"{{part{n}.name}} {n}", 1) for n in range(5)),
+    ),
+    "thirteen_extractions": (
+        "PARALLEL",
+        "".join(
+            f"    fact{n} = await ev.extract('Fact {n}', Item, 'fact{n}')\n"
+            f"    leaf{n} = ev.add_leaf('fact{n}', 'fact', root)\n"
+            for n in range(13)
+        )
+        + "".join(
+            f"    await ev.verify(f'Fact {n} is {{fact{n}.name}}', leaf{n})\n"
+            for n in range(13)
+        ),
+    ),
+    "extractions_of_pages": (
+        "PARALLEL",
+        "    for n in range(3):\n"
+        "        page = await ev.extract('The year', Item, 'year', source=PAGE + str(n))\n"
+        "        other = await ev.extract('The name', Item, 'name', source=PAGE + str(n))\n"
+        + _gated("{n} {page.year} {other.name}", 2, "        "),
     ),
     "page_extraction": (
         "PARALLEL",
@@ -106,78 +139,110 @@ SCRIPTS = {
 }
 
 
+# Answers of each task whose requests are counted.
+ANSWERS = 8
+
+
 def main() -> None:
     """Print a table."""
     latency_s = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-    rows = {}
-    for way in ("off", "gates"):
-        for name, (strategy, body) in SCRIPTS.items():
-            with tempfile.TemporaryDirectory() as folder:
-                rows[way, name] = _one(
-                    Path(folder), name, strategy, body, way, latency_s
-                )
-    title(
-        f"{'script':24} {'links off':>10} {'gates':>6} {'requests off':>13} {'gates':>6}  same result"
-    )
+    rows = {(way, name): _one(name, way, latency_s) for way in WAYS for name in SCRIPTS}
+    title(f"{'script':24} {'links off':>10} {'gates':>6}  same result")
     for name in SCRIPTS:
         off, gates = rows["off", name], rows["gates", name]
-        is_same = off[2] == gates[2]
-        title(
-            f"{name:24} {off[0]:10.1f} {gates[0]:6.1f} {off[1]:13} {gates[1]:6}  {is_same}"
-        )
-    requests = {
-        way: sum(rows[way, name][1] for name in SCRIPTS) for way in ("off", "gates")
-    }
-    title(f"requests for nothing: {1 - requests['off'] / requests['gates']:.1%}")
-
-
-def _one(folder: Path, name: str, strategy: str, body: str, way: str, latency_s: float):
-    project = Project(folder)
-    project.add_answer(
-        "answer_1", "An answer [p](https://www.example.org/page/1).", name
+        is_same = off.trees == gates.trees
+        title(f"{name:24} {off.links:10.1f} {gates.links:6.1f}  {is_same}")
+    few = sum(rows["gates", name].links < 4.5 for name in SCRIPTS)
+    title(f"at most 4 links with lookahead: {few} of {len(SCRIPTS)}")
+    counted = {way: _measured(SCRIPTS, way, 0, ANSWERS) for way in WAYS}
+    off, gates = counted["off"], counted["gates"]
+    title(
+        f"{ANSWERS} answers each, of whose gates {off.passed_gates:.0%} pass:"
+        f" {off.requests} requests, {gates.requests} with lookahead,"
+        f" for nothing {1 - off.requests / gates.requests:.1%}, same result {off.trees == gates.trees}"
     )
+
+
+WAYS = ("off", "gates")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a run took."""
+
+    links: float
+    requests: int
+    passed_gates: float
+    trees: list[object]
+
+
+def _one(name: str, way: str, latency_s: float) -> Measured:
+    return _measured([name], way, latency_s, 1)
+
+
+def _measured(
+    names: Iterable[str], way: str, latency_s: float, answers: int
+) -> Measured:
+    with tempfile.TemporaryDirectory() as folder:
+        project = Project(Path(folder))
+        for name in names:
+            _add_task(project, name, answers)
+        judge = _Judge(latency_s)
+        with (
+            JudgeServer(reply=judge.reply) as server,
+            contextlib.chdir(folder),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
+            options = ("--agent_name", AGENT, "--no_capture", "--no_barred")
+            address = ("--judge_base_url", server.base_url)
+            evaluate_main([*options, *address, "--lookahead", way])
+        return Measured(
+            (max(judge.moments) - min(judge.moments)) / (latency_s or 1),
+            len(judge.moments) // 2,
+            sum(judge.gates.values()) / (len(judge.gates) or 1),
+            [
+                read_json(project.result_paths(f"answer_{n}", name)[0])[
+                    "eval_breakdown"
+                ]
+                for name in names
+                for n in range(answers)
+            ],
+        )
+
+
+def _add_task(project: Project, name: str, answers: int) -> None:
+    strategy, body = SCRIPTS[name]
+    for n in range(answers):
+        text = f"Answer {n} [p](https://www.example.org/page/1)."
+        project.add_answer(f"answer_{n}", text, name)
     project.add_raw_script(HEADER.replace("STRATEGY", strategy) + body + END, name)
     for number in range(8):
-        project.cache(name).put_web(
-            f"https://www.example.org/page/{number}", f"page {number}", None
-        )
-    moments: list[float] = []
+        address = f"https://www.example.org/page/{number}"
+        project.cache(name).put_web(address, f"page {number}", None)
 
-    def reply(request):
-        moments.append(time.monotonic())
-        time.sleep(latency_s)
-        moments.append(time.monotonic())
-        claim = block_in(messages_text(request["messages"]), "claim")
+
+class _Judge:
+    """Four of five claims hold, by a hash of claim and answer."""
+
+    def __init__(self, latency_s: float) -> None:
+        self.moments: list[float] = []
+        self.gates: dict[str, bool] = {}
+        self._latency_s = latency_s
+
+    def reply(self, request: dict) -> dict:
+        """Reply after the latency."""
+        self.moments.append(time.monotonic())
+        time.sleep(self._latency_s)
+        self.moments.append(time.monotonic())
+        text = messages_text(request["messages"])
+        claim = block_in(text, "claim")
         if claim is None:
             return plausible(request["response_format"]["json_schema"]["schema"])
-        is_right = zlib.crc32(f"{claim} 4".encode()) % 5 != 0
+        question = f"{claim} {block_in(text, 'answer')}"
+        is_right = zlib.crc32(question.encode()) % 5 != 0
+        if claim.startswith(("Gate", "Step", "Link")):
+            self.gates[question] = is_right
         return {"reasoning": "scripted", "result": is_right, "quote": ""}
-
-    with (
-        JudgeServer(reply=reply) as server,
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(io.StringIO()),
-    ):
-        evaluate_main(
-            [
-                *(
-                    "--agent_name",
-                    AGENT,
-                    "--no_capture",
-                    "--no_barred",
-                    "--judge_base_url",
-                    server.base_url,
-                ),
-                *("--lookahead", way),
-            ]
-        )
-    [path] = project.result_paths(task=name)
-    result = read_json(path)
-    return (
-        (max(moments) - min(moments)) / latency_s,
-        len(moments) // 2,
-        result["eval_breakdown"],
-    )
 
 
 if __name__ == "__main__":

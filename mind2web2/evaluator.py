@@ -7,8 +7,9 @@ import itertools
 import json
 import logging
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, SupportsIndex, TypeVar
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
@@ -21,7 +22,7 @@ from mind2web2.prompts import NO_INSTRUCTION
 from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
 from mind2web2.rubric.tree_writing import tree_as_dict
 from mind2web2.rubric.verdicts import Evidence, weighted_share
-from mind2web2.scheduling.deferral import Request, decided, deferrable
+from mind2web2.scheduling.deferral import Request, decided, deferrable, guard_access
 from mind2web2.utils.api_misuse import (
     note_added,
     note_ignored_argument,
@@ -34,6 +35,7 @@ from mind2web2.verification.extractor import (
     Extractor,
     create_evaluator,
 )
+from mind2web2.verification.plain_templates import is_plain
 from mind2web2.verification.verifier import (
     OPTIONS,
     BatchItem,
@@ -301,6 +303,31 @@ _INITIALIZED_BY = (
 )
 
 
+class _Extractions:
+    """What was extracted, in the order of the calls, whichever was there first."""
+
+    def __init__(self) -> None:
+        self.results: list[dict[str, Any]] = []
+        self._numbers: list[int] = []  # of each of them, the number of its call
+        self._calls = itertools.count()
+
+    def recorded(
+        self, name: str, extraction: Callable[[], Awaitable[Template]]
+    ) -> Coroutine[Any, Any, Template]:
+        """Number a call, and return the rest of the work: the extraction and its record."""
+        return self._recorded(next(self._calls), name, extraction)
+
+    async def _recorded(
+        self, number: int, name: str, extraction: Callable[[], Awaitable[Template]]
+    ) -> Template:
+        value = await extraction()
+        result = plain_info(value.model_dump(mode="json", warnings=False))
+        place = bisect_left(self._numbers, number)
+        self._numbers.insert(place, number)
+        self.results.insert(place, {"type": name, "result": result})
+        return value
+
+
 @script_api
 class Evaluator(Rubric):
     """One answer's evaluation: a rubric tree, and the judge that decides its leaves."""
@@ -314,12 +341,7 @@ class Evaluator(Rubric):
         self.answer_name = "unknown_answer"
         self._judge: Judge | None = None
         self._judge_models = ("", "")
-        # Scripts read the last of these.
-        self._extraction_results: list[dict[str, Any]] = []
-        self._extraction_numbers: list[
-            int
-        ] = []  # of each of them, the number of its call
-        self._extraction_calls = itertools.count()
+        self._extractions = _Extractions()
         self._ground_truth: list[dict[str, Any]] = []
         self._custom_info: list[dict[str, Any]] = []
 
@@ -362,8 +384,8 @@ class Evaluator(Rubric):
         self.agent_name = agent_name or "unknown_agent"
         self.answer_name = answer_name or "unknown_answer"
         self._judge = as_judge(client) if client is not None else None
-        self._extraction_results, self._ground_truth, self._custom_info = [], [], []
-        self._extraction_numbers = []
+        self._ground_truth, self._custom_info = [], []
+        self._extractions = _Extractions()
         self._last_suffix = {}
         self.root = VerificationNode(id="root", desc=description, strategy=strategy)
         models = (verify_model or default_model, extract_model or default_model)
@@ -389,6 +411,17 @@ class Evaluator(Rubric):
         return self.root
 
     # Asking the judge
+
+    @property
+    def _extraction_results(self) -> list[dict[str, Any]]:
+        """Scripts read the last of these."""
+        guard_access()
+        return self._extractions.results
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        """Copies and pickles hold what is pending as well."""
+        guard_access()
+        return super().__reduce_ex__(protocol)
 
     async def extract(
         self,
@@ -416,14 +449,19 @@ class Evaluator(Rubric):
             )
         if source is not None and not isinstance(source, str):
             raise ValueError(f"extract takes one URL as source, not {source!r}")
-        number = next(self._extraction_calls)
         instruction = additional_instruction or NO_INSTRUCTION
+        extraction: Callable[[], Awaitable[Template]]
         if source is None:
-            value = await self.extractor.simple_extract(
-                prompt, template_class, instruction, extraction_name=extraction_name
+            extraction = partial(
+                self.extractor.simple_extract,
+                prompt,
+                template_class,
+                instruction,
+                extraction_name=extraction_name,
             )
         else:
-            value = await self.extractor.extract_from_url(
+            extraction = partial(
+                self.extractor.extract_from_url,
                 prompt,
                 source,
                 template_class,
@@ -431,13 +469,40 @@ class Evaluator(Rubric):
                 use_screenshot=use_screenshot,
                 extraction_name=extraction_name,
             )
-        result = plain_info(value.model_dump(mode="json", warnings=False))
-        place = bisect_left(self._extraction_numbers, number)
-        self._extraction_numbers.insert(place, number)
-        self._extraction_results.insert(
-            place, {"type": extraction_name, "result": result}
-        )
-        return value
+        return await self._extractions.recorded(extraction_name, extraction)
+
+    def _extract_request(
+        self,
+        prompt: str,
+        template_class: type[BaseModel],
+        extraction_name: str = "extraction",
+        source: str | None = None,
+        additional_instruction: str | None = None,
+        *,
+        use_screenshot: bool = True,
+    ) -> Request | None:
+        extractor, methods = self.extractor, ("simple_extract", "extract_from_url")
+        if (
+            extractor is None
+            or not has_own(extractor, Extractor, *methods, "noted")
+            or not isinstance(source, str | None)
+            or not is_plain(template_class)
+            or not extractor.may_defer(source)
+        ):
+            return None
+
+        def start() -> list[Coroutine[Any, Any, BaseModel]]:
+            extraction = extractor.noted(
+                prompt,
+                source,
+                template_class,
+                additional_instruction=additional_instruction or NO_INSTRUCTION,
+                use_screenshot=use_screenshot,
+                extraction_name=extraction_name,
+            )
+            return [self._extractions.recorded(extraction_name, extraction)]
+
+        return Request([None], start)
 
     async def verify(
         self,
@@ -678,5 +743,6 @@ def _checked_item(item: BatchItem) -> BatchItem:
 
 
 # Private ones of the class above: the same calls, as requests that may be deferred.
+deferrable(Evaluator.extract, Evaluator._extract_request)
 deferrable(Evaluator.verify, Evaluator._verify_request)
 deferrable(Evaluator.batch_verify, Evaluator._batch_request)

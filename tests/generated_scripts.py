@@ -4,13 +4,14 @@ import asyncio
 import gc
 import random
 import warnings
+import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 
 from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
 from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.session import FailureLatch
-from mind2web2.llm_client.chat import ChatReply, Usage
+from mind2web2.llm_client.chat import NO_LIMIT, ChatReply, Usage
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
@@ -22,8 +23,9 @@ from mind2web2.verification.extractor import BinaryEvalResult
 
 HEADER = """\
 import asyncio
+from copy import copy
 from mind2web2 import AggregationStrategy, Evaluator
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 from pydantic_core import to_jsonable_python
 
 SEEN = []
@@ -58,6 +60,15 @@ def count():
 class Holder(BaseModel):
     node: object
 
+class Town(BaseModel):
+    name: str = ""
+
+class Checked(Town):
+    @field_validator("name")
+    @classmethod
+    def checked(cls, name):
+        return name + "!"
+
 async def each(evaluator, leaves, name, extra=None):
     for number, leaf in enumerate(leaves):
         await evaluator.verify(f"{name} {number}", leaf, extra_prerequisites=extra)
@@ -89,6 +100,7 @@ class MadeUp:
         self._random = draw
         self.inner = [("root", False)]
         self.leaves = []
+        self.towns = ["answer"]
         self.lines = []
         self.with_pages = False
         self.pages_a_claim = [1, 1, 2, 3]
@@ -231,6 +243,41 @@ class MadeUp:
         leaves = ", ".join(self._of(self.leaves) for _ in range(3))
         self._line(f"await each(evaluator, [{leaves}], '{self._name('claim ')}')")
 
+    def extract(self):
+        """Extract, verify or add something that does not depend on it, and then what does."""
+        names = [self._name("town") for _ in range(self._of([1, 2, 3]))]
+        for name in names:
+            template = self._of(["Town", "Town", "Town", "Checked"])
+            source = f", source='{self._of(PAGES)}'" if self.with_pages else ""
+            prompt = self._of([f"'{name}?'", f"f'{{{self._of(self.towns)}}}?'"])
+            self._line(
+                f"{name} = await evaluator.extract({prompt}, {template}, '{name}'{source})"
+            )
+            self.towns.append(name)
+        self._of([self.verify, self.add_leaf, self.batch, self.loop])()
+        self._line(
+            self._of(
+                [
+                    f"evaluator.add_custom_info({{'town': {names[0]}.name}})",
+                    f"await evaluator.verify({names[0]}.name, {self._of(self.leaves)})",
+                    f"SEEN.append(('x', {names[-1]}))",
+                    f"if len({names[0]}.name) > 1: SEEN.append(('y', {names[-1]}.name))",
+                ]
+            )
+        )
+
+    def look_at_values(self):
+        """Look at what is recorded of extractions so far."""
+        self._line(
+            self._of(
+                [
+                    "SEEN.append(('results', str(evaluator._extraction_results)))",
+                    "SEEN.append(('records', str(evaluator.extractor.records)))",
+                    "SEEN.append(('copy', str(copy(evaluator)._extraction_results)))",
+                ]
+            )
+        )
+
     def look(self):
         """Look at what has come out so far."""
         leaf, group = self._of(self.leaves), self._of(self.inner)[0]
@@ -369,8 +416,10 @@ def made_up_script(
         "add_leaf",
         "add_custom",
         "wait_for_nobody",
+        *["extract"] * 3,
     ]
     odd = [
+        "look_at_values",
         "look",
         "look",
         "look",
@@ -420,6 +469,11 @@ class RandomJudge:
         """Return the first failure for good."""
         return self.latch.failure
 
+    @property
+    def image_limit(self):
+        """Take all images."""
+        return NO_LIMIT
+
     def model_for(self, requested):
         """Return the model."""
         return requested
@@ -435,7 +489,11 @@ class RandomJudge:
         if self.fails_one_in is not None and chance < 1 / self.fails_one_in:
             raise self.fail(JudgeUnavailableError("outage"))
         self._ledger.usage += Usage(judgments=1)
-        supported = random.Random(f"{self.seed} {question}").random() < 0.6
+        decision = random.Random(f"{self.seed} {question}")
+        if request.template is not BinaryEvalResult:
+            name = f"{zlib.crc32(str(request.messages).encode())} {decision.random()}"
+            return ChatReply(text="", value=request.template(name=name))
+        supported = decision.random() < 0.6
         return ChatReply(
             text="", value=BinaryEvalResult(reasoning=str(question), result=supported)
         )

@@ -1,4 +1,4 @@
-"""One run of a script with its pending verifications, and the guards of what these may change."""
+"""One run of a script with its pending calls, and the guards of what these may change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.scheduling.own_work import OwnWork
 from mind2web2.scheduling.prerequisites import (
     NotedPrerequisites,
-    PendingVerdict,
+    PendingCall,
     noted_prerequisites,
 )
 from mind2web2.scheduling.stopping import MOST_VERIFICATIONS, STOPPED, stop_script
@@ -33,16 +33,16 @@ Kind = TypeVar("Kind", bound=type)
 
 @dataclass(frozen=True)
 class Request:
-    """One verification, or several at the same time, that a script asks for.
+    """One verification or extraction, or several verifications at the same time, that a script asks for.
 
     Args:
-        leaves: where the verdicts are written, one for each coroutine.
-        start: records the prerequisites and returns the coroutines that judge; ``None`` in the place of one
+        leaves: where the verdicts are written, one for each coroutine; ``None`` for an extraction.
+        start: records the prerequisites and returns the coroutines that ask; ``None`` in the place of one
             with invalid arguments.
     """
 
     leaves: Sequence[VerificationNode | None]
-    start: Callable[[], Sequence[Coroutine[Any, Any, bool] | None]]
+    start: Callable[[], Sequence[Coroutine[Any, Any, Any] | None]]
 
     def fits(self) -> bool:
         """Tell whether every verdict has a leaf of its own that is not decided yet."""
@@ -90,7 +90,7 @@ class Deferral:
         self._verifications = 0
         self._program = asyncio.current_task()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._verdicts: dict[int, PendingVerdict] = {}  # by the id of the leaf
+        self._verdicts: dict[int, PendingCall] = {}  # by the id of the leaf
         self._one_finished = asyncio.Event()
         self._known_listeners = {
             **(listeners_of(log) or {}),
@@ -108,6 +108,19 @@ class Deferral:
         if request is None or not request.fits():
             await method(*arguments, **keywords)
             return
+        await self._defer(request)
+
+    async def value(
+        self, method: Callable[..., Awaitable[Any]], /, *arguments: Any, **keywords: Any
+    ) -> Any:
+        """Call a method whose result is read later: return it, or the call that is pending."""
+        request = self._request(method, arguments, keywords)
+        if request is None:
+            return await method(*arguments, **keywords)
+        [pending] = await self._defer(request)
+        return pending
+
+    async def _defer(self, request: Request) -> list[PendingCall]:
         while (
             len(self._tasks) + len(request.leaves) > self._most_pending and self._tasks
         ):
@@ -115,14 +128,17 @@ class Deferral:
             await self._one_finished.wait()
         if self.failure is not None:
             raise self.failure
-        # All verifications of a request record their prerequisites before the first one starts.
+        # All calls of a request record their prerequisites before the first one starts.
         coroutines = request.start()
-        for leaf, coroutine in zip(request.leaves, coroutines, strict=True):
-            if coroutine is not None:
-                self._start(leaf, coroutine)
+        started = [
+            self._start(leaf, coroutine)
+            for leaf, coroutine in zip(request.leaves, coroutines, strict=True)
+            if coroutine is not None
+        ]
         # Send the first requests before the script asks for the last.
         with toolkit_at_work():
             await loop_turn()
+        return started
 
     def _request(
         self,
@@ -149,44 +165,44 @@ class Deferral:
         return not self.is_sequential and self.work.is_done and self._is_program()
 
     def _start(
-        self, leaf: VerificationNode | None, coroutine: Coroutine[Any, Any, bool]
-    ) -> None:
-        verdict = PendingVerdict(leaf)
+        self, leaf: VerificationNode | None, coroutine: Coroutine[Any, Any, Any]
+    ) -> PendingCall:
+        call = PendingCall(leaf)
         if leaf is not None:
             leaf.mark_pending(self)
-            self._verdicts[id(leaf)] = verdict
+            self._verdicts[id(leaf)] = call
         context = copy_context()
         context.run(_is_ours.set, True)
         # Not within its context: the task is none of the script's.
         with toolkit_at_work():
-            task = asyncio.create_task(
-                self._judged(coroutine, verdict), context=context
-            )
+            task = asyncio.create_task(self._run_call(coroutine, call), context=context)
         self._tasks.add(task)
-        task.add_done_callback(lambda done: self._finish(done, verdict, coroutine))
+        task.add_done_callback(lambda done: self._finish(done, call, coroutine))
+        return call
 
-    async def _judged(
-        self, coroutine: Coroutine[Any, Any, bool], verdict: PendingVerdict
+    async def _run_call(
+        self, coroutine: Coroutine[Any, Any, Any], call: PendingCall
     ) -> None:
         try:
-            await coroutine
+            call.value = await coroutine
         except Exception as error:
             # settle() raises it.
             self.failure = self.failure or error
-            verdict.finished.set()
+            call.failure = error
+            call.finished.set()
 
     def _finish(
         self,
         task: asyncio.Task[None],
-        verdict: PendingVerdict,
-        coroutine: Coroutine[Any, Any, bool],
+        call: PendingCall,
+        coroutine: Coroutine[Any, Any, Any],
     ) -> None:
         self._tasks.discard(task)
         coroutine.close()  # a task that is cancelled before its first step never starts it
-        if verdict.leaf is not None and self._verdicts.get(id(verdict.leaf)) is verdict:
-            del self._verdicts[id(verdict.leaf)]
-            verdict.leaf.clear_pending()
-        verdict.finished.set()
+        if call.leaf is not None and self._verdicts.get(id(call.leaf)) is call:
+            del self._verdicts[id(call.leaf)]
+            call.leaf.clear_pending()
+        call.finished.set()
         self._one_finished.set()
         if any(map(self.is_heard, self._loggers)):
             self.failure = self.failure or _unguarded(

@@ -1,10 +1,11 @@
-"""The prerequisites of a verification while verdicts are pending."""
+"""Calls that are pending, and the prerequisites of a verification while there are some."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from mind2web2.errors import JudgeError
 from mind2web2.rubric.node import VerificationNode, possible_blocks
@@ -12,17 +13,28 @@ from mind2web2.rubric.verdicts import Status, skip_reason
 
 
 @dataclass(eq=False)
-class PendingVerdict:
-    """A deferred verification.
+class PendingCall:
+    """A deferred verification or extraction.
 
     Args:
         leaf: where the verdict will be written, if anywhere.
         status: the verdict; ``None`` before there is one, and after a failure.
+        value: what the call returns in the end.
+        failure: the error that it raised.
     """
 
     leaf: VerificationNode | None
     status: Status | None = None
+    value: Any = None
+    failure: Exception | None = None
     finished: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def result(self) -> Any:
+        """Wait until the call returns, and return what it does. Raises its error."""
+        await self.finished.wait()
+        if self.failure is not None:
+            raise self.failure
+        return self.value
 
     async def outcome(self) -> Status:
         """Wait for the verdict and return it. Raises JudgeError: the verification failed."""
@@ -43,7 +55,7 @@ class NotedPrerequisites:
     """
 
     decided: str | None
-    pending: tuple[PendingVerdict, ...] = ()
+    pending: tuple[PendingCall, ...] = ()
 
     @property
     def is_open(self) -> bool:
@@ -62,14 +74,14 @@ class NotedPrerequisites:
 def noted_prerequisites(
     node: VerificationNode | None,
     extra: Sequence[VerificationNode],
-    verdicts: Mapping[int, PendingVerdict],
+    verdicts: Mapping[int, PendingCall],
 ) -> NotedPrerequisites:
     """Return the leaves that block a verification, or may block it.
 
     Args:
         verdicts: the pending ones, by the ``id`` of the leaf.
     """
-    pending: list[PendingVerdict] = []
+    pending: list[PendingCall] = []
     for leaf in possible_blocks(node, extra):
         verdict = verdicts.get(id(leaf))
         if verdict is None:

@@ -15,6 +15,7 @@ from mind2web2.scheduling.deferral import (
 )
 from mind2web2.scheduling.options import current_options
 from mind2web2.scheduling.own_work import report_work
+from mind2web2.scheduling.prerequisites import PendingCall
 from mind2web2.scheduling.stopping import EvaluateAnswer
 from mind2web2.scheduling.waiting import hosted
 
@@ -67,3 +68,22 @@ def deferred(
     if deferral is None:
         return method(*arguments, **keywords)
     return deferral.run(method, *arguments, **keywords)
+
+
+def deferred_value(
+    method: Callable[..., Awaitable[Any]], /, *arguments: Any, **keywords: Any
+) -> Awaitable[Any]:
+    """Call a method whose result is not read yet; ``value_of`` returns it."""
+    deferral = current_deferral()
+    if deferral is None:
+        return method(*arguments, **keywords)
+    return deferral.value(method, *arguments, **keywords)
+
+
+def value_of(result: Any) -> Awaitable[Any]:
+    """Return what a method called through ``deferred_value`` returns, once it is there."""
+    return _value_of(result)
+
+
+async def _value_of(result: Any) -> Any:
+    return await result.result() if type(result) is PendingCall else result

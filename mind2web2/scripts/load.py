@@ -1,7 +1,6 @@
 """Eval scripts: read from disk, rewritten, compiled and imported under a name of their own.
 
-The rewriting lets verifications be deferred: one whose result is unused is called through
-``scheduling.script.deferred``.
+They are rewritten so that verifications and extractions can be deferred (``rewriting``).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import itertools
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterator
 from functools import lru_cache
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -20,83 +19,27 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from mind2web2.errors import EvalScriptError
-from mind2web2.scheduling.script import deferred, deferring
+from mind2web2.scheduling.script import (
+    deferred,
+    deferred_value,
+    deferring,
+    value_of,
+)
 from mind2web2.scheduling.stopping import EvaluateAnswer
 from mind2web2.scripts.aliases import own_script_aliases, rename_imports
+from mind2web2.scripts.rewriting import (
+    DEFERRED,
+    DEFERRED_VALUE,
+    VALUE_OF,
+    defer_extractions,
+    defer_verifications,
+)
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.rubric_reading import parsed_rubric
 from mind2web2.scripts.rubric_script import script_of
 from mind2web2.scripts.yaml_lines import YamlFileError
 from mind2web2.utils.api_misuse import syntax_tree
 from mind2web2.utils.files import read_regular_file
-
-VERIFYING = frozenset(
-    {"verify", "batch_verify", "simple_verify", "verify_by_url", "verify_by_urls"}
-)
-
-# With one of these in a script, any name may be read.
-_NAME_READERS = frozenset(
-    {"locals", "vars", "globals", "eval", "exec", "dir", "inspect", "_getframe"}
-)
-# The name of ``scheduling.script.deferred`` in a script's module; ending in underscores, it is not mangled in
-# classes.
-_DEFERRED = "__mind2web2_deferred__"
-
-
-def defer_verifications(tree: ast.Module) -> None:
-    """Rewrite a script: a verification with an unused verdict is called through ``deferred``."""
-    nodes = list(ast.walk(tree))
-    never_read = _names_never_read(nodes)
-    for node in nodes:
-        value = _unused_value(node, never_read)
-        call = value.value if isinstance(value, ast.Await) else None
-        if isinstance(call, ast.Call) and _is_verifying(call.func):
-            call.args.insert(0, call.func)
-            call.func = ast.copy_location(
-                ast.Name(id=_DEFERRED, ctx=ast.Load()), call.func
-            )
-
-
-def _unused_value(node: ast.AST, never_read: Set[str]) -> ast.expr | None:
-    """Return the value of a statement by itself, or one that is assigned to names that are never read."""
-    if isinstance(node, ast.Expr):
-        return node.value
-    if isinstance(node, ast.Assign):
-        targets = node.targets
-    elif isinstance(node, ast.AnnAssign):
-        targets = [node.target]
-    else:
-        return None
-    return (
-        node.value if all(_is_name(target, never_read) for target in targets) else None
-    )
-
-
-def _is_verifying(function: ast.expr) -> bool:
-    return isinstance(function, ast.Attribute) and function.attr in VERIFYING
-
-
-def _names_never_read(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return names that a script assigns and never reads, in any of its functions."""
-    assigned: set[str] = set()
-    read: set[str] = set()
-    for node in nodes:
-        if isinstance(node, ast.Name):
-            (assigned if isinstance(node.ctx, ast.Store) else read).add(node.id)
-        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            read.add(node.target.id)
-        elif isinstance(node, ast.Global | ast.Nonlocal):
-            read.update(node.names)
-        elif isinstance(node, ast.Attribute):
-            read.add(node.attr)  # names of a class are its attributes
-        elif isinstance(node, ast.alias):
-            read.update((node.name.partition(".")[0], node.asname or node.name))
-    return set() if read & _NAME_READERS else assigned - read
-
-
-def _is_name(node: ast.AST, names: Set[str]) -> bool:
-    return isinstance(node, ast.Name) and node.id in names
-
 
 REQUIRED_PARAMETERS = (
     "client",
@@ -135,7 +78,9 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
     code = _deferring_code(script_path.read_bytes(), script_path, aliases)
     module = _new_module(script_path)
     sys.modules[module.__name__] = module
-    setattr(module, _DEFERRED, deferred)
+    setattr(module, DEFERRED, deferred)
+    setattr(module, DEFERRED_VALUE, deferred_value)
+    setattr(module, VALUE_OF, value_of)
     try:
         exec(code, module.__dict__)
         return deferring(_evaluate_answer_of(module, script_path))
@@ -153,7 +98,7 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
 def _deferring_code(
     source: bytes, path: Path, _aliases: tuple[tuple[str, str], ...]
 ) -> CodeType:
-    """Return a script's code with verifications deferred; tracebacks show the script's path.
+    """Return a script's code with deferred calls; tracebacks show the script's path.
 
     Args:
         _aliases: that were set; the code depends on them.
@@ -165,6 +110,7 @@ def _deferring_code(
         rename_imports(tree)
         try:
             defer_verifications(tree)
+            defer_extractions(tree)
         except RecursionError:
             # A script with expressions nested so deeply runs as it is.
             tree = parsed_script(source, path)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import itertools
 import logging
 import types
-from typing import Any, TypeVar, Union, get_args, get_origin
+from collections.abc import Callable, Coroutine
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -21,9 +25,10 @@ from mind2web2.pages.page_cache import PageCache
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.verdicts import ExtractionRecord
+from mind2web2.scheduling.deferral import guard_access
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.verification.config import EvaluatorConfig
-from mind2web2.verification.context import EvaluationContext
+from mind2web2.verification.context import Answered, EvaluationContext
 from mind2web2.verification.messages import BinaryEvalResult, extraction_messages
 from mind2web2.verification.script_access import ScriptAccess, limits_of
 from mind2web2.verification.verifier import Verifier
@@ -74,6 +79,45 @@ log = logging.getLogger(__name__)
 _VALUE_CHARS = 2_000
 
 
+@dataclass(frozen=True)
+class _Extraction(Generic[Template]):
+    """An extraction as a script asks for it."""
+
+    context: EvaluationContext
+    template: type[Template]
+    prompt: str
+    url: str | None
+    additional_instruction: str
+    use_screenshot: bool
+    name: str
+
+    async def page(self) -> PreparedPage | None:
+        """Return the page to extract from; ``None`` for the answer."""
+        if self.url is None:
+            return None
+        self.context.note_captured(self.url)
+        with cut_off_noted(self.context.judge, self.name):
+            return await self.context.page(self.url, self.use_screenshot)
+
+    async def answered(self, page: PreparedPage | None) -> Answered[Template]:
+        """Return the judge's reply."""
+        context = self.context
+        url = None if page is None else page.url
+        with cut_off_noted(context.judge, self.name):
+            return await context.ask(
+                self.template,
+                page,
+                lambda shown: extraction_messages(
+                    context.task,
+                    context.answer,
+                    shown,
+                    self.prompt,
+                    self.additional_instruction,
+                ),
+                QuestionContext("extract", node=self.name, page=url),
+            )
+
+
 @script_api
 class Extractor(ScriptAccess):
     """Fills pydantic templates from an answer or a page."""
@@ -86,6 +130,7 @@ class Extractor(ScriptAccess):
     @property
     def records(self) -> list[ExtractionRecord]:
         """Return where each value comes from, in the order asked for, whichever was there first."""
+        guard_access()
         return [self._records[number] for number in sorted(self._records)]
 
     async def simple_extract(
@@ -101,15 +146,14 @@ class Extractor(ScriptAccess):
         Raises:
             JudgeError: the judge failed for good.
         """
-        number = next(self._numbers)
-        value, self._records[number] = await self._fill(
+        noted = self.noted(
             extraction_prompt,
-            template_class,
             None,
-            additional_instruction,
-            encodable(extraction_name),
+            template_class,
+            additional_instruction=additional_instruction,
+            extraction_name=extraction_name,
         )
-        return value
+        return await noted()
 
     async def extract_from_url(
         self,
@@ -126,44 +170,62 @@ class Extractor(ScriptAccess):
         Raises:
             JudgeError: the judge failed for good.
         """
-        number = next(self._numbers)
-        name = encodable(extraction_name)
-        self._context.note_captured(url)
+        noted = self.noted(
+            extraction_prompt,
+            url,
+            template_class,
+            additional_instruction=additional_instruction,
+            use_screenshot=use_screenshot,
+            extraction_name=extraction_name,
+        )
+        return await noted()
+
+    def noted(
+        self,
+        prompt: str,
+        url: str | None,
+        template_class: type[Template],
+        *,
+        additional_instruction: str = NO_INSTRUCTION,
+        use_screenshot: bool = True,
+        extraction_name: str = "extraction",
+    ) -> Callable[[], Coroutine[Any, Any, Template]]:
+        """Note an extraction with all it depends on, as it stands now, and return the rest of the work."""
+        # The configuration is the script's, and may change.
+        context = replace(self._context, config=copy(self._context.config))
+        asked = _Extraction(
+            context,
+            template_class,
+            prompt,
+            url,
+            additional_instruction,
+            use_screenshot,
+            encodable(extraction_name),
+        )
+        return partial(self._extracted, asked, next(self._numbers))
+
+    async def _extracted(self, asked: _Extraction[Template], number: int) -> Template:
         try:
-            with cut_off_noted(self._context.judge, name):
-                page = await self._context.page(url, use_screenshot)
+            page = await asked.page()
         except CaptureError as error:
             self.logger.warning(
-                "extraction empty name=%s url=%s reason=%s", name, url, error
+                "extraction empty name=%s url=%s reason=%s",
+                asked.name,
+                asked.url,
+                error,
             )
             self._records[number] = ExtractionRecord(
-                name=name, url=url, unavailable=str(error)
+                name=asked.name, url=asked.url, unavailable=str(error)
             )
-            return empty_instance(template_class)
-        value, self._records[number] = await self._fill(
-            extraction_prompt, template_class, page, additional_instruction, name
-        )
+            return empty_instance(asked.template)
+        value, self._records[number] = await self._fill(asked, page)
         return value
 
     async def _fill(
-        self,
-        prompt: str,
-        template_class: type[Template],
-        page: PreparedPage | None,
-        additional_instruction: str | None,
-        name: str,
+        self, asked: _Extraction[Template], page: PreparedPage | None
     ) -> tuple[Template, ExtractionRecord]:
-        context = self._context
-        url = None if page is None else page.url
-        with cut_off_noted(context.judge, name):
-            answered = await context.ask(
-                template_class,
-                page,
-                lambda shown: extraction_messages(
-                    context.task, context.answer, shown, prompt, additional_instruction
-                ),
-                QuestionContext("extract", node=name, page=url),
-            )
+        name, url = asked.name, None if page is None else page.url
+        answered = await asked.answered(page)
         record = ExtractionRecord(
             name=name,
             url=url,
@@ -178,9 +240,8 @@ class Extractor(ScriptAccess):
             record.declined,
             _value_text(answered.value),
         )
-        return empty_instance(
-            template_class
-        ) if answered.value is None else answered.value, record
+        value = answered.value
+        return empty_instance(asked.template) if value is None else value, record
 
 
 def _value_text(value: BaseModel | None) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 from mind2web2.errors import MachineError, Mind2Web2Error
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.session import cut_off_noted
-from mind2web2.pages.library import run_cache
 from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.values import is_empty
@@ -22,7 +21,6 @@ from mind2web2.scheduling.deferral import (
     decide,
     decided,
     deferrable,
-    is_guarded,
     prerequisites_now,
     toolkit_at_work,
 )
@@ -69,23 +67,6 @@ class Verifier(ScriptAccess):
         # The tasks that ask for verdicts, beginning with the script's own; kept, so that no later one passes
         # for one of them.
         self._asking_tasks: set[asyncio.Task[object] | None] = {_current_task()}
-
-    def may_defer(self, sources: Sources) -> bool:
-        """Tell whether client, log and page cache show a script the same as in sequential execution."""
-        cache, capture, deferral = (
-            self._context.cache,
-            self._context.capture,
-            current_deferral(),
-        )
-        if not is_guarded(self._context.judge) or (
-            deferral is not None and deferral.is_heard(self.logger)
-        ):
-            return False
-        if sources is None or cache is None:
-            return True
-        # Captured pages show in a cache, unless that keeps a view of its own for the script.
-        has_own_view = run_cache(cache) is not None
-        return is_guarded(cache) and (capture is None or has_own_view)
 
     async def simple_verify(
         self, claim: str, node: VerificationNode | None = None, **kwargs: Any

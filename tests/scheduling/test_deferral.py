@@ -22,12 +22,14 @@ from pydantic_core import to_jsonable_python
 ATTEMPTS = []
 class Holder(BaseModel):
     node: VerificationNode
+class Town(BaseModel):
+    name: str
 def peek(node, name="__di" + "ct__"):
     return getattr(node, name).get("status")
 async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger):
     ATTEMPTS.append(1)
     evaluator = Evaluator()
-    root = evaluator.initialize("made_up", client=client)
+    root = evaluator.initialize("made_up", client=client, answer="")
     leaves = [evaluator.add_leaf(f"l{number}", "d") for number in range(6)]
     first, second = leaves[:2]
 """
@@ -60,6 +62,8 @@ class WatchedJudge(RandomJudge):
             reply = await super().ask(request, subject, limit)
         finally:
             self.at_once -= 1
+        if subject.purpose != "verify":
+            return reply
         if subject.claim == self.fails_on:
             raise self.fail(JudgeUnavailableError("outage"))
         reply.value.result = subject.claim not in self.unsupported
@@ -112,6 +116,38 @@ async def test_all_that_verifies_may_be_deferred(tmp_path, body):
     judge = WatchedJudge()
     assert statuses(await run(tmp_path, body + END, judge)) == ["passed"] * 6
     assert judge.most_at_once == 12
+
+
+TOWNS = "".join(
+    f"    town{n} = await evaluator.extract('{n}?', Town, '{n}')\n"
+    f"    evaluator.add_leaf('town{n}', 'd')\n"
+    for n in range(5)
+)
+
+
+async def test_extractions_that_are_read_later_run_at_the_same_time(tmp_path):
+    """Until the first of them is read; the results list them in the order of the calls."""
+    judge, in_order = WatchedJudge(), WatchedJudge()
+    body = f"{TOWNS}    await evaluator.verify(town0.name, first)\n{END}"
+    summary = await run(tmp_path, body, judge)
+    assert summary == await run(tmp_path, body, in_order, SEQUENTIAL)
+    assert [each["name"] for each in summary["extractions"]] == list("01234")
+    # Two votes on the claim.
+    assert (judge.most_at_once, in_order.most_at_once) == (5, 2)
+
+
+@pytest.mark.parametrize("options", [ExecutionOptions(), SEQUENTIAL])
+@pytest.mark.parametrize(
+    "reading", ["", "        first.desc = town.name\n", "        raise KeyError\n"]
+)
+async def test_an_extraction_that_fails_costs_the_result(tmp_path, reading, options):
+    """Though its value is not read, or the script catches the error."""
+    body = (
+        "    try:\n        town = await evaluator.extract('?', Town)\n        first.desc = 'x'\n"
+        f"{reading}    except Exception:\n        pass\n" + END
+    )
+    judge = RandomJudge(0, 0, fails_one_in=1)
+    assert "outage" in await run(tmp_path, body, judge, options)
 
 
 async def test_a_dependent_waits_and_is_not_asked_about_when_its_gate_fails(tmp_path):

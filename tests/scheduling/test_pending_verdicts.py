@@ -11,7 +11,7 @@ from mind2web2.errors import JudgeError
 from mind2web2.rubric.node import VerificationNode, possible_blocks
 from mind2web2.scheduling.prerequisites import (
     NotedPrerequisites,
-    PendingVerdict,
+    PendingCall,
     noted_prerequisites,
 )
 
@@ -39,7 +39,7 @@ def noted(leaves):
     """Mark leaves as pending and return their verdicts."""
     for leaf in leaves:
         leaf.mark_pending(Watch())
-    return {id(leaf): PendingVerdict(leaf) for leaf in leaves}
+    return {id(leaf): PendingCall(leaf) for leaf in leaves}
 
 
 def possible(asked, extra, pending):
@@ -65,7 +65,7 @@ def names(leaves):
 
 async def test_an_outcome_is_there_when_it_is_finished():
     """A caller that asks before waits."""
-    verdict = PendingVerdict(node("leaf"))
+    verdict = PendingCall(node("leaf"))
     assert verdict.status is None
     waiting = asyncio.create_task(verdict.outcome())
     await asyncio.sleep(0)
@@ -77,7 +77,7 @@ async def test_an_outcome_is_there_when_it_is_finished():
 @pytest.mark.parametrize(("leaf", "name"), [(node("leaf"), "leaf"), (None, "None")])
 async def test_a_verdict_that_will_never_be_is_a_judge_error(leaf, name):
     """A failed judge is no verdict; the error names the leaf."""
-    verdict = PendingVerdict(leaf)
+    verdict = PendingCall(leaf)
     finish(verdict, None)
     with pytest.raises(JudgeError) as told:
         await verdict.outcome()
@@ -96,7 +96,7 @@ async def test_a_verdict_that_will_never_be_is_a_judge_error(leaf, name):
 )
 async def test_the_first_that_blocks_is_the_reason(statuses, expected):
     """Pending ones come before decided ones."""
-    verdicts = [PendingVerdict(node(f"p{place}")) for place in range(len(statuses))]
+    verdicts = [PendingCall(node(f"p{place}")) for place in range(len(statuses))]
     for verdict, status in zip(verdicts, statuses, strict=True):
         finish(verdict, status)
     assert (
@@ -107,7 +107,7 @@ async def test_the_first_that_blocks_is_the_reason(statuses, expected):
 
 async def test_a_verdict_without_a_leaf_blocks_no_verification():
     """It stands nowhere in the tree."""
-    verdict = PendingVerdict(None)
+    verdict = PendingCall(None)
     finish(verdict, "failed")
     assert await NotedPrerequisites(None, (verdict,)).skip_reason() is None
 

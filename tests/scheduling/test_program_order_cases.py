@@ -59,9 +59,11 @@ from mind2web2.rubric.node import possible_blocks
 
 class Count(logging.Handler):
     seen = 0
+    all = 0
 
     def emit(self, record):
         self.seen += "supported=True" in record.getMessage()
+        self.all += record.getMessage().startswith("extracted")
 
 
 class Item:
@@ -166,10 +168,73 @@ CASES = {
         1.0,
     ),
 }
+EXTRACTS = """\
+    from pydantic import BaseModel, field_validator
+    calls = []
+
+    class Town(BaseModel):
+        name: str = ""
+        towns: list[str] = []
+
+    class Checked(Town):
+        @field_validator("name")
+        @classmethod
+        def checked(cls, name):
+            calls.append(name)
+            return name
+
+    first = await ev.extract("The first", Town, "first")
+    second = await ev.extract("The second", Town, "second", source="https://www.example.org/page/1")
+"""
+# What a script does while extractions are pending; each adds a leaf, so that its claims depend on them.
+WITH_EXTRACTIONS = {
+    "extract_results": 'seen = [each["type"] for each in ev._extraction_results]\n'
+    + GOOD.format('seen == ["first", "second"]'),
+    "extract_records": "seen = [each.name for each in ev.extractor.records]\n"
+    + GOOD.format('seen == ["first", "second"]'),
+    "extract_copy": "import copy\n    seen = copy.copy(ev)._extraction_results\n"
+    + GOOD.format("len(seen) == 2"),
+    "extract_ledger": "seen = client.ledger.usage.judgments\n"
+    + GOOD.format("seen == 2"),
+    "extract_pages": 'seen = cache.has_web("https://www.example.org/page/1")\n'
+    + GOOD.format("seen"),
+    "extract_type": GOOD.format(
+        "type(first) is Town and type(second) is Town"
+    ).lstrip(),
+    "extract_again": 'ev.initialize(task_id="t", client=client, **given)\n    root = ev.root\n'
+    + GOOD.format("ev._extraction_results == []"),
+    "extract_validator": 'third = await ev.extract("The third", Checked, "third")\n'
+    '    seen = len(calls)\n    more = await ev.extract("More", Checked, "more")\n'
+    + GOOD.format("seen > 0 and len(calls) == 2 * seen"),
+    "extract_in_try": "third = None\n    try:\n"
+    '        third = await ev.extract("The third", Town, "third")\n        raise KeyError\n'
+    "    except KeyError:\n        pass\n" + GOOD.format("third.towns is not None"),
+    "extract_in_loop": "names = []\n    for n in range(3):\n"
+    '        item = await ev.extract(f"Number {n}", Town, f"item {n}")\n'
+    '        leaf = ev.add_leaf(f"item{n}", "item", root)\n'
+    "        if n == 1:\n            continue\n        names.append(item.towns)\n"
+    "        await ev.verify(f'Item {n} {item.name} ALWAYSTRUE', leaf)\n"
+    + GOOD.format("len(names) == 2"),
+    "extract_closure": "def seen():\n        return late.towns\n"
+    '    late = await ev.extract("Late", Town, "late")\n    towns = seen()\n'
+    + GOOD.format("towns is not None"),
+    "extract_first_of_two": 'third = await ev.extract(f"After {first.name}", Town, "third")\n'
+    '    fourth = await ev.extract("The fourth", Town, "fourth")\n    statuses()\n'
+    '    await ev.verify(f"{third.name} ALWAYSTRUE", ev.add_leaf("l", "l", root))\n'
+    + GOOD.format("len(ev._extraction_results) == 4"),
+    "extract_log": "count = Count(); logger.addHandler(count)\n"
+    '    third = await ev.extract("The third", Town, "third")\n    lines = count.all\n'
+    + GOOD.format("lines == 1"),
+}
+CASES |= {
+    name: (f"{EXTRACTS}    {body}", 2 / 3 if name == "extract_in_loop" else 1.0)
+    for name, body in WITH_EXTRACTIONS.items()
+}
 OTHER_NAMES = [path.stem for path in OTHERS]
 WAYS = {
     "default": ([], [*FIXTURE_SCORES, *CASES, *OTHER_NAMES]),
     "sequential": (["--sequential"], [*FIXTURE_SCORES, *CASES, *OTHER_NAMES]),
+    "gates": (["--lookahead", "gates"], [*FIXTURE_SCORES, *CASES, *OTHER_NAMES]),
 }
 
 

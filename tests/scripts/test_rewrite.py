@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from mind2web2.scripts.load import defer_verifications
+from mind2web2.scripts.rewriting import defer_extractions, defer_verifications
 
 
 def changed(source):
@@ -81,3 +81,64 @@ def test_everything_keeps_its_place():
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.expr)
     }
+
+
+def with_extractions(*lines):
+    """Return the lines of a function as they run: E defers, V waits."""
+    tree = ast.parse("\n    ".join(["async def f(e, given):", *lines]))
+    defer_extractions(tree)
+    places = {node.lineno for node in ast.walk(tree) if isinstance(node, ast.stmt)}
+    assert places <= set(range(1, len(lines) + 2))
+    text = ast.unparse(tree).replace("__mind2web2_deferred_value__", "E")
+    text = text.replace("__mind2web2_value_of__", "V").partition("\n")[2]
+    return [line.removeprefix("    ") for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (
+            "a = await e.extract(1); b = await e.extract(2); a.x + b.x",
+            "a = await E(e.extract, 1); b = await e.extract(2); a = await V(a); a.x + b.x",
+        ),
+        (
+            "a: T = await e.extract(1); b(); if a.x:;     c()",
+            "a: T = await E(e.extract, 1); b(); a = await V(a); if a.x:;     c()",
+        ),
+        ("a = await e.extract(1); b()", "a = await E(e.extract, 1); b()"),
+        (
+            "for n in m:;     a = await e.extract(1);     b();     a.x",
+            "for n in m:;     a = await E(e.extract, 1);     b();     a = await V(a);     a.x",
+        ),
+    ],
+)
+def test_extractions_are_deferred_until_they_are_read(lines, expected):
+    """The value is in its place before the first statement that mentions it."""
+    assert with_extractions(*lines.split("; ")) == expected.split("; ")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "a = await e.extract(1); a.x",
+        # Another value may reach the statement that reads it.
+        "for n in m:;     a = await e.extract(1);     b(); a.x",
+        "for n in m:;     a.x;     a = await e.extract(1);     b()",
+        "try:;     a = await e.extract(1);     b(); except KeyError:;     a.x",
+        # Something else may read it, or give it a value.
+        "given = await e.extract(1); b()",
+        "a = await e.extract(1); b(); c(lambda: a.x)",
+        "global a; a = await e.extract(1); b()",
+        "a = await e.extract(1); b(); locals()",
+        "a = await e.extract(1); b(); vars()",
+        "a = await e.extract(1); b(); import inspect",
+        # No name of its own, or no method.
+        "o.a = await e.extract(1); b()",
+        "a, b = await e.extract(1); b()",
+        "a = [await e.extract(1)]; b()",
+        "a = await extract(1); b()",
+    ],
+)
+def test_other_extractions_stay_as_they_are(lines):
+    """Read at once, by another way than a mention, or where two values may come together."""
+    assert with_extractions(*lines.split("; ")) == lines.split("; ")

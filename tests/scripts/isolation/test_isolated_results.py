@@ -113,6 +113,9 @@ class SeededJudge:
             return ChatReply(text="a text", usage=usage, served_model="seeded-1")
         if request.template.__name__ == "Depth":
             return ChatReply(text='{"metres": 80, "places": ["here"]}', usage=usage)
+        if request.template.__name__ in ("Town", "Checked"):
+            text = json.dumps({"name": f"Town {draw.random()}"})
+            return ChatReply(text=text, usage=usage)
         verdict = request.template(
             reasoning=f"read {request.name}", result=draw.random() < 0.6
         )

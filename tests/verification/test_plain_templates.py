@@ -1,0 +1,90 @@
+"""Templates that are filled without code of a script may be filled at any time."""
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    computed_field,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
+
+from mind2web2.verification.plain_templates import is_plain
+
+
+class Town(BaseModel):
+    """A town."""
+
+    name: str | None = None
+    urls: list[str] = Field(default_factory=list, description="links", max_length=9)
+    page: HttpUrl | None = None
+    kind: Literal["old", "new"] | None = None
+    counts: dict[str, list[int]] = {}
+    other: Any = None
+
+    def is_named(self):
+        """Tell whether it has a name."""
+        return bool(self.name)
+
+
+class Towns(BaseModel):
+    """Towns of towns."""
+
+    model_config = ConfigDict(extra="ignore")
+    first: Town = Town()
+    more: "list[Towns]" = []
+
+
+def with_members(**members):
+    """Return a template with these members."""
+    return type("Made", (BaseModel,), {"__module__": __name__, **members})
+
+
+def with_field(annotation, default=None):
+    """Return a template with one field."""
+    return with_members(__annotations__={"field": annotation}, field=default)
+
+
+CHECKED = with_members(
+    __annotations__={"name": str},
+    check=field_validator("name")(lambda cls, name: name),  # noqa: ARG005 (as pydantic calls it)
+)
+
+
+@pytest.mark.parametrize("template", [Town, Towns, with_field(Towns | None)])
+def test_plain_ones(template):
+    """Fields of JSON's types, with constraints and methods of their own."""
+    assert is_plain(template)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        CHECKED,
+        with_field(CHECKED | None),
+        with_field(dict[str, list[CHECKED]]),
+        with_members(check=model_validator(mode="after")(lambda self: self)),
+        with_members(
+            __annotations__={"name": str},
+            shown=field_serializer("name")(lambda self, name: name),  # noqa: ARG005
+        ),
+        with_members(size=computed_field(return_type=int)(property(lambda self: 1))),  # noqa: ARG005
+        with_field(Annotated[str, BeforeValidator(str.strip)]),
+        with_field(list[str], Field(default_factory=lambda: ["x"])),
+        with_members(model_dump=lambda self, **_: {}),  # noqa: ARG005
+        with_members(__init__=lambda self, **_: None),  # noqa: ARG005
+        with_members(__getattr__=lambda self, name: name),  # noqa: ARG005
+        with_members(model_post_init=lambda self, _: None),  # noqa: ARG005
+        with_members(model_config=ConfigDict(json_encoders={str: repr})),
+        with_field(object, object()),
+    ],
+)
+def test_what_runs_functions_of_the_script(template):
+    """Validators, serializers, hooks, factories, methods that pydantic or the toolkit calls."""
+    assert not is_plain(template)

@@ -310,6 +310,15 @@ async def test_each_claim_of_a_node_has_a_skip_decision_of_its_own(store):
     }
 
 
+async def test_a_batched_judgment_costs_half(store):
+    """Its usage and its row have the price of batches."""
+    run = CachingJudge(replace(SETTINGS, batch=True), Provider(), store)
+    await answer_judge(run).ask(question(), subject(), None)
+    [kept] = store.all()
+    assert (kept.batch, kept.cost_usd) == (True, pytest.approx(0.000275 / 2))
+    assert run.usage.of("task").asked.cost_usd == pytest.approx(0.000275 / 2)
+
+
 async def test_a_reused_judgment_without_dollars_has_the_judges_own_price(store):
     """It was stored before the price was known; its task's usage has it."""
     settings = replace(SETTINGS, model="own-model")

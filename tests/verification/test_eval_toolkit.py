@@ -93,6 +93,7 @@ async def test_a_claim_is_verified_against_pages(tmp_path):
         PAGE,
         OTHER,
     ]
+    assert set(client.claims) == {"claim"}
     assert leaf.status == "passed"
 
 
@@ -129,6 +130,12 @@ async def test_an_unavailable_page_gives_an_empty_template(tmp_path):
         await extractor.extract_from_url("which?", "https://lake.example/gone", Town)
         == Town()
     )
+
+
+def test_pages_are_prepared_within_what_a_judge_takes():
+    """The settings name the rest."""
+    settings = EvaluatorConfig(jpeg_quality=70).page_settings(600)
+    assert (settings.max_side_px, settings.jpeg_quality) == (600, 70)
 
 
 def test_settings_have_the_published_defaults():

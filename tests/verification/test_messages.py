@@ -86,6 +86,16 @@ def test_the_order_is_instructions_task_answer_page_images_claim(
     assert user["content"][-1]["text"].endswith(f"\n{asked}")
 
 
+def test_pictures_are_shown_in_full_detail():
+    """A judge would otherwise be shown small ones, in which nothing can be read."""
+    [_, user] = verification_messages("t", "a", page(), "c", "None")
+    shown = [part for part in user["content"] if part["type"] == "image_url"]
+    assert [part["image_url"] for part in shown] == [
+        {"url": "data:image/jpeg;base64,AA", "detail": "high"},
+        {"url": "data:image/jpeg;base64,BB", "detail": "high"},
+    ]
+
+
 @given(ANY_TEXT, ANY_TEXT, ANY_TEXT, st.booleans())
 def test_claims_on_one_page_share_all_that_comes_before(
     answer, first, second, with_page

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
+from pydantic import BaseModel
+
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import price_usd
@@ -442,6 +444,13 @@ def _translated() -> Iterator[None]:
         raise AgentUnavailableError(f"{type(error).__name__}: {error}") from error
 
 
+class _FunctionReply(BaseModel):
+    """What a function of ``--callable`` returned; its types are checked with the function's name."""
+
+    answer: object = None
+    cost_usd: object = None
+
+
 def call_function(module: str, function: str, *files: str) -> None:
     """Write the reply of the function that ``--callable`` names, in a process of its own.
 
@@ -460,14 +469,15 @@ def call_function(module: str, function: str, *files: str) -> None:
     if inspect.isawaitable(reply):
         reply = asyncio.run(_awaited(reply))
     fields = reply if isinstance(reply, dict) else {"answer": reply}
+    given = _FunctionReply.model_validate(fields)
     Path(meta_file).write_text(
-        json.dumps({"cost_usd": fields.get("cost_usd")}), encoding="utf-8"
+        json.dumps({"cost_usd": given.cost_usd}), encoding="utf-8"
     )
-    if not isinstance(fields.get("answer"), str | None):
+    if not isinstance(given.answer, str | None):
         raise TypeError(
-            f"{module}:{function} returned {type(fields['answer']).__name__}, not a text"
+            f"{module}:{function} returned {type(given.answer).__name__}, not a text"
         )
-    Path(answer_file).write_text(fields.get("answer") or "", encoding="utf-8")
+    Path(answer_file).write_text(given.answer or "", encoding="utf-8")
 
 
 async def _awaited(reply: object) -> object:

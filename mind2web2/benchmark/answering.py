@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from mind2web2.benchmark.agents import (
     Agent,
@@ -34,6 +34,7 @@ from mind2web2.runs.answers import (
 from mind2web2.runs.result_file import is_time_s
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import remove_leftovers, write_whole
+from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.names import check_name, name_list
 from mind2web2.utils.process_lock import ProcessLock
 from mind2web2.utils.program import program
@@ -84,7 +85,7 @@ class RunPlace:
 
 
 def write_run(
-    place: RunPlace, record: RunRecord, text: str | None, meta: Mapping[str, object]
+    place: RunPlace, record: RunRecord, text: str | None, meta: JsonObject
 ) -> None:
     """Write an answer with its meta file and record.
 
@@ -369,19 +370,14 @@ def read_answers(
     for line, row in _rows(path):
         where = f"{path}, line {line}"
         _check_names(row, where)
-        fields = {
-            field: next(
-                (row[name] for name in names if row.get(name) not in (None, "")), None
-            )
-            for field, names in _NAMES.items()
-        }
+        fields = _row_fields(row)
         task_id = _task_id(fields, known, by_question, where)
-        if fields["status"] is None and not row.keys() & set(_NAMES["answer"]):
+        if fields.status is None and not row.keys() & set(_NAMES["answer"]):
             raise UsageError(f"{where}: it has neither an answer nor a status")
         rows_of_task[task_id] += 1
         place = RunPlace(
             agent_folder / task_id,
-            _run_number(fields["run"], rows_of_task[task_id], where),
+            _run_number(fields.run, rows_of_task[task_id], where),
         )
         if place in found:
             raise UsageError(
@@ -452,7 +448,7 @@ def _has_same_text(run: ImportedRun) -> bool:
     )
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _rows(path: Path) -> Iterator[tuple[int, JsonObject]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = _limited_lines(file, path)
@@ -479,7 +475,7 @@ def _limited_lines(file: IO[str], path: Path) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def _json_row(line: str, where: str) -> Mapping[str, Any]:
+def _json_row(line: str, where: str) -> JsonObject:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -491,7 +487,7 @@ def _json_row(line: str, where: str) -> Mapping[str, Any]:
     return row
 
 
-def _check_names(row: Mapping[str, Any], where: str) -> None:
+def _check_names(row: JsonObject, where: str) -> None:
     """Refuse a row with a misspelled field."""
     missing = {
         name: names[0]
@@ -509,26 +505,52 @@ def _check_names(row: Mapping[str, Any], where: str) -> None:
             )
 
 
+@dataclass(frozen=True)
+class _RowFields:
+    """The fields of a row, by the first of their names that has a value."""
+
+    task_id: object
+    question: object
+    answer: object
+    run: object
+    status: object
+    seconds: object
+    cost_usd: object
+
+
+def _row_fields(row: JsonObject) -> _RowFields:
+    return _RowFields(
+        **{field: _first_given(row, names) for field, names in _NAMES.items()}
+    )
+
+
+def _first_given(row: JsonObject, names: Sequence[str]) -> object:
+    for name in names:
+        if name in row and row[name] not in (None, ""):
+            return row[name]
+    return None
+
+
 def _words(text: str) -> str:
     return " ".join(text.split())
 
 
 def _task_id(
-    fields: Mapping[str, Any],
+    fields: _RowFields,
     known: set[str],
     by_question: Mapping[str, str],
     where: str,
 ) -> str:
-    if fields["task_id"] is not None:
-        task_id = str(fields["task_id"])
+    if fields.task_id is not None:
+        task_id = str(fields.task_id)
         if task_id not in known:
             raise UsageError(
                 f"{where}: unknown task {task_id[:200]!r}: see {program()} tasks"
             )
         return check_name("task", task_id)
-    if fields["question"] is None:
+    if fields.question is None:
         raise UsageError(f"{where}: it has neither task_id nor question")
-    question = _words(str(fields["question"]))
+    question = _words(str(fields.question))
     if question not in by_question:
         raise UsageError(f"{where}: no task has this question: {question[:80]!r}")
     return by_question[question]
@@ -564,8 +586,8 @@ def _number(value: object, name: str, where: str) -> float | None:
     return number
 
 
-def _imported(place: RunPlace, fields: Mapping[str, Any], where: str) -> ImportedRun:
-    text = fields["answer"]
+def _imported(place: RunPlace, fields: _RowFields, where: str) -> ImportedRun:
+    text = fields.answer
     if text is not None and not isinstance(text, str):
         raise UsageError(f"{where}: the answer is not a text")
     if text is not None and len(text.encode("utf-8", "replace")) > MAX_ANSWER_BYTES:
@@ -573,7 +595,7 @@ def _imported(place: RunPlace, fields: Mapping[str, Any], where: str) -> Importe
             f"{where}: the answer has more than {MAX_ANSWER_BYTES:,} bytes"
         )
     has_text = text is not None and bool(text.strip())
-    status = fields["status"] or ("answered" if has_text else "empty")
+    status = fields.status or ("answered" if has_text else "empty")
     if status not in _STATUSES:
         raise UsageError(
             f"{where}: status {str(status)[:40]!r} is none of {', '.join(sorted(_STATUSES))}"
@@ -585,8 +607,8 @@ def _imported(place: RunPlace, fields: Mapping[str, Any], where: str) -> Importe
     record = RunRecord(
         status=str(status),
         reason="as the imported file states" if status == "error" else None,
-        seconds=_number(fields["seconds"], "seconds", where),
-        cost_usd=_number(fields["cost_usd"], "cost_usd", where),
+        seconds=_number(fields.seconds, "seconds", where),
+        cost_usd=_number(fields.cost_usd, "cost_usd", where),
         agent="imported",
     )
     return ImportedRun(place, text if has_text else None, record)

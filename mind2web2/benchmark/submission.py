@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple, TypedDict
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from mind2web2 import __version__
@@ -37,6 +37,7 @@ from mind2web2.utils.files import (
     read_regular_file,
     staged_file,
 )
+from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
@@ -169,10 +170,24 @@ def _shown(value: float | None) -> str | None:
     return None if value is None else f"{value:.2f}"
 
 
+class PackedFile(TypedDict):
+    """A file of the archive, as its manifest lists it."""
+
+    sha256: str
+    bytes: int
+
+
+class PackedArchive(NamedTuple):
+    """A written archive, and how many files it has."""
+
+    path: Path
+    files: int
+
+
 def pack_submission(
-    paths: PathConfig, agent_name: str, output: Path, more: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Write answers, pages, newest results and judgments into a ZIP file and return its manifest.
+    paths: PathConfig, agent_name: str, output: Path, more: JsonObject
+) -> PackedArchive:
+    """Write answers, pages, newest results and judgments into a ZIP file.
 
     Args:
         more: further fields of the manifest.
@@ -181,7 +196,7 @@ def pack_submission(
         UsageError: a file is a link or cannot be read, or the archive cannot be written.
         JudgmentStoreError: the judgments cannot be read.
     """
-    files: dict[str, dict[str, Any]] = {}
+    files: dict[str, PackedFile] = {}
     try:
         staged = staged_file(output.parent, b"")
         try:
@@ -215,7 +230,7 @@ def pack_submission(
         raise UsageError(
             f"cannot pack {output}: {error.filename or ''} {error.strerror or error}"
         ) from error
-    return manifest
+    return PackedArchive(output, len(files))
 
 
 def _entry(name: str) -> ZipInfo:

@@ -9,16 +9,23 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+from pydantic import BaseModel, Field
 
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.llm_client.settings import check_address, check_keys
-from mind2web2.runs.dataset_record import DATASET_RECORD, dataset_record, git_blob_id
+from mind2web2.runs.dataset_record import (
+    DATASET_RECORD,
+    DatasetRecord,
+    dataset_record,
+    git_blob_id,
+)
 from mind2web2.scripts.load import parsed_script, script_problem
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.rubric_reading import read_rubric
@@ -392,11 +399,7 @@ def _refuse_changed(missing: list[_RemoteFile], dataset: str) -> None:
     for file in missing:
         with suppress(FileNotFoundError):
             content = read_regular_file(file.path)
-            known = (
-                dataset_record(file.path.parent)
-                .get("known", {})
-                .get(file.path.name, [])
-            )
+            known = dataset_record(file.path.parent).known.get(file.path.name, [])
             if (
                 git_blob_id(content) not in known
                 and hashlib.sha256(content).hexdigest() not in known
@@ -421,19 +424,48 @@ def _record(
             file.path.name: file.digest for file in files if file.path.parent == folder
         }
         before = dataset_record(folder)
-        known: Mapping[str, Any] = {} if is_complete else before.get("known", {})
-        content = {
-            "dataset": dataset,
-            "commit": commit,
-            "complete": is_complete,
-            "known": {
+        known = {} if is_complete else before.known
+        now = DatasetRecord(
+            dataset=dataset,
+            commit=commit,
+            complete=is_complete,
+            known={
                 name: [*dict.fromkeys([*known.get(name, ()), digest])]
                 for name, digest in digests.items()
             },
-            "files": digests,
-        }
-        if content != before:
-            write_whole(folder / DATASET_RECORD, json.dumps(content, indent=1) + "\n")
+            files=digests,
+        )
+        if now != before:
+            content = json.dumps(now.model_dump(), indent=1)
+            write_whole(folder / DATASET_RECORD, content + "\n")
+
+
+class _LargeFile(BaseModel):
+    sha256: str
+
+
+class _ListedFile(BaseModel):
+    """A file in a dataset's listing."""
+
+    rfilename: str
+    blob_id: str | None = Field(default=None, alias="blobId")
+    lfs: _LargeFile | None = None
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 of a large file, the id of the git blob of another one."""
+        if self.lfs is not None:
+            return self.lfs.sha256
+        if self.blob_id is None:
+            raise ValueError(f"no digest of {self.rfilename}")
+        return self.blob_id
+
+
+class _Listing(BaseModel):
+    """A revision of a dataset, as Hugging Face describes it."""
+
+    sha: str
+    siblings: list[_ListedFile]
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,9 +480,9 @@ class _Session:
         """Return commit and files of a revision."""
         url = f"{self.hub.endpoint}/api/datasets/{self.dataset}/revision/{quote(revision, safe='')}"
         try:
-            content = json.loads(await self._get(f"{url}?blobs=true"))
-            commit, entries = content["sha"], content["siblings"]
-            names = {str(entry["rfilename"]): _digest(entry) for entry in entries}
+            listing = _Listing.model_validate_json(await self._get(f"{url}?blobs=true"))
+            commit = listing.sha
+            names = {entry.rfilename: entry.digest for entry in listing.siblings}
             if not re.fullmatch(r"[0-9a-f]{40}", commit):
                 raise ValueError(f"commit {commit!r}")
         except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -542,11 +574,6 @@ class _Session:
 
 def _given(value: float | None, default: float) -> float:
     return default if value is None else value
-
-
-def _digest(entry: Mapping[str, Any]) -> str:
-    large = entry.get("lfs")
-    return str(large["sha256"] if large else entry["blobId"])
 
 
 async def _body(response: httpx2.Response, url: str) -> bytes:

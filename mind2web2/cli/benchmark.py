@@ -469,8 +469,8 @@ def run_submit(options: argparse.Namespace) -> int:
         entry, why_not = leaderboard_entry(paths, options.agent, tasks)
     output = options.output or Path(f"{options.agent}.zip")
     more = {"tasks": tasks, "num_runs": options.num_runs, "leaderboard": entry}
-    manifest = pack_submission(paths, options.agent, output, more)
-    line(console, f"{counted(len(manifest['files']), 'file')} packed into {output}")
+    packed = pack_submission(paths, options.agent, output, more)
+    line(console, f"{counted(packed.files, 'file')} packed into {output}")
     line(
         console,
         f"No leaderboard entry: {why_not}" if entry is None else json.dumps(entry),

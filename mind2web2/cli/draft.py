@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     settings = replace(
         settings_of(options, is_announced=True), no_capture=True, no_barred=True
     )
-    order = _order(options)
+    order = _order(_question(options.question), options.output, options.cases)
     console = plain_console(outlives_reader=True)
     if settings.estimate:
         return _estimated(settings, order, console)
@@ -121,16 +121,15 @@ def run(options: argparse.Namespace) -> int:
     )
 
 
-def _order(options: argparse.Namespace) -> _Order:
+def _order(question: str, output: Path, cases: Path) -> _Order:
+    """Return the order, checked: nothing is there that it would overwrite."""
     from mind2web2.prompts import encodable
     from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 
-    if options.output.suffix != RUBRIC_SUFFIX:
-        raise UsageError(f"-o {options.output}: a rubric file ends in {RUBRIC_SUFFIX}")
-    check_name("task", options.output.stem)
-    order = _Order(
-        encodable(_question(options.question)), options.output, options.cases
-    )
+    if output.suffix != RUBRIC_SUFFIX:
+        raise UsageError(f"-o {output}: a rubric file ends in {RUBRIC_SUFFIX}")
+    check_name("task", output.stem)
+    order = _Order(encodable(question), output, cases)
     taken = [
         order.script,
         order.script.with_suffix(".py"),

@@ -111,10 +111,12 @@ def _planned(
 
     judge = judge_settings(settings)
     endpoint = endpoint_of(settings.llm_provider, settings.judge_server())
-    newest = newest_judge(folders.eval_results_root, folders.agent_name) or {}
+    newest = newest_judge(folders.eval_results_root, folders.agent_name)
     conditions = Conditions(
         judge=JudgeRecord.of(
-            judge, endpoint or newest.get("endpoint", ""), first_endpoint_of(settings)
+            judge,
+            endpoint or ("" if newest is None else newest.endpoint),
+            first_endpoint_of(settings),
         ),
         with_captures=not settings.no_capture,
         with_private_network=settings.allow_private_network,

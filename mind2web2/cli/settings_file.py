@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mind2web2.cli.options import given_settings
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import SERVER_NAMES, SETTINGS, RunSettings, Setting
+from mind2web2.utils.json_fields import JsonObject
 
 if TYPE_CHECKING:
     from mind2web2.llm_client.prices import OwnPrice
@@ -76,7 +77,7 @@ def with_file(
     return settings.with_pool_model() if "judge_pool" in takes else settings
 
 
-def _announce(applied: Mapping[str, Any], prices: Mapping[str, OwnPrice]) -> None:
+def _announce(applied: JsonObject, prices: Mapping[str, OwnPrice]) -> None:
     from mind2web2.llm_client.prices import set_own_prices
 
     set_own_prices(prices)
@@ -92,15 +93,16 @@ def _shown(value: object) -> str:
 
 
 def _applicable(
-    content: Mapping[str, Any], settings: RunSettings, takes: frozenset[str]
-) -> dict[str, Any]:
+    given: JsonObject, settings: RunSettings, takes: frozenset[str]
+) -> JsonObject:
+    """Return the settings that the file gives and that nothing else decides."""
     closed = set(settings.given)
     if not closed.isdisjoint(SERVER_NAMES):
         closed |= set(SERVER_NAMES)
     # Either names the judge.
     if not closed.isdisjoint(("judge_model", "judge_cascade")):
         closed |= {"judge_model", "judge_cascade", "judge_doubt"} - set(settings.given)
-    is_other_judge = "llm_provider" in closed and settings.llm_provider != content.get(
+    is_other_judge = "llm_provider" in closed and settings.llm_provider != given.get(
         "llm_provider", "openai"
     )
     if settings.is_replay or is_other_judge:
@@ -111,7 +113,7 @@ def _applicable(
         closed.add("max_llm_requests")
     return {
         name: value
-        for name, value in content.items()
+        for name, value in given.items()
         if name in takes and name not in closed
     }
 
@@ -122,7 +124,7 @@ def _set_aliases(aliases: Mapping[str, str]) -> None:
     set_script_aliases(aliases)
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, OwnPrice], dict[str, str]]:
+def _read(path: Path) -> tuple[JsonObject, dict[str, OwnPrice], dict[str, str]]:
     import tomllib
 
     try:
@@ -185,12 +187,12 @@ def _prices_in(prices: object) -> dict[str, OwnPrice]:
     return own
 
 
-def _aliases_in(scripts: object) -> dict[str, str]:
+def _aliases_in(given: object) -> dict[str, str]:
     example = 'write [scripts] with aliases = {their_name = "mind2web2"}'
-    if not isinstance(scripts, dict):
+    if not isinstance(given, dict):
         raise UsageError(f"{FILE_NAME}: scripts: {example}")
-    _check_keys(scripts, ["aliases"], f"{FILE_NAME}: scripts")
-    aliases: dict[str, str] = scripts.get("aliases", {})
+    _check_keys(given, ["aliases"], f"{FILE_NAME}: scripts")
+    aliases: dict[str, str] = given.get("aliases", {})
     is_sound = isinstance(aliases, dict) and all(
         name.isidentifier() and isinstance(target, str) and target.isidentifier()
         for name, target in aliases.items()
@@ -200,7 +202,7 @@ def _aliases_in(scripts: object) -> dict[str, str]:
     return aliases
 
 
-def _dotted(name: str, table: Mapping[str, Any]) -> str:
+def _dotted(name: str, table: JsonObject) -> str:
     """Return the model's name, which TOML has split at its dots."""
     part = next(
         (part for part, inner in table.items() if isinstance(inner, dict)), None

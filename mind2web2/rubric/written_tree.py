@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
@@ -84,7 +84,7 @@ class WrittenNode(BaseModel):
         """Yield the leaves, in rubric order."""
         return (node for node in self.walk() if not node.children)
 
-    def own_fields(self) -> dict[str, Any]:
+    def own_fields(self) -> JsonObject:
         """Return the fields as JSON values, without the children."""
         left_out = {"children", "is_sound"}
         return {

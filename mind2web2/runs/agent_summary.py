@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2.rubric.verdicts import QuoteMatch
 from mind2web2.runs.claim_facts import Reservation
 from mind2web2.statistics.uncertainty import IntervalFigures, VarianceFigures
+from mind2web2.utils.json_fields import JsonObject
 
 # The lower and the upper end of a range.
 Ends = tuple[float, float]
@@ -192,16 +192,16 @@ class AgentSummary(_Figures):
         by_task = {} if self.over_tasks is None else self.over_tasks.intervals
         return {**self.intervals.metrics, **by_task}
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return the content of ``summary.json``."""
-        written: dict[str, Any] = json.loads(json.dumps(self.model_dump(by_alias=True)))
+        written: JsonObject = json.loads(json.dumps(self.model_dump(by_alias=True)))
         return {
             self.pass_name if name == "pass_at_k" else name: value
             for name, value in written.items()
         }
 
     @classmethod
-    def read(cls, document: Mapping[str, Any]) -> Self:
+    def read(cls, document: JsonObject) -> Self:
         """Return the metrics that ``summary.json`` holds.
 
         Raises:

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.result_file import is_time_s
@@ -452,6 +454,13 @@ def is_expected(name: str) -> bool:
     )
 
 
+class _AnswerMeta(BaseModel):
+    """The known fields of an answer's meta file, whatever is there."""
+
+    time_seconds: object = None
+    created: object = None
+
+
 def _answer_file(answer_path: Path) -> AnswerFile:
     meta_path = answer_path.with_suffix(".meta.json")
     try:
@@ -462,15 +471,17 @@ def _answer_file(answer_path: Path) -> AnswerFile:
         log.warning("ignored %s: %s", meta_path, error)
         return AnswerFile(answer_path.name, answer_path)
     fields = meta if isinstance(meta, dict) else {"time_seconds": None}
-    time_s = fields.get("time_seconds")
-    if "time_seconds" in fields and not is_time_s(time_s):
+    stated = _AnswerMeta.model_validate(fields)
+    time_s = None
+    if is_time_s(stated.time_seconds):
+        time_s = float(stated.time_seconds)
+    elif "time_seconds" in fields:
         log.warning("ignored %s: time_seconds is not a number of seconds", meta_path)
-        time_s = None
-    created = fields.get("created")
+    created = stated.created
     return AnswerFile(
         answer_path.name,
         answer_path,
-        None if time_s is None else float(time_s),
+        time_s,
         None if created is None else str(created),
         tuple(str(name) for name in fields if name not in _META_KEYS),
     )

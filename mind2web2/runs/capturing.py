@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from mind2web2.capture.models import (
     CaptureSettings,
@@ -15,6 +13,7 @@ from mind2web2.capture.models import (
 from mind2web2.capture.network.upstream import parsed_upstream
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.json_fields import JsonObject
 
 
 def capture_settings(settings: RunSettings) -> CaptureSettings:
@@ -53,7 +52,7 @@ def network_of(settings: RunSettings) -> NetworkSettings:
     )
 
 
-def _storage_state(path: Path) -> Mapping[str, Any]:
+def _storage_state(path: Path) -> JsonObject:
     """Return cookies and local storage, as Playwright saves them."""
     try:
         state = json.loads(path.read_bytes())

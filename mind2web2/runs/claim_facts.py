@@ -115,13 +115,16 @@ def _decisive(checks: Iterable[PageCheck]) -> list[PageCheck]:
 
 def extraction_reservations(record: ExtractionRecord) -> frozenset[Reservation]:
     """Return the reasons not to rely on an extraction."""
-    found: dict[Reservation, object] = {
-        "page_not_had": record.unavailable,
-        "declined": record.declined,
-        "suspect_page": record.page is not None and record.page.troubles,
-        "flagged": record.page is not None and record.page.flags,
-    }
-    return frozenset(kind for kind, is_so in found.items() if is_so)
+    found: set[Reservation] = set()
+    if record.unavailable:
+        found.add("page_not_had")
+    if record.declined:
+        found.add("declined")
+    if record.page is not None and record.page.troubles:
+        found.add("suspect_page")
+    if record.page is not None and record.page.flags:
+        found.add("flagged")
+    return frozenset(found)
 
 
 def page_checks(leaf: WrittenNode) -> Sequence[PageCheck]:

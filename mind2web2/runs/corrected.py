@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
-from typing import Any
+from typing import TypedDict
 
 from mind2web2.rubric.verdicts import Outcome, aggregate
 from mind2web2.rubric.written_tree import WrittenNode
@@ -29,6 +29,22 @@ _MOST_TOGETHER = 8
 _PASSED, _FAILED = Outcome(1.0, "passed"), Outcome(0.0, "failed")
 # Changes of scores below this are noise of sums.
 _NOISE = 1e-12
+
+
+class CorrectedScoreJson(TypedDict):
+    """``CorrectedScore`` as ``--json`` prints it."""
+
+    raw: float
+    raw_tasks_at_large: dict[str, float] | None
+    corrected: float | None
+    estimate: float
+    these_tasks: dict[str, float] | None
+    tasks_at_large: dict[str, float] | None
+    labels: int
+    leaves: int
+    answers: int
+    if_undecidable: list[float] | None
+    wanted_behind_gates: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +81,9 @@ class CorrectedScore:
         """Return the interval of that score over all tasks of the kind."""
         return _spanned(self.mean.tasks_at_large, self.highest.tasks_at_large)
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> CorrectedScoreJson:
         """Return it as ``--json`` prints it."""
+        possible = self.if_undecidable
         return {
             "raw": round(self.mean.raw, 6),
             "raw_tasks_at_large": interval_summary(self.mean.raw_at_large),
@@ -78,19 +95,17 @@ class CorrectedScore:
             "leaves": self.mean.population,
             "answers": self.answers,
             "if_undecidable": None
-            if self.if_undecidable is None
-            else [round(value, 6) for value in self.if_undecidable],
+            if possible is None
+            else [round(value, 6) for value in possible],
             "wanted_behind_gates": ["/".join(name) for name in self.behind],
         }
 
 
 def interval_summary(found: Interval | None) -> dict[str, float] | None:
     """Return an interval as ``--json`` prints it."""
-    return (
-        None
-        if found is None
-        else {"low": round(found.low, 6), "high": round(found.high, 6)}
-    )
+    if found is None:
+        return None
+    return {"low": round(found.low, 6), "high": round(found.high, 6)}
 
 
 def _spanned(low: Interval | None, high: Interval | None) -> Interval | None:
@@ -101,31 +116,29 @@ def corrected_score(
     answers: Sequence[AuditedAnswer], verdicts: Verdicts
 ) -> CorrectedScore | None:
     """Return the mean over tasks, corrected by labels; ``None`` without an answer or a label."""
-    if not answers or not any(
-        leaf.name in verdicts.passes for one in answers for leaf in one.leaves
-    ):
+    labelled = [answer for answer in answers if _has_label(answer, verdicts)]
+    if not labelled:
         return None
     low = _mean(answers, verdicts, behind=False)
-    behind = tuple(
-        name for answer in answers for name in behind_wrong_gates(answer, verdicts)
-    )
+    behind: list[LeafName] = []
+    for answer in answers:
+        behind += behind_wrong_gates(answer, verdicts)
     high = _mean(answers, verdicts, behind=True) if behind else low
     extremes = None
     if verdicts.undecidable:
-        extremes = (
-            _mean(answers, _all_decided(verdicts, 0.0), behind=False).estimate,
-            _mean(answers, _all_decided(verdicts, 1.0), behind=True).estimate,
-        )
-    labelled = sum(
-        any(leaf.name in verdicts.passes for leaf in one.leaves) for one in answers
-    )
-    return CorrectedScore(low, high, extremes, labelled, behind)
+        all_failed = _mean(answers, _all_decided(verdicts, 0.0), behind=False)
+        all_passed = _mean(answers, _all_decided(verdicts, 1.0), behind=True)
+        extremes = (all_failed.estimate, all_passed.estimate)
+    return CorrectedScore(low, high, extremes, len(labelled), tuple(behind))
+
+
+def _has_label(answer: AuditedAnswer, verdicts: Verdicts) -> bool:
+    return any(leaf.name in verdicts.passes for leaf in answer.leaves)
 
 
 def _all_decided(verdicts: Verdicts, passes: float) -> Verdicts:
-    return Verdicts(
-        {**verdicts.passes, **dict.fromkeys(verdicts.undecidable, passes)}, frozenset()
-    )
+    decided = dict.fromkeys(verdicts.undecidable, passes)
+    return Verdicts({**verdicts.passes, **decided}, frozenset())
 
 
 def behind_wrong_gates(answer: AuditedAnswer, verdicts: Verdicts) -> list[LeafName]:
@@ -155,8 +168,10 @@ def _mean(
     sizes: dict[Stratum, Counter[str]] = defaultdict(Counter)
     drawn: Counter[Stratum] = Counter()
     for leaf in leaves:
-        sizes[stratum_of(leaf)][leaf.name.task] += 1
-        drawn[stratum_of(leaf)] += leaf.name in verdicts.passes
+        stratum = stratum_of(leaf)
+        sizes[stratum][leaf.name.task] += 1
+        if leaf.name in verdicts.passes:
+            drawn[stratum] += 1
     complete = frozenset(
         name for name, found in sizes.items() if drawn[name] == found.total()
     )
@@ -164,20 +179,24 @@ def _mean(
     scores: dict[str, list[float]] = defaultdict(list)
     labelled: list[LabelledLeaf] = []
     joint: list[JointChange] = []
-    below, above = 0.0, 0.0
+    below = 0.0
+    above = 0.0
     for answer in answers:
         scores[answer.task].append(answer.score)
         share = 1 / answers_of_task[answer.task]
         changes = _Changes(answer, verdicts, stratum_of, complete, behind)
-        labelled += [
-            replace(one, effect=one.effect * share, change=one.change * share)
-            for one in changes.single()
-        ]
-        joint += [replace(one, change=one.change * share) for one in changes.joint()]
+        for single in changes.single():
+            effect = single.effect * share
+            change = single.change * share
+            labelled.append(replace(single, effect=effect, change=change))
+        for together in changes.joint():
+            joint.append(replace(together, change=together.change * share))
         for leaf in answer.leaves:
-            if not drawn[stratum_of(leaf)]:
-                effect = changes.effect(leaf) * share / len(answers_of_task)
-                below, above = below - min(0.0, effect), above + max(0.0, effect)
+            if drawn[stratum_of(leaf)]:
+                continue
+            effect = changes.effect(leaf) * share / len(answers_of_task)
+            below -= min(0.0, effect)
+            above += max(0.0, effect)
     raw = {task: fmean(own) for task, own in scores.items()}
     used: dict[StratumName, Counter[str]] = {
         name: found for name, found in sizes.items() if drawn[name]
@@ -205,21 +224,19 @@ class _Changes:
         self._place = (answer.task, answer.answer)
         self._tree = None if answer.root is None else _Tree(answer.root)
         self._stratum_of = stratum_of
-        self._behind = {
-            leaf.name.leaf: behind
-            if (passes := verdicts.passes.get(leaf.name, 0.5)) == 0.5
-            else passes > 0.5
-            for leaf in answer.skipped
-        }
+        self._behind: dict[str, bool] = {}
+        for leaf in answer.skipped:
+            passes = verdicts.passes.get(leaf.name, 0.5)
+            self._behind[leaf.name.leaf] = behind if passes == 0.5 else passes > 0.5
         self._labelled = [
             leaf for leaf in answer.leaves if leaf.name in verdicts.passes
         ]
         # How far each labelled verdict is wrong: by half where auditors are divided.
-        self._wrong = {
-            leaf: abs(verdicts.passes[leaf.name] - leaf.passed)
-            for leaf in self._labelled
-            if verdicts.passes[leaf.name] != leaf.passed
-        }
+        self._wrong: dict[JudgedLeaf, float] = {}
+        for leaf in self._labelled:
+            degree = abs(verdicts.passes[leaf.name] - leaf.passed)
+            if degree:
+                self._wrong[leaf] = degree
         self._certain = [
             leaf
             for leaf, degree in self._wrong.items()
@@ -232,22 +249,17 @@ class _Changes:
         if self._tree is None:
             return 0.0
         opened = {skipped.name.leaf: True for skipped in self._answer.skipped}
-        return self._tree.score(
-            {leaf.name.leaf: not leaf.passed}, opened
-        ) - self._tree.score({}, {})
+        other = self._tree.score({leaf.name.leaf: not leaf.passed}, opened)
+        return other - self._tree.score({}, {})
 
     def single(self) -> Iterator[LabelledLeaf]:
         """Yield the labelled leaves with what each changes alone."""
         for leaf in self._labelled:
             change = 0.0
-            if (
-                leaf in self._wrong
-                and leaf not in self._certain
-                and self._tree is not None
-            ):
-                change = self._wrong[leaf] * (
-                    self._score(frozenset([leaf])) - self._score(frozenset())
-                )
+            is_uncertain = leaf in self._wrong and leaf not in self._certain
+            if is_uncertain and self._tree is not None:
+                alone = self._score(frozenset([leaf])) - self._score(frozenset())
+                change = self._wrong[leaf] * alone
             # In the direction of the verdict, whatever noise of sums.
             change = min(0.0, change) if leaf.passed else max(0.0, change)
             stratum = self._stratum_of(leaf)
@@ -265,27 +277,27 @@ class _Changes:
         uncertain = [leaf for leaf in self._wrong if leaf not in self._certain]
         uncertain.sort(key=lambda leaf: -abs(self.effect(leaf)))
         beyond: dict[frozenset[JudgedLeaf], float] = {}
-        for size in range(min(len(uncertain), _MOST_TOGETHER) + 1):
-            for chosen in map(
-                frozenset, combinations(uncertain[:_MOST_TOGETHER], size)
-            ):
+        largest = uncertain[:_MOST_TOGETHER]
+        for size in range(len(largest) + 1):
+            for leaves in combinations(largest, size):
+                chosen = frozenset(leaves)
                 parts = sum(own for part, own in beyond.items() if part < chosen)
                 beyond[chosen] = self._score(chosen) - parts
-                if size > 1 and abs(beyond[chosen]) > _NOISE:
-                    degree = math.prod(self._wrong[leaf] for leaf in chosen)
-                    names = frozenset(leaf.name for leaf in chosen)
-                    yield JointChange(
-                        self._answer.task, self._place, names, degree * beyond[chosen]
-                    )
+                if size < 2 or abs(beyond[chosen]) <= _NOISE:
+                    continue
+                degree = math.prod(self._wrong[leaf] for leaf in chosen)
+                names = frozenset(leaf.name for leaf in chosen)
+                change = degree * beyond[chosen]
+                yield JointChange(self._answer.task, self._place, names, change)
 
     def _score(self, corrected: frozenset[JudgedLeaf]) -> float:
         """Return the score with the certain and these verdicts corrected."""
         if self._tree is None:
             return self._answer.score
         if corrected not in self._scores:
-            flipped = {
-                leaf.name.leaf: not leaf.passed for leaf in (*self._certain, *corrected)
-            }
+            flipped = {}
+            for leaf in (*self._certain, *corrected):
+                flipped[leaf.name.leaf] = not leaf.passed
             self._scores[corrected] = self._tree.score(flipped, self._behind)
         return self._scores[corrected]
 
@@ -305,9 +317,9 @@ class _Tree:
         self._has_skipped = bool(unblocked(self._leaves, everything))
         failing = {id(leaf) for leaf in self._leaves if leaf.verdict.blocks}
         # The score as it is counts what the judge decided, whether or not something should have skipped it.
-        self._closed = (
-            blocked(root, self._leaves, failing) if self._has_named else set[int]()
-        )
+        self._closed: set[int] = set()
+        if self._has_named:
+            self._closed = blocked(root, self._leaves, failing)
 
     def score(self, verdicts: Mapping[str, bool], behind: Mapping[str, bool]) -> float:
         """Return the score.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from mind2web2 import __version__
 from mind2web2.capture.models import (
@@ -40,6 +40,7 @@ from mind2web2.prompts import NO_INSTRUCTION, BlockChain, HashedText
 from mind2web2.runs.provenance import Provenance
 from mind2web2.scripts.inputs import InputsNow, changed_inputs
 from mind2web2.utils.files import text_sha256
+from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.names import name_list
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.messages import (
@@ -86,7 +87,7 @@ class Present:
     script_sha256: str | None
     script_folder: Path | None = None
     is_answer_there: bool = True
-    judge: Mapping[str, Any] = field(default_factory=dict)
+    judge: JsonObject = field(default_factory=dict)
     served_model: str | None = None
     page_sha256: Callable[[str], str | None] | None = None
     listing_sha256: Callable[[], str | None] | None = None
@@ -114,7 +115,7 @@ class Present:
             other = f"replaced by {self.script}"
             yield f"script {made_from.script} {'changed' if is_same else other}"
         if made_from.settings_sha256 != settings_sha256():
-            version = made_from.versions.get("mind2web2")
+            version = made_from.package_version
             of_version = (
                 f" than version {version}" if version and version != __version__ else ""
             )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+
+from pydantic import BaseModel, ConfigDict
 
 from mind2web2.utils.files import read_regular_file
 
@@ -13,16 +14,33 @@ from mind2web2.utils.files import read_regular_file
 DATASET_RECORD = ".dataset.json"
 
 
-def dataset_record(folder: Path) -> dict[str, Any]:
-    """Return which files of a folder come from a dataset; empty where nothing readable says so."""
+class DatasetRecord(BaseModel):
+    """Which files of a folder come from a dataset.
+
+    Args:
+        known: digests that a file of the dataset may have, by name; earlier ones while a download lasts.
+        files: digests of the files of the commit, by name.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    dataset: str | None = None
+    commit: str | None = None
+    complete: bool = False
+    known: dict[str, list[str]]
+    files: dict[str, str]
+
+
+_NOTHING = DatasetRecord(known={}, files={})
+
+
+def dataset_record(folder: Path) -> DatasetRecord:
+    """Return which files of a folder come from a dataset; none where nothing readable says so."""
     try:
         content = json.loads(read_regular_file(folder / DATASET_RECORD))
+        return DatasetRecord.model_validate(content)
     except (OSError, ValueError, RecursionError):
-        return {}
-    is_record = isinstance(content, dict) and all(
-        isinstance(content.get(key), dict) for key in ("files", "known")
-    )
-    return content if is_record else {}
+        return _NOTHING
 
 
 def git_blob_id(content: bytes) -> str:
@@ -39,10 +57,10 @@ def dataset_commit(script: Path) -> str | None:
         OSError: the script cannot be read.
     """
     record = dataset_record(script.parent)
-    listed = record.get("files", {}).get(script.name)
+    listed = record.files.get(script.name)
     content = read_regular_file(script) if listed else b""
     is_from_there = listed in (
         git_blob_id(content),
         hashlib.sha256(content).hexdigest(),
     )
-    return str(record["commit"]) if is_from_there and "commit" in record else None
+    return record.commit if is_from_there else None

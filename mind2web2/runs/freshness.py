@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 from mind2web2.errors import AnswerError, JudgmentStoreError, Mind2Web2Error, UsageError
 from mind2web2.judge.caching import REPLAY_ENDPOINT
@@ -34,6 +33,7 @@ from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.scripts.clock import AsOf, answer_moment, reading_at, recorded_moment
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs, variable_digests
 from mind2web2.utils.files import file_sha256, text_sha256
+from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.path_config import PathConfig, ScriptFile
 
 log = logging.getLogger(__name__)
@@ -187,12 +187,12 @@ class PresentReader:
         paths: PathConfig,
         agent_name: str,
         *,
-        judge: Mapping[str, Any] | None = None,
+        judge: JsonObject | None = None,
         with_pages: bool = True,
     ) -> None:
         self._paths = paths
         self._agent_name = agent_name
-        self._judge = judge or newest_judge(paths.eval_results_root, agent_name) or {}
+        self._judge = judge or _newest_fields(paths.eval_results_root, agent_name)
         self._with_pages = with_pages
         self._script = cache(self._read_script)
         self._task_cache = cache(self._open_cache)
@@ -227,8 +227,8 @@ class PresentReader:
             ),
         )
 
-    def _comparable_judge(self, was: JudgeRecord) -> dict[str, Any]:
-        endpoints = (was.endpoint, str(self._judge.get("endpoint")))
+    def _comparable_judge(self, was: JudgeRecord) -> JsonObject:
+        endpoints = (was.endpoint, str({"endpoint": None, **self._judge}["endpoint"]))
         # A replay takes judgments of any server; a caller's own client has another name in each process.
         is_unknown = REPLAY_ENDPOINT in endpoints or all(
             name.startswith("client ") for name in endpoints
@@ -284,13 +284,18 @@ def _variables_now(inputs: ScriptInputs) -> dict[str, str]:
     return {**inputs.variables, **variable_digests(present)}
 
 
-def newest_judge(eval_results_root: Path, agent_name: str) -> dict[str, Any] | None:
-    """Return the judge of the newest result, as fields of ``JudgeRecord``, if one is recorded."""
+def _newest_fields(eval_results_root: Path, agent_name: str) -> JsonObject:
+    newest = newest_judge(eval_results_root, agent_name)
+    return {} if newest is None else newest.model_dump(exclude={"provider"})
+
+
+def newest_judge(eval_results_root: Path, agent_name: str) -> JudgeRecord | None:
+    """Return the judge of the newest result, if one is recorded."""
     results = [found for _, _, found in latest_results(eval_results_root, agent_name)]
     # The stamp leads the name.
     for found in sorted(results, key=lambda found: found.path.name, reverse=True):
         if (made_from := found.content.provenance) is not None:
-            return made_from.judge.model_dump(exclude={"provider"})
+            return made_from.judge
     return None
 
 

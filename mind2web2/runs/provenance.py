@@ -11,6 +11,9 @@ from mind2web2.judge.store import JudgmentSource
 from mind2web2.rubric.verdicts import DoubtLevel, VoteRule
 from mind2web2.scripts.inputs import ScriptInputs
 
+# The name under which versions list this package.
+OWN_PACKAGE = "mind2web2"
+
 
 class JudgeRecord(BaseModel):
     """The judge of a result and its parameters.
@@ -113,6 +116,11 @@ class Provenance(BaseModel):
     served: tuple[Served, ...] = ()
     inputs: ScriptInputs = ScriptInputs()
     replayed_from: JudgmentSource | None = None
+
+    @property
+    def package_version(self) -> str | None:
+        """Return the version of this package, ``None`` in results of earlier versions."""
+        return self.versions.get(OWN_PACKAGE)
 
 
 def served_by(

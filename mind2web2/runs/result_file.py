@@ -459,12 +459,10 @@ class ResultFile(BaseModel):
 
 def _with_quotes(recorded: JsonObject, result: ResultFile) -> JsonObject:
     """Return the record of a result's making with the counts of quotations in their place."""
-    fields: dict[str, object] = {}
-    for name, value in recorded.items():
-        fields[name] = value
-        if name == "judge_usage":
-            fields["quotes"] = result.quote_counts()
-    return fields
+    names = list(recorded)
+    names.insert(names.index("judge_usage") + 1, "quotes")
+    fields = {**recorded, "quotes": result.quote_counts()}
+    return {name: fields[name] for name in names}
 
 
 def with_checksum(document: JsonObject) -> JsonObject:

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from mind2web2.errors import (
     CacheReadError,
@@ -34,6 +34,7 @@ from mind2web2.runs.results import answer_dir, answer_results_dir, newest_result
 from mind2web2.runs.summaries import write_task_summary
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import write_whole
+from mind2web2.utils.json_fields import JsonObject
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ class ProgressFile:
 
     def write(self, progress: RunProgress, usage: RunUsage, state: RunState) -> None:
         """Write how far the run has come."""
-        content = self._content(progress, usage) | {"state": state}
+        content = {**self._content(progress, usage), "state": state}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             text = json.dumps(content, ensure_ascii=False, indent=1)
@@ -83,7 +84,7 @@ class ProgressFile:
                 log.warning("progress not written path=%s error=%s", self.path, error)
             self._is_failing = True
 
-    def _content(self, progress: RunProgress, usage: RunUsage) -> dict[str, Any]:
+    def _content(self, progress: RunProgress, usage: RunUsage) -> JsonObject:
         total = usage.total()
         outcomes = progress.outcomes
         return {

@@ -56,11 +56,9 @@ def score_grid(
         ValueError: two answers have the same task and name.
     """
     table = _table(answers)
-    return (
-        _grid_of_scored(table)
-        if task_ids is None
-        else _grid_of_tasks(table, _ordered(task_ids))
-    )
+    if task_ids is None:
+        return _grid_of_scored(table)
+    return _grid_of_tasks(table, _ordered(task_ids))
 
 
 def _table(answers: Iterable[ScoredAnswer]) -> _Table:
@@ -84,19 +82,18 @@ def _grid_of_scored(table: _Table) -> ScoreGrid:
         for place, answer in table.items()
         if answer.score is not None
     }
-    missing = _missing(
-        table, _ordered(task for task, _ in table), _ordered(run for _, run in table)
-    )
+    known_tasks = _ordered(task for task, _ in table)
+    known_runs = _ordered(run for _, run in table)
+    missing = _missing(table, known_tasks, known_runs)
     tasks = _ordered(task for task, _ in scores)
     sizes = Counter(run for _, run in scores)
     runs = _ordered(sizes)
     warnings = _missing_warnings(
-        missing, "not counted in the averages", len({task for task, _ in table})
+        missing, "not counted in the averages", len(known_tasks)
     )
-    if any(size < len(tasks) for size in sizes.values()):
-        listed = ", ".join(
-            f"{run} {sizes[run]}" for run in runs if sizes[run] < len(tasks)
-        )
+    incomplete = [f"{run} {sizes[run]}" for run in runs if sizes[run] < len(tasks)]
+    if incomplete:
+        listed = ", ".join(incomplete)
         warnings.append(
             f"runs without a score for each of the {len(tasks)} tasks: {listed}"
         )
@@ -133,13 +130,10 @@ def _unequal_chances(
         task for (task, _), answer in table.items() if answer.score is not None
     )
     fewer = [f"{task} {scored[task]}" for task in tasks if scored[task] < len(runs)]
-    return (
-        [
-            f"pass@{len(runs)} rests on fewer than {len(runs)} answers at: {name_list(fewer)}"
-        ]
-        if fewer
-        else []
-    )
+    if not fewer:
+        return []
+    count = len(runs)
+    return [f"pass@{count} rests on fewer than {count} answers at: {name_list(fewer)}"]
 
 
 def _missing(
@@ -206,11 +200,8 @@ def _ordered(names: Iterable[str]) -> list[str]:
 
 def judge_models(answers: Iterable[ScoredAnswer]) -> dict[str, int]:
     """Return how many answers each model has judged."""
-    return dict(
-        sorted(
-            Counter(answer.judge_model or UNKNOWN_JUDGE for answer in answers).items()
-        )
-    )
+    counts = Counter(answer.judge_model or UNKNOWN_JUDGE for answer in answers)
+    return dict(sorted(counts.items()))
 
 
 def judges_of(answers: Iterable[ScoredAnswer]) -> set[str]:
@@ -266,17 +257,18 @@ def script_warnings(answers: Sequence[ScoredAnswer]) -> Iterator[str]:
 
 def _judge_in_words(answer: ScoredAnswer) -> str:
     server = answer.facts.server
-    return f"{answer.facts.judge or UNKNOWN_JUDGE}{'' if server is None else f' at {server}'}"
+    judge = answer.facts.judge or UNKNOWN_JUDGE
+    return judge if server is None else f"{judge} at {server}"
 
 
 def _counted(counts: Mapping[str, int]) -> str:
     """Return names with their counts in natural order, the most frequent alone where there are many."""
-    frequent = sorted(counts, key=lambda name: (-counts[name], natural_key(name)))[
-        :_MAX_KINDS_SHOWN
-    ]
-    listed = ", ".join(
-        f"{name} ({counts[name]} answer{'s' * (counts[name] != 1)})"
-        for name in sorted(frequent, key=natural_key)
-    )
+    by_count = sorted(counts, key=lambda name: (-counts[name], natural_key(name)))
+    frequent = by_count[:_MAX_KINDS_SHOWN]
+    shown = []
+    for name in sorted(frequent, key=natural_key):
+        noun = "answer" if counts[name] == 1 else "answers"
+        shown.append(f"{name} ({counts[name]} {noun})")
+    listed = ", ".join(shown)
     hidden = len(counts) - len(frequent)
     return f"{listed} and {hidden} more" if hidden else listed

@@ -25,6 +25,7 @@ from mind2web2.llm_client.settings import (
 )
 from mind2web2.runs.shards import Shard
 from mind2web2.utils import values
+from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.moments import parsed_moment
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def _refused_constant(name: str) -> float:
     raise ValueError(name)
 
 
-def _extra_body_in_file(found: str | dict[str, object]) -> str:
+def _extra_body_in_file(found: str | JsonObject) -> str:
     return extra_body(
         found if isinstance(found, str) else json.dumps(found, default=str)
     )

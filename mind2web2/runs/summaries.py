@@ -7,7 +7,6 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mind2web2.errors import ResultWriteError, StorageError
 from mind2web2.runs.agent_summary import AgentSummary
@@ -43,6 +42,7 @@ from mind2web2.storage.publication import (
     remove_published,
 )
 from mind2web2.utils.files import read_regular_file, write_whole
+from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.names import natural_key
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ _Merged = Mapping[str, Mapping[str, Sequence[TaskEntry]]]
 
 def generate_result_summary(
     output_dir: str | Path, agent_name: str, task_ids: Iterable[str] | None = None
-) -> dict[str, Any] | None:
+) -> JsonObject | None:
     """Write an agent's ``summary.json`` from its result folders and return its content.
 
     Args:
@@ -116,7 +116,7 @@ def stored_metrics(
 
 def merge_all_results(
     output_dir: str | Path,
-) -> dict[str, dict[str, list[dict[str, Any]]]]:
+) -> dict[str, dict[str, list[JsonObject]]]:
     """Write ``all_results.json`` from the task summaries of all agents and return its content.
 
     A task that has results but no readable summary is summed up from its result files.
@@ -140,7 +140,7 @@ def merge_all_results(
     return _merged_as_json(published(root / ALL_RESULTS_NAME, write))
 
 
-def _merged_as_json(merged: _Merged) -> dict[str, dict[str, list[dict[str, Any]]]]:
+def _merged_as_json(merged: _Merged) -> dict[str, dict[str, list[JsonObject]]]:
     return {
         task_id: {agent: _entries_as_json(own) for agent, own in by_agent.items()}
         for task_id, by_agent in merged.items()
@@ -290,7 +290,7 @@ def _with_earlier_result(entry: TaskEntry, folder: Path) -> TaskEntry:
     return entry.model_copy(update={"earlier_result": earlier})
 
 
-def _entries_as_json(entries: Iterable[TaskEntry]) -> list[dict[str, Any]]:
+def _entries_as_json(entries: Iterable[TaskEntry]) -> list[JsonObject]:
     return [entry.as_json() for entry in entries]
 
 

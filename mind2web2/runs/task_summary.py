@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.runs.scored_answer import NO_RESULT, ScoredAnswer
 from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.lenient import read_leniently
 from mind2web2.utils.names import is_file_name
 
@@ -49,7 +49,7 @@ class TaskEntry(BaseModel):
         """Return the name of the answer's file."""
         return f"{self.answer_name.removesuffix('.md')}.md"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return the entry as it is written, with the fields that it was made of."""
         return self.model_dump(exclude_unset=True)
 
@@ -107,7 +107,7 @@ def sound_entries(listed: Sequence[object]) -> list[TaskEntry]:
     ]
 
 
-def _is_sound(entry: Mapping[str, object]) -> bool:
+def _is_sound(entry: JsonObject) -> bool:
     if not {"answer_name", "score"} <= entry.keys():
         return False
     score = entry["score"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
 
 from mind2web2.runs.results import write_file, writing_in
 from mind2web2.utils.files import read_regular_file
@@ -47,8 +48,26 @@ def write_usage(folder: Path, judge: CachingJudge, shard: str | None = None) -> 
         for task_id in sorted(judge.usage.tasks)
     }
     with writing_in(folder):
-        runs = [*_usage(folder)["runs"], run][-_RUNS_KEPT:]
-        _write_usage(folder, {"newest_run": {**run, "tasks": tasks}, "runs": runs})
+        runs = [*_usage(folder).runs, UsageOfRun.model_validate(run)][-_RUNS_KEPT:]
+        newest = UsageOfRun.model_validate({**run, "tasks": tasks})
+        _write_usage(folder, UsageFile(newest_run=newest, runs=runs))
+
+
+class UsageOfRun(BaseModel):
+    """The judge's use in one run; the figures are passed on as they are."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    created: str = ""
+
+
+class UsageFile(BaseModel):
+    """The content of ``usage.json``."""
+
+    model_config = ConfigDict(frozen=True)
+
+    newest_run: UsageOfRun = UsageOfRun()
+    runs: list[UsageOfRun]
 
 
 def merge_usage(source: Path, into: Path) -> None:
@@ -58,42 +77,38 @@ def merge_usage(source: Path, into: Path) -> None:
         ResultWriteError: the file cannot be written.
     """
     theirs = _usage(source)
-    if not theirs["runs"]:
+    if not theirs.runs:
         return
     with writing_in(into):
         ours = _usage(into)
-        new = [run for run in theirs["runs"] if run not in ours["runs"]]
-        newest = max(
-            (ours.get("newest_run", {}), theirs.get("newest_run", {})), key=_created
-        )
-        runs = sorted([*ours["runs"], *new], key=_created)
-        _write_usage(into, {"newest_run": newest, "runs": runs})
+        new = [run for run in theirs.runs if run not in ours.runs]
+        newest = max((ours.newest_run, theirs.newest_run), key=_created)
+        runs = sorted([*ours.runs, *new], key=_created)
+        _write_usage(into, UsageFile(newest_run=newest, runs=runs))
 
 
-def _created(run: Any) -> str:
-    return str(run.get("created", "")) if isinstance(run, dict) else ""
+def _created(run: UsageOfRun) -> str:
+    return run.created
 
 
-def _write_usage(folder: Path, content: Mapping[str, Any]) -> None:
-    write_file(
-        folder / USAGE_NAME, json.dumps(content, ensure_ascii=True, indent=2) + "\n"
+def _write_usage(folder: Path, content: UsageFile) -> None:
+    written = json.dumps(
+        content.model_dump(exclude_unset=True), ensure_ascii=True, indent=2
     )
+    write_file(folder / USAGE_NAME, written + "\n")
 
 
-def _usage(folder: Path) -> dict[str, Any]:
+def _usage(folder: Path) -> UsageFile:
     """Return the content of ``usage.json``, without runs where there is none or it is damaged."""
     path = folder / USAGE_NAME
     try:
-        content = json.loads(read_regular_file(path))
-        if not isinstance(content["runs"], list):
-            raise TypeError("its runs are no list")
+        return UsageFile.model_validate(json.loads(read_regular_file(path)))
     except FileNotFoundError:
-        return {"runs": []}
-    except (OSError, ValueError, RecursionError, LookupError, TypeError) as error:
+        return UsageFile(runs=[])
+    except (OSError, ValueError, RecursionError) as error:
         log.warning(
             "%s is damaged and is replaced: the judge use of earlier runs is lost, nothing else (%s)",
             path,
-            error,
+            " ".join(str(error).split()),
         )
-        return {"runs": []}
-    return dict(content)
+        return UsageFile(runs=[])

@@ -7,7 +7,7 @@ import json
 import logging
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -47,7 +47,7 @@ from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.storage.publication import bring_here
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import read_regular_file, text_sha256
-from mind2web2.utils.json_fields import mapping, mappings
+from mind2web2.utils.json_fields import JsonObject, mapping, mappings
 from mind2web2.utils.lenient import read_leniently
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.path_config import PathConfig
@@ -169,7 +169,7 @@ def verified(
     agent_name: str,
     task_ids: Sequence[str],
     *,
-    judge: Mapping[str, Any] | None,
+    judge: JsonObject | None,
     judgments: Path | None,
 ) -> list[Check]:
     """Check the results of these tasks; only temporary folders are written.
@@ -484,7 +484,8 @@ def _without_failure_reasons(value: object) -> object:
         return [_without_failure_reasons(item) for item in value]
     if not isinstance(value, dict):
         return value
-    left_out = {"reason"} if value.get("outcome") == "unavailable" else set()
+    is_unavailable = ("outcome", "unavailable") in value.items()
+    left_out = {"reason"} if is_unavailable else set()
     return {
         name: _without_failure_reasons(item)
         for name, item in value.items()
@@ -499,7 +500,7 @@ def _verdict(leaf: WrittenNode) -> str:
 class _SummaryTasks(BaseModel):
     """The tasks of an agent's summary, and whether it was given a list of them."""
 
-    tasks: dict[str, object] = {}
+    tasks: dict[str, JsonObject] = {}
     missing_counted_as_zero: bool = False
 
 
@@ -526,8 +527,8 @@ def summaries_checked(paths: PathConfig, agent_name: str, task_id: str | None) -
     of = read_leniently(_SummaryTasks, content)
     tasks = of.tasks if of.missing_counted_as_zero else None
     answers = agent_answers(root, agent_name)
-    derived = agent_metrics(agent_name, answers, tasks).as_json()
-    del derived["warnings"]
+    metrics = agent_metrics(agent_name, answers, tasks).as_json()
+    derived = {name: value for name, value in metrics.items() if name != "warnings"}
     _compare_summary(
         check, path, content, derived, folder.glob("*/*/results/*.md.json")
     )
@@ -551,8 +552,8 @@ def summaries_checked(paths: PathConfig, agent_name: str, task_id: str | None) -
 def _compare_summary(
     check: Check,
     path: Path,
-    stored: Mapping[Any, Any],
-    derived: Mapping[str, Any],
+    stored: JsonObject,
+    derived: JsonObject,
     sources: Iterable[Path],
 ) -> None:
     if not path.exists():

@@ -445,7 +445,7 @@ def tree_rows(tree: WrittenNode) -> Iterator[Json]:
             "is_leaf": not node.children,
             "arithmetic": explained.get(id(node)),
         }
-        yield {"evidence": None} | node.own_fields() | place
+        yield {"evidence": None, **node.own_fields(), **place}
         stack.extend((child, depth + 1) for child in reversed(node.children))
 
 

@@ -66,6 +66,20 @@ class Reviewer:
     capture: CaptureSettings
 
 
+class _Decision(BaseModel):
+    """A decision about a page, as a line of the reviews says.
+
+    Args:
+        kept: the folder with the page as it was before.
+        after: the state of the page after the decision.
+    """
+
+    url: str
+    kept: str
+    decision: str | None = None
+    after: str | None = None
+
+
 class PageReview:
     """The pages of the agents that a viewer shows."""
 
@@ -111,21 +125,21 @@ class PageReview:
         latest = self._undoable(key.agent, key.task).get(_page(key.url))
         if latest is None:
             raise UsageError("there is no decision about this page to undo")
-        folder = self._kept_folder(key, latest["kept"])
+        folder = self._kept_folder(key, latest.kept)
         if not folder.is_dir():
             raise UsageError(
                 f"cannot be undone: the copy of the page in {folder} was deleted"
             )
         kept = CacheFileSys(folder)
         # Another command's capture is not lost.
-        since = self._keep(key) if latest.get("after") != self._state(key) else None
+        since = self._keep(key) if latest.after != self._state(key) else None
         # Its key rather than the page's address, which may be one that redirects to it.
         self._pages.cache(key).mirror_page(
             next(iter(kept.get_all_urls()), key.url), kept
         )
         if since is not None:
-            self._decided(key, f"undo of {latest['decision']}", since)
-        row = self._decided(key, "undo", latest["kept"])
+            self._decided(key, f"undo of {latest.decision}", since)
+        row = self._decided(key, "undo", latest.kept)
         shutil.rmtree(folder, ignore_errors=True)
         return row
 
@@ -286,21 +300,20 @@ class PageReview:
             b"".join(hashlib.sha256(part).digest() for part in parts)
         ).hexdigest()[:16]
 
-    def _undoable(self, agent: str, task: str) -> dict[str, Json]:
+    def _undoable(self, agent: str, task: str) -> dict[str, _Decision]:
         """Return the latest decision about each page that can be undone."""
         path = self._pages.cache(PageKey(agent, task, "")).task_dir / REVIEWS_NAME
-        made: dict[str, Json] = {}
+        made: dict[str, _Decision] = {}
         for line in read_regular_file(path).splitlines() if path.is_file() else ():
             try:
-                decision = json.loads(line)
-                url, kept = str(decision["url"]), str(decision["kept"])
-            except (ValueError, KeyError, TypeError):
+                decision = _Decision.model_validate_json(line)
+            except ValueError:
                 continue  # cut short by a crash
-            if decision.get("decision") == "undo":
-                made.pop(kept, None)
-            elif is_file_name(kept):
-                made[kept] = {"page": _page(url), **decision}
-        return {decision["page"]: decision for decision in made.values()}
+            if decision.decision == "undo":
+                made.pop(decision.kept, None)
+            elif is_file_name(decision.kept):
+                made[decision.kept] = decision
+        return {_page(decision.url): decision for decision in made.values()}
 
     def _rows(self, agent: str, task: str) -> Iterator[Json]:
         cache = self._pages.cache(PageKey(agent, task, ""))
@@ -319,9 +332,10 @@ class PageReview:
         )
 
     def _row(
-        self, key: PageKey, cache: CacheFileSys, undoable: Mapping[str, Json]
+        self, key: PageKey, cache: CacheFileSys, undoable: Mapping[str, _Decision]
     ) -> Json:
         record, kind = cache.capture_record(key.url), cache.has(key.url)
+        latest = undoable.get(_page(key.url))
         is_suspect = record is not None and record.is_suspect
         return {
             "agent": key.agent,
@@ -342,7 +356,7 @@ class PageReview:
             "reviewed": record.reviewed.model_dump()
             if record is not None and record.reviewed
             else None,
-            "undo": undoable.get(_page(key.url), {}).get("decision"),
+            "undo": None if latest is None else latest.decision,
         }
 
 

@@ -314,7 +314,7 @@ def run_states(catalog: Catalog) -> list[Json]:
         except (OSError, ValueError, KeyError, TypeError):
             continue
         is_silent = (datetime.now(UTC) - updated).total_seconds() > _SILENT_AFTER_S
-        if content.get("state") == "running" and is_silent:
+        if is_silent and ("state", "running") in content.items():
             content["state"] = "stopped"
         if catalog.shows(path.parent.name):
             found.append({"agent": path.parent.name, **content})

@@ -309,7 +309,7 @@ async def test_the_judge_of_the_newest_result_counts(project):
         "answer_2.md",
         ResultFile.of(with_checksum(other)),
     )
-    assert newest_judge(project.paths.eval_results_root, AGENT)["model"] == "judge-2"
+    assert newest_judge(project.paths.eval_results_root, AGENT).model == "judge-2"
     change = "judge changed: model judge-1, now judge-2"
     assert now(project).stale == {f"{TASK}/answer_1.md": (change,)}
     present = PresentReader(project.paths, AGENT, judge={"model": "judge-1"}).present

@@ -360,7 +360,7 @@ def _print_json(
 ) -> None:
     from mind2web2.runs.tag_figures import tag_figures
 
-    contents = [agent.summary.as_json() | asdict(agent.now) for agent in agents]
+    contents = [{**agent.summary.as_json(), **asdict(agent.now)} for agent in agents]
     if by_tag:
         tags = (
             [asdict(figure) for figure in tag_figures(agent.results)]

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import (
     Subcommands,
@@ -20,6 +20,7 @@ from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_evaluation
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import REPLAY, SETTINGS, RunSettings
+from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.values import local_path
 
@@ -121,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
     return _WRONG if "wrong" in kinds else _OUTDATED if kinds else 0
 
 
-def _judge(settings: RunSettings) -> dict[str, Any]:
+def _judge(settings: RunSettings) -> JsonObject:
     from mind2web2.judge.settings import keyed_part
 
     given = {

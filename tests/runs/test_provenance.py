@@ -5,6 +5,7 @@ import platform
 import subprocess
 import sys
 from collections import defaultdict
+from dataclasses import replace
 from importlib.metadata import version
 
 import pytest
@@ -94,6 +95,40 @@ def test_versions_cover_everything_that_shapes_a_question():
         "pydantic",
         "httpx2",
     } <= versions.keys()
+
+
+def test_a_judges_record_says_all_that_determines_its_replies():
+    """Also of the judge that is asked before it; parameters that change no reply are left out."""
+    first = JudgeSettings("openai", "small-1")
+    settings = JudgeSettings(
+        "openai",
+        "judge-1",
+        temperature=0.5,
+        reasoning_effort="low",
+        max_images=3,
+        extra_body='{"top_k": 1, "user": "x"}',
+        votes="doubt",
+        first=first,
+        doubt="gates",
+    )
+    record = JudgeRecord.of(
+        settings, "openai http://large/v1", "openai http://small/v1"
+    )
+    assert record.model_dump() == {
+        "provider": "openai",
+        "endpoint": "openai http://large/v1",
+        "model": "judge-1",
+        "temperature": 0.5,
+        "reasoning_effort": "low",
+        "max_images": 3,
+        "extra_body": '{"top_k":1}',
+        "votes": "doubt",
+        "first_model": "small-1",
+        "first_endpoint": "openai http://small/v1",
+        "doubt": "gates",
+    }
+    alone = JudgeRecord.of(replace(settings, first=None), "e", "openai http://small/v1")
+    assert (alone.first_model, alone.first_endpoint, alone.doubt) == (None, None, None)
 
 
 def test_served_models_are_counted():

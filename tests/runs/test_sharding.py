@@ -359,3 +359,24 @@ def test_a_wrong_command_merges_nothing(words, problem):
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
     assert problem in run.stderr
     assert not Path("all").exists()
+
+
+@pytest.mark.parametrize(
+    ("damaged", "states"),
+    [
+        ("w/eval_results", ("damaged", "scored")),
+        ("other/eval_results", ("scored", "damaged")),
+    ],
+)
+def test_a_damaged_result_beside_a_sound_one_is_named(machines, damaged, states):
+    """Neither replaces the other."""
+    shutil.copytree("w/eval_results", "other/eval_results")
+    [path] = (machines / damaged / "bot/dam/answer_1/results").iterdir()
+    path.write_text("{")
+    run = merge("w", "other")
+    assert run.returncode == 1
+    folder = "bot/dam/answer_1/results"
+    assert (
+        f"two different results: {states[0]} in all/{folder}, {states[1]} in other/eval_results/{folder};"
+        in run.stdout
+    )

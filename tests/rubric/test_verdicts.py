@@ -336,6 +336,33 @@ def test_contradictions_in_evidence_are_reported(evidence, fault):
     assert any(fault in found for found in evidence_faults(evidence))
 
 
+CUT = SHOWN.model_copy(update={"text_chars_stored": SHOWN.text_chars + 1})
+
+
+@pytest.mark.parametrize(
+    ("evidence", "faults"),
+    [
+        (judged(votes="n"), []),
+        (
+            judged(votes="y"),
+            ["one vote on the answer, though it was in doubt: quotation"],
+        ),
+        (
+            judged(check("supported", "y", page=CUT)),
+            ["one vote on https://a.example, though it was in doubt: quotation, page"],
+        ),
+    ],
+)
+def test_votes_on_demand_are_one_where_nothing_is_in_doubt(evidence, faults):
+    """A vote that quotes nothing, or a page that was cut, asks for another one."""
+    on_demand = evidence.model_copy(update={"vote_rule": "doubt"})
+    found = [fault for fault in evidence_faults(on_demand) if "doubt" in fault]
+    assert found == faults
+    assert list(evidence_faults(judged(votes="n"))) == [
+        "1 votes on the answer settle nothing, of 3"
+    ]
+
+
 def test_what_was_shown_is_asked_of_those_only_who_kept_it():
     """Earlier versions did not."""
     evidence = judged(check("supported", "yy", page=None))

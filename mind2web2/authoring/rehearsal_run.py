@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.rubric.verdicts import Outcome, Status
 from mind2web2.scheduling.deferral import guarded
+from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scheduling.stopping import EvaluateAnswer
 from mind2web2.scripts.run import LoopGuard, load_script, run_script
 from mind2web2.verification.messages import BinaryEvalResult
@@ -279,9 +281,12 @@ class TreeNode:
         for child in self.children:
             yield from child.walk()
 
-    def leaves(self) -> list[TreeNode]:
-        """Return the leaves in rubric order."""
-        return [node for node in self.walk() if not node.children]
+    @cached_property
+    def leaves(self) -> tuple[TreeNode, ...]:
+        """The leaves in rubric order."""
+        if not self.children:
+            return (self,)
+        return tuple(leaf for child in self.children for leaf in child.leaves)
 
 
 @dataclass(frozen=True)
@@ -303,7 +308,7 @@ class Rehearsed:
 
     def statuses(self) -> dict[str, Status]:
         """Return the leaves' verdicts by id."""
-        return {leaf.id: leaf.verdict.status for leaf in self.tree.leaves()}
+        return {leaf.id: leaf.verdict.status for leaf in self.tree.leaves}
 
 
 _log = logging.Logger("rehearsal", logging.CRITICAL + 1)
@@ -359,7 +364,9 @@ async def rehearsed(
     async with _ended_within(script.timeout_s, script.path):
         if not count_rounds:
             judge = _RehearsalJudge(world, None)
-            return await _rehearsed(script, judge, _BlankCache(world.has_page))
+            # Two votes of a policy are alike; only the count of judgments needs both.
+            with execution_options(ExecutionOptions(votes="1")):
+                return await _rehearsed(script, judge, _BlankCache(world.has_page))
         judge = _DeferringJudge(world, _Rounds())
         return await _rehearsed(script, judge, _DeferringCache(world.has_page))
 

@@ -257,7 +257,8 @@ async def structure_of(
     """
     rehearsal = _Rehearsal(script, question, rubric)
     found = Structure()
-    await rehearsal.count_items()
+    if rubric is None:
+        await rehearsal.count_items()
     right = await rehearsal.run("all right", count_rounds=True)
     _note_amounts(found, right, price)
     met = _met_by_cases_only(found, right)
@@ -278,7 +279,7 @@ async def structure_of(
 
 def _note_amounts(found: Structure, right: Rehearsed, price: JudgePrice) -> None:
     requests = right.requests
-    found.leaves = len(right.tree.leaves())
+    found.leaves = len(right.tree.leaves)
     found.judgments, found.longest_chain, found.pages = (
         requests.count,
         requests.rounds,
@@ -295,7 +296,7 @@ def _met_by_cases_only(found: Structure, right: Rehearsed) -> dict[str, Outcome]
     """Return the leaves that the script's own code fails on plausible values, as if they passed."""
     failed = [
         leaf.id
-        for leaf in right.tree.leaves()
+        for leaf in right.tree.leaves
         if leaf.decided_by == "script" and not leaf.verdict.score
     ]
     found.unshown = tuple(failed)
@@ -304,22 +305,27 @@ def _met_by_cases_only(found: Structure, right: Rehearsed) -> dict[str, Outcome]
 
 def _score(tree: TreeNode, verdicts: Mapping[str, Outcome]) -> float:
     by_node = {
-        id(leaf): verdicts[leaf.id] for leaf in tree.leaves() if leaf.id in verdicts
+        id(leaf): verdicts[leaf.id] for leaf in tree.leaves if leaf.id in verdicts
     }
     return aggregate(tree, by_node)[id(tree)].score
 
 
-def _behind(tree: TreeNode, failed: Sequence[str]) -> set[str]:
-    """Return the leaves whose code-stated prerequisites failed, those behind them included."""
-    gone = set(failed)
-    below = {node.id: {leaf.id for leaf in node.leaves()} for node in tree.walk()}
+def _needed(tree: TreeNode) -> dict[str, set[str]]:
+    """Return, for each leaf whose code states prerequisites, the leaves that they consist of."""
+    nodes = {node.id: node for node in tree.walk()}
+    needed = {}
+    for leaf in tree.leaves:
+        known = [nodes[name] for name in leaf.prerequisites if name in nodes]
+        if known:
+            needed[leaf.id] = {each.id for node in known for each in node.leaves}
+    return needed
+
+
+def _behind(needed: Mapping[str, set[str]], failed: str) -> set[str]:
+    """Return a leaf with all that fall with it, those behind them included."""
+    gone = {failed}
     while True:
-        more = {
-            leaf.id
-            for leaf in tree.leaves()
-            if leaf.id not in gone
-            and any(below.get(name, set()) & gone for name in leaf.prerequisites)
-        }
+        more = {name for name, before in needed.items() if before & gone} - gone
         if not more:
             return gone
         gone |= more
@@ -331,11 +337,11 @@ def _check_right(
     found.scores["all right"] = right.score
     skipped = [
         leaf.id
-        for leaf in right.tree.leaves()
+        for leaf in right.tree.leaves
         if leaf.verdict.status in ("skipped", "initialized")
     ]
     undecided = [
-        leaf.id for leaf in right.tree.leaves() if leaf.verdict.status == "initialized"
+        leaf.id for leaf in right.tree.leaves if leaf.verdict.status == "initialized"
     ]
     if undecided:
         found.findings.append(
@@ -348,7 +354,7 @@ def _check_right(
     if right.score >= 1 - _NEARLY or met:
         return
     failed = [
-        leaf.id for leaf in right.tree.leaves() if leaf.verdict.status == "failed"
+        leaf.id for leaf in right.tree.leaves if leaf.verdict.status == "failed"
     ]
     found.findings.append(
         Finding(
@@ -375,7 +381,7 @@ async def _check_worthless(found: Structure, rehearsal: _Rehearsal) -> None:
         found.scores[name] = done.score
         if done.score > MOST_POINTS:
             leaves = [
-                leaf.id for leaf in done.tree.leaves() if _gives_points(done, leaf)
+                leaf.id for leaf in done.tree.leaves if _gives_points(done, leaf)
             ]
             found.findings.append(
                 Finding(
@@ -401,11 +407,12 @@ async def _check_leaves(
     full = _score(right.tree, met)
     if full <= 0:
         return
+    needed = _needed(right.tree)
     idle = []
-    for leaf in right.tree.leaves():
+    for leaf in right.tree.leaves:
         if not leaf.verdict.score and leaf.id not in met:
             continue
-        gone = _behind(right.tree, [leaf.id])
+        gone = _behind(needed, leaf.id)
         score = _score(
             right.tree, {**met, **{name: Outcome(0.0, "failed") for name in gone}}
         )
@@ -493,7 +500,7 @@ def _check_reached(
 ) -> None:
     seen: dict[str, set[str]] = defaultdict(set)
     for run in rehearsal.runs:
-        for leaf in run.tree.leaves():
+        for leaf in run.tree.leaves:
             seen[leaf.id].add(leaf.verdict.status)
     never = [name for name, statuses in seen.items() if statuses <= {"skipped"}]
     if never and not met:
@@ -525,7 +532,7 @@ def _check_twins(found: Structure, rehearsal: _Rehearsal, right: Rehearsed) -> N
         questions[claim, frozenset(where)].add(node)
     verdicts: dict[tuple[str | None, ...], set[str]] = defaultdict(set)
     runs = [run.statuses() for run in rehearsal.runs]
-    for leaf in right.tree.leaves():
+    for leaf in right.tree.leaves:
         history = tuple(run.get(leaf.id) for run in runs)
         if leaf.decided_by == "script" and len(set(history)) > 1:
             verdicts[history].add(leaf.id)

@@ -353,9 +353,7 @@ def _check_right(
         )
     if right.score >= 1 - _NEARLY or met:
         return
-    failed = [
-        leaf.id for leaf in right.tree.leaves if leaf.verdict.status == "failed"
-    ]
+    failed = [leaf.id for leaf in right.tree.leaves if leaf.verdict.status == "failed"]
     found.findings.append(
         Finding(
             "no full score",
@@ -380,9 +378,7 @@ async def _check_worthless(found: Structure, rehearsal: _Rehearsal) -> None:
         done = await rehearsal.run(name, **world)  # type: ignore[arg-type]  # keywords of run
         found.scores[name] = done.score
         if done.score > MOST_POINTS:
-            leaves = [
-                leaf.id for leaf in done.tree.leaves if _gives_points(done, leaf)
-            ]
+            leaves = [leaf.id for leaf in done.tree.leaves if _gives_points(done, leaf)]
             found.findings.append(
                 Finding(
                     "points for nothing",

@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -45,6 +46,10 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
         return "".join(f"{indent}{line}\n" for line in parts)
 
 
+# Less alike, an option is more likely to be of another command.
+_SAME_WORD = 0.8
+
+
 class CommandParser(argparse.ArgumentParser):
     """A parser that takes ``--like-this`` for ``--like_this``, and each single-valued option once."""
 
@@ -72,8 +77,21 @@ class CommandParser(argparse.ArgumentParser):
             [_with_underscores(word) for word in given], namespace
         )
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            self.error(
+                f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown)}"
+            )
         return known, unknown
+
+    def _meant(self, unknown: Sequence[str]) -> str:
+        """Return which option was probably meant, as the end of a message."""
+        options = [name for name in self._option_string_actions if name[:2] == "--"]
+        for word in unknown:
+            if not word.startswith("--"):
+                continue
+            close = get_close_matches(word.partition("=")[0], options, 1, _SAME_WORD)
+            if close:
+                return f": did you mean {close[0]}?"
+        return ""
 
 
 class _StoreOnce(argparse.Action):

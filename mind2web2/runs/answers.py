@@ -250,6 +250,9 @@ def select_answers(
     return {name: answers for name, answers in selected.items() if answers}
 
 
+_CASE_HEADER = re.compile(r"---[ \t]*\n(?:#.*\n)*expect: *[\d.]+ *\n")
+
+
 def read_answer(path: Path) -> str:
     r"""Return an answer's text without a byte order mark and with ``\n`` as its only line break.
 
@@ -258,7 +261,7 @@ def read_answer(path: Path) -> str:
 
     Raises:
         AnswerError: the file is missing, not a file, a link out of the agent's folder, unreadable,
-            over 1,000,000 bytes, not UTF-8, or without any text.
+            over 1,000,000 bytes, not UTF-8, without any text, or a case of a rehearsal.
     """
     try:
         content = _answer_bytes(path)
@@ -283,7 +286,13 @@ def read_answer(path: Path) -> str:
         raise AnswerError(
             f"answer {path} is empty: it counts 0 as soon as it is evaluated again"
         )
-    return uniform_text(text)
+    text = uniform_text(text)
+    if _CASE_HEADER.match(text):
+        raise AnswerError(
+            f"answer {path} begins with the header of a rehearsal's case, which tells the judge the score: "
+            "keep only what follows the second line of ---"
+        )
+    return text
 
 
 def is_empty_answer(path: Path) -> bool:

@@ -396,3 +396,19 @@ def test_a_misspelled_command_is_named():
     assert run.stderr.endswith(
         "invalid choice: 'evaluat': did you mean evaluate?; see mind2web2 --help\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "word", "meant"),
+    [
+        ("rehearse", "--strct", "--strict"),
+        ("evaluate", "--judge-modle", "--judge_model"),
+        ("rehearse", "--max_costs=3", "--max_cost"),
+    ],
+)
+def test_an_unknown_option_names_the_nearest_one(command, word, meant):
+    """On the same line."""
+    outcome = call(main, command, "x", word)
+    assert outcome.returncode == 2
+    assert outcome.stderr.count("\n") == 1
+    assert f": did you mean {meant}?; see mind2web2 {command} --help" in outcome.stderr

@@ -317,3 +317,14 @@ def test_agents_are_those_with_answers(tmp_path):
     assert agent_names(paths) == ["bot", "bot_2", "bot_10"]
     with pytest.raises(UsageError, match="no answers under"):
         agent_names(PathConfig(tmp_path / "elsewhere"))
+
+
+def test_a_case_of_a_rehearsal_is_no_answer(tmp_path):
+    """Its header would tell the judge what the author expects."""
+    note = "# the answer that deserves 1"
+    text = f"---\n{note}\nexpect: 1.0\nextract: {{}}\n---\n\nThe lake is deep.\n"
+    path = write(tmp_path / "answer_1.md", text.encode())
+    with pytest.raises(AnswerError, match="keep only what follows the second line"):
+        read_answer(path)
+    for sound in ("---\ntitle: lakes\n---\n", "---\nWe expect: 1\n"):
+        assert read_answer(write(tmp_path / "answer_2.md", sound.encode())) == sound

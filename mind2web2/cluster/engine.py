@@ -270,10 +270,10 @@ class RayEngine:
         """Leave the place to the node, which knows when the answer has ended."""
 
     async def evaluate(self, job: AnswerJob) -> AnswerOutcome | None:
-        """Evaluate an answer on a node, as ``evaluate_job`` does; on another one if that node is lost.
+        """Evaluate an answer on a node, as ``reuse_or_evaluate`` does; on another one if that node is lost.
 
         Raises:
-            JudgeUnusableError: as ``evaluate_job``.
+            JudgeUnusableError: as ``reuse_or_evaluate``.
             MachineError: no node is left, or its results do not arrive here.
         """
         lost: list[str] = []

@@ -565,7 +565,7 @@ class NodeActor:
         """Evaluate an answer that was admitted.
 
         Returns:
-            as ``evaluate_job``, with the name of the result file in ``earlier_result`` in place of the
+            as ``reuse_or_evaluate``, with the name of the result file in ``earlier_result`` in place of the
             content; or the error that ends the run.
         """
         parts = self._opened()

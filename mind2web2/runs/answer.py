@@ -193,8 +193,8 @@ class RunParts:
         return self.judge.settings.replayed_from is not None
 
     async def evaluate(self, job: AnswerJob) -> AnswerOutcome | None:
-        """Evaluate one answer here, as ``evaluate_job`` does."""
-        return await evaluate_job(job, self)
+        """Evaluate one answer here, as ``reuse_or_evaluate`` does."""
+        return await reuse_or_evaluate(job, self)
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ class AnswerOutcome:
         return None if self.result is None else self.result.final_score
 
 
-async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
+async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
     """Evaluate one answer; an error costs the result of this answer only.
 
     Returns:
@@ -269,7 +269,7 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
                     earlier, changed = await _reusable_result(job, run, text, newest)
                 if earlier is None:
                     run.judge.raise_if_out()
-                    result, is_same = await _evaluate(job, run, text)
+                    result, is_same = await _evaluate_and_write(job, run, text)
                     changed = None if is_same else changed
                     return AnswerOutcome(
                         job.task_id, job.answer.name, result, None, is_same, changed
@@ -372,14 +372,14 @@ def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
     return ScriptTime.recorded(None if found is None else found.content.provenance)
 
 
-async def _evaluate(
+async def _evaluate_and_write(
     job: AnswerJob, run: RunParts, text: str
 ) -> tuple[ResultFile, bool]:
     """Return the result, and whether it is the same as a replay has written before."""
     async with _answer_logger(job, run) as logger:
         try:
             script_time = await asyncio.to_thread(_script_time, job, run)
-            complete = await evaluated(job, run, text, logger, script_time)
+            complete = await run_script_on_answer(job, run, text, logger, script_time)
             earlier = (
                 await asyncio.to_thread(_same_result, job, complete)
                 if run.is_replay
@@ -436,7 +436,7 @@ async def _answer_logger(
             await publish_in_thread(job.folder)
 
 
-async def evaluated(
+async def run_script_on_answer(
     job: AnswerSetting,
     run: RunParts,
     text: str,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -79,6 +79,20 @@ class SampleRecord(BaseModel):
         write_file(agent_folder / SAMPLE_NAME, self.model_dump_json(indent=2) + "\n")
 
 
+class CorrectionJson(TypedDict):
+    """``Correction`` as ``--json`` prints it."""
+
+    by: str
+    raw: float
+    corrected: float | None
+    these_tasks: dict[str, float] | None
+    tasks_at_large: dict[str, float] | None
+    sampled: int
+    of: int
+    unit: str
+    weight_of_judge: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class Correction:
     """An agent's score, corrected by people or by a strong judge.
@@ -104,7 +118,7 @@ class Correction:
         """Return what is sampled."""
         return "leaves" if self.weight is None else "answers"
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> CorrectionJson:
         """Return it as ``--json`` prints it."""
         return {
             "by": self.by,
@@ -263,6 +277,19 @@ def cost_of_sample(
     return sum(known) if known and len(known) == len(costs) else None
 
 
+class CorrectedPairJson(TypedDict):
+    """``CorrectedPair`` as ``mind2web2 compare --corrected --json`` prints it."""
+
+    first: CorrectionJson
+    second: CorrectionJson
+    raw_difference: float
+    corrected_difference: float
+    these_tasks: dict[str, float] | None
+    tasks_at_large: dict[str, float] | None
+    wrong_passes: dict[str, float | None]
+    wrong_failures: dict[str, float | None]
+
+
 @dataclass(frozen=True, slots=True)
 class CorrectedPair:
     """Two agents' corrected scores over the same tasks: the second minus the first.
@@ -277,7 +304,7 @@ class CorrectedPair:
     wrong_passes: Estimate
     wrong_failures: Estimate
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> CorrectedPairJson:
         """Return it as ``mind2web2 compare --corrected --json`` prints it."""
         return {
             "first": self.first.summary(),

@@ -127,7 +127,7 @@ class AnswerRunner(Protocol):
     """Evaluates single answers: in this process (``RunParts``), or on the nodes of a cluster."""
 
     async def evaluate(self, job: AnswerJob) -> AnswerOutcome | None:
-        """Evaluate one answer, as ``evaluate_job`` does."""
+        """Evaluate one answer, as ``reuse_or_evaluate`` does."""
 
 
 async def evaluate_work(
@@ -192,12 +192,12 @@ async def _evaluate_answers(
 
     async def one_answer(job: AnswerJob) -> AnswerOutcome | AnswerJob:
         async with places:
-            return await _evaluated(job, run, concurrency, progress) or job
+            return await _evaluate_when_admitted(job, run, concurrency, progress) or job
 
     return await all_or_first_error(one_answer(job) for job in jobs)
 
 
-async def _evaluated(
+async def _evaluate_when_admitted(
     job: AnswerJob, run: AnswerRunner, concurrency: Concurrency, progress: RunProgress
 ) -> AnswerOutcome | None:
     name = f"{job.task_id}/{job.answer.stem}"
@@ -234,7 +234,7 @@ async def _final_outcome(
         finally:
             del progress.waiting[name]
         async with places:
-            outcome = await _evaluated(job, run, concurrency, progress)
+            outcome = await _evaluate_when_admitted(job, run, concurrency, progress)
         if outcome is not None:
             return outcome
 

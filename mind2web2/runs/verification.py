@@ -25,7 +25,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.stored_files import fetch_files, names_in_store
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.runs.answer import RunParts, ScriptTime, evaluated
+from mind2web2.runs.answer import RunParts, ScriptTime, run_script_on_answer
 from mind2web2.runs.answers import AnswerSetting, answer_files, failed_runs, read_answer
 from mind2web2.runs.current_inputs import EDITED, NO_PROVENANCE, Present
 from mind2web2.runs.freshness import PresentReader
@@ -340,7 +340,9 @@ async def _compare_replays(
                     )
                     text = read_answer(setting.answer.path)
                     time = ScriptTime.recorded(made_from)
-                    replayed = await evaluated(setting, parts, text, _unread_log, time)
+                    replayed = await run_script_on_answer(
+                        setting, parts, text, _unread_log, time
+                    )
                 except (Mind2Web2Error, OSError) as error:
                     reason = " ".join(str(error).split())
                     check.add(

@@ -48,7 +48,7 @@ from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.rubric.verdicts import DoubtLevel, VoteRule
-from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, evaluated
+from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, run_script_on_answer
 from mind2web2.runs.answers import (
     EMPTY_ANSWER,
     MAX_ANSWER_BYTES,
@@ -470,7 +470,7 @@ class Scorer:
         async with parts.turns:
             self.counts.running += 1
             try:
-                return await self._evaluated(parts, setting, text)
+                return await self._script_score(parts, setting, text)
             finally:
                 self.counts.running -= 1
 
@@ -491,12 +491,12 @@ class Scorer:
             _AGENT_NAME, task, answer, script.path, script.version, parts.cache(task)
         )
 
-    async def _evaluated(
+    async def _script_score(
         self, parts: _Parts, setting: AnswerSetting, text: str
     ) -> Score | NoScore:
         try:
             with downloads_from(parts.session.network):
-                result = await evaluated(
+                result = await run_script_on_answer(
                     setting, parts.session.parts, text, _SCRIPTS_LOG
                 )
         except (Mind2Web2Error, OSError) as error:

@@ -18,7 +18,12 @@ from mind2web2.rubric.arithmetic import explanations
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.comparison import NoSharedTaskError, ranking
-from mind2web2.runs.corrections import CorrectionRoots, correcting_files, correction_of
+from mind2web2.runs.corrections import (
+    CorrectionJson,
+    CorrectionRoots,
+    correcting_files,
+    correction_of,
+)
 from mind2web2.runs.judge_checks import failed_check
 from mind2web2.runs.judgings import CAUSES, judged_leaf, own_cause
 from mind2web2.runs.known_answers import agent_answers
@@ -73,7 +78,7 @@ class _AgentRead:
     answers: list[ScoredAnswer]
     summary: AgentSummary
     failed_check: str | None
-    correction: Json | None
+    correction: CorrectionJson | None
 
 
 class Catalog:
@@ -331,7 +336,7 @@ class Catalog:
             self._read[agent] = replace(known, looked_s=time.monotonic())
             return known
 
-    def _correction(self, agent: str) -> Json | None:
+    def _correction(self, agent: str) -> CorrectionJson | None:
         if self._corrections is None:
             return None
         found = correction_of(self._corrections, agent, self._tasks or None)

@@ -21,12 +21,14 @@ from mind2web2.cli.options import (
 )
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.results.strong_sample import (
+    NoSampleFigures,
+    SampleFigures,
     Sampling,
     StrongSample,
     add_sample_options,
     judge_sample,
+    sample_figures,
     sample_lines,
-    sample_summary,
     strong_sample,
 )
 from mind2web2.cli.settings_file import paths_of, with_file
@@ -161,7 +163,7 @@ def run(options: argparse.Namespace) -> int:
         )
         agents = [_agent(order, name) for name in names]
         sampling = None
-        samples: dict[str, dict[str, Any]] = {}
+        samples: dict[str, SampleFigures | NoSampleFigures] = {}
         if options.sample is not None:
             sampling = Sampling(options.sample, options.target, options.seed)
         if order.settings.estimate:
@@ -362,10 +364,10 @@ def _judge_once(
 
 def _judge_samples(
     agents: Sequence[_Agent], sampling: Sampling, max_cost: float | None
-) -> tuple[int, dict[str, dict[str, Any]]]:
+) -> tuple[int, dict[str, SampleFigures | NoSampleFigures]]:
     """Judge a sample of each agent and return the exit status and the figures by agent."""
     samples = [_sample_of(agent, sampling) for agent in agents]
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, SampleFigures | NoSampleFigures] = {}
     status = 0
     purse = _Purse(max_cost)
     for agent, sample in zip(agents, samples, strict=True):
@@ -377,19 +379,20 @@ def _judge_samples(
         if ended not in (0, 1):
             return ended, found
         status = max(status, ended)
-        found[agent.name] = sample_summary(sample, drawn)
+        found[agent.name] = sample_figures(sample, drawn)
         if purse.is_empty:
             return 1, found
     return status, found
 
 
 def _print_samples(
-    console: Console, found: dict[str, dict[str, Any]], as_json: bool
+    console: Console, found: dict[str, SampleFigures | NoSampleFigures], as_json: bool
 ) -> None:
     from mind2web2.cli.console import line
 
     if as_json:
-        console.print_json(json.dumps({"samples": found}))
+        samples = {name: asdict(own) for name, own in found.items()}
+        console.print_json(json.dumps({"samples": samples}))
         return
     for name, own in found.items():
         for text in sample_lines(name, own):

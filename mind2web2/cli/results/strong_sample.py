@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import share
 from mind2web2.errors import UsageError
@@ -14,7 +14,8 @@ from mind2web2.errors import UsageError
 if TYPE_CHECKING:
     from mind2web2.runs.answers import TaskWork
     from mind2web2.runs.audited import AuditedAnswer
-    from mind2web2.runs.corrections import AnswerName, Correction
+    from mind2web2.runs.corrections import AnswerName, Correction, CorrectionJson
+    from mind2web2.statistics.paired import Estimate
 
 AUTO = "auto"
 TARGET = 0.02
@@ -205,39 +206,66 @@ def correction(sample: StrongSample) -> Correction | None:
     return corrected_by_judge(_answers(sample), sample.folder, sample.agent)
 
 
-def sample_summary(sample: StrongSample, drawn: int) -> dict[str, Any]:
-    """Return the figures as ``rejudge --sample --json`` prints them."""
+@dataclass(frozen=True)
+class SampleFigures:
+    """The figures of a sample, as ``rejudge --sample --json`` prints them.
+
+    Args:
+        more_wanted: further answers for an interval that reaches no farther than the target.
+        cost_of_all_usd: about what it would cost to judge all answers.
+        wrong_passes: share of the results' passes that the strong judge fails.
+    """
+
+    judge: str
+    correction: CorrectionJson
+    target: float
+    more_wanted: int | None
+    cost_usd: float | None
+    cost_of_all_usd: float | None
+    wrong_passes: Estimate
+    wrong_failures: Estimate
+
+
+@dataclass(frozen=True)
+class NoSampleFigures:
+    """No answer of the sample has a score by the strong judge."""
+
+    judge: str
+    correction: None = None
+
+
+Figures = SampleFigures | NoSampleFigures
+
+
+def sample_figures(sample: StrongSample, drawn: int) -> Figures:
+    """Return the figures of a sample of which so many answers were drawn."""
     from mind2web2.runs.corrections import cost_of_sample
     from mind2web2.statistics.agreement import figures_of
 
     found = correction(sample)
-    cost = cost_of_sample(sample.folder, sample.agent, set(sample.order[:drawn]))
     if found is None:
-        return {"judge": sample.judge, "correction": None}
+        return NoSampleFigures(sample.judge)
+    cost = cost_of_sample(sample.folder, sample.agent, set(sample.order[:drawn]))
     figures = figures_of(found.cells)
     scale = found.mean.population / found.mean.labels
-    return {
-        "judge": sample.judge,
-        "correction": found.summary(),
-        "target": sample.sampling.target,
-        "more_wanted": found.mean.more_wanted(sample.sampling.target),
-        "cost_usd": None if cost is None else round(cost, 6),
-        "cost_of_all_usd": None if cost is None else round(cost * scale, 6),
-        "wrong_passes": _figure(figures.wrong_passes),
-        "wrong_failures": _figure(figures.wrong_failures),
-    }
+    return SampleFigures(
+        judge=sample.judge,
+        correction=found.summary(),
+        target=sample.sampling.target,
+        more_wanted=found.mean.more_wanted(sample.sampling.target),
+        cost_usd=None if cost is None else round(cost, 6),
+        cost_of_all_usd=None if cost is None else round(cost * scale, 6),
+        wrong_passes=figures.wrong_passes,
+        wrong_failures=figures.wrong_failures,
+    )
 
 
-def _figure(found: Any) -> dict[str, float | None]:  # Any: an Estimate, imported late
-    return {"value": found.value, "low": found.low, "high": found.high}
-
-
-def sample_lines(agent: str, found: dict[str, Any]) -> Iterator[str]:
-    """Yield the figures of ``sample_summary``, one line each."""
-    corrected = found["correction"]
-    if corrected is None:
-        yield f"{agent}: no answer of the sample has a score by {found['judge']}."
+def sample_lines(agent: str, found: Figures) -> Iterator[str]:
+    """Yield the figures, one line each."""
+    if isinstance(found, NoSampleFigures):
+        yield f"{agent}: no answer of the sample has a score by {found.judge}."
         return
+    corrected = found.correction
     value = "unknown with fewer than six tasks"
     if corrected["corrected"] is not None:
         value = f"{corrected['corrected']:.4f}"
@@ -247,33 +275,30 @@ def sample_lines(agent: str, found: dict[str, Any]) -> Iterator[str]:
         f"{_interval(corrected['tasks_at_large'])}."
     )
     yield (
-        f"{agent}: {found['judge']} judged {corrected['sampled']} of {corrected['of']} answers"
+        f"{agent}: {found.judge} judged {corrected['sampled']} of {corrected['of']} answers"
         f"{_price(found)}; weight of the results' judge {corrected['weight_of_judge']:.2f}."
     )
-    if found["more_wanted"]:
-        yield f"{agent}: for +-{found['target']:g} judge {found['more_wanted']} more."
+    if found.more_wanted:
+        yield f"{agent}: for +-{found.target:g} judge {found.more_wanted} more."
     yield (
-        f"{agent}: the results pass wrongly {_rate(found['wrong_passes'])} of their passes and fail wrongly "
-        f"{_rate(found['wrong_failures'])} of their failures, by {found['judge']}."
+        f"{agent}: the results pass wrongly {_rate(found.wrong_passes)} of their passes and fail wrongly "
+        f"{_rate(found.wrong_failures)} of their failures, by {found.judge}."
     )
 
 
-def _price(found: dict[str, Any]) -> str:
-    cost, everything = found["cost_usd"], found["cost_of_all_usd"]
-    return (
-        ""
-        if cost is None
-        else f" for ${cost:.2f} instead of about ${everything:.2f} for all"
-    )
+def _price(found: SampleFigures) -> str:
+    if found.cost_usd is None:
+        return ""
+    return f" for ${found.cost_usd:.2f} instead of about ${found.cost_of_all_usd:.2f} for all"
 
 
 def _interval(found: dict[str, float] | None) -> str:
     return "unknown" if found is None else f"{found['low']:.4f} to {found['high']:.4f}"
 
 
-def _rate(found: dict[str, float | None]) -> str:
-    if found["value"] is None:
+def _rate(found: Estimate) -> str:
+    if found.value is None:
         return "an unknown share"
-    if found["low"] is None:
-        return f"{found['value']:.1%}"
-    return f"{found['value']:.1%} ({found['low']:.1%} to {found['high']:.1%})"
+    if found.low is None:
+        return f"{found.value:.1%}"
+    return f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})"

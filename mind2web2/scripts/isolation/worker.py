@@ -170,7 +170,7 @@ def run(connection_fd: int) -> None:
     allow_deep_trees()
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
-    evaluation = loop.create_task(_evaluate(job, client, clock))
+    evaluation = loop.create_task(_run_script(job, client, clock))
     while not evaluation.done():
         # asyncio stops the whole loop at one of these in any task of the script's.
         with suppress(SystemExit, KeyboardInterrupt):
@@ -180,7 +180,7 @@ def run(connection_fd: int) -> None:
     client.wait_until_closed()
 
 
-async def _evaluate(job: ScriptJob, client: RpcClient, clock: ScriptClock) -> None:
+async def _run_script(job: ScriptJob, client: RpcClient, clock: ScriptClock) -> None:
     judge = RunJudge(client, job.settings, job.endpoint)
     client.listen(judge.check)
     try:

@@ -5,15 +5,13 @@ import shutil
 from hashlib import sha256
 
 import pytest
-from projects import ANSWER, KEY_VARIABLES, Project, call, claim_in
-from servers.judge_server import JudgeServer, prompt_text
+from judged_agent import judged_agent, stand_in
+from projects import call, claim_in
+from servers.judge_server import prompt_text
 
-from mind2web2.cli import evaluate_main, main
+from mind2web2.cli import main
 
 TASKS = [f"lake_{number}" for number in range(3)]
-CLAIMS = {
-    f"leaf_{number}": (f"Fact {number} of the lake.", None) for number in range(4)
-}
 
 
 class FickleJudge:
@@ -47,24 +45,8 @@ class FickleJudge:
 def judged(tmp_path_factory):
     """Return a folder with an agent's answers that were judged, and the server's judge."""
     root = tmp_path_factory.mktemp("judged")
-    project = Project(root)
-    for task in TASKS:
-        project.add_script(CLAIMS, task)
-        for run in (1, 2):
-            project.add_answer(f"answer_{run}", f"{ANSWER} {task} {run}", task)
     judge = FickleJudge()
-    with JudgeServer(reply=judge) as server, pytest.MonkeyPatch.context() as patch:
-        for name in KEY_VARIABLES:
-            patch.delenv(name, raising=False)
-        patch.setenv("OPENAI_API_KEY", "dummy")
-        patch.setenv("OPENAI_BASE_URL", server.base_url)
-        patch.chdir(root)
-        assert (
-            call(
-                evaluate_main, "bot", "--judge_model", "judge-1", "--no_isolate"
-            ).returncode
-            == 0
-        )
+    with judged_agent(root, TASKS, judge, "judge-1") as server:
         yield root, judge, server.base_url
 
 
@@ -72,10 +54,7 @@ def judged(tmp_path_factory):
 def project(judged, monkeypatch):
     """Stand in the folder, without what other tests judged again; return it and the judge."""
     root, judge, base_url = judged
-    shutil.rmtree(root / "rejudged", ignore_errors=True)
-    monkeypatch.chdir(root)
-    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
-    monkeypatch.setenv("OPENAI_BASE_URL", base_url)
+    stand_in(root, base_url, monkeypatch)
     return root, judge
 
 

@@ -1,21 +1,21 @@
 """``mind2web2 rejudge --sample``: a better judge on a random part of the answers, and the corrected score."""
 
 import json
+import re
 import shutil
+from pathlib import Path
 
 import pytest
-from projects import ANSWER, KEY_VARIABLES, Project, call, claim_in
+from judged_agent import judged_agent, stand_in
+from projects import call, claim_in
 from servers.judge_server import JudgeServer, prompt_text
 
-from mind2web2.cli import evaluate_main, main
+from mind2web2.cli import main
 from mind2web2.runs.audited import audited_answer
 from mind2web2.runs.labels import LabelFile
 from mind2web2.runs.results import latest_results
 
 TASKS = [f"lake_{number}" for number in range(8)]
-CLAIMS = {
-    f"leaf_{number}": (f"Fact {number} of the lake.", None) for number in range(4)
-}
 STRONG = ("rejudge", "bot", "--judge_model", "strong", "--no_isolate")
 
 
@@ -23,11 +23,6 @@ STRONG = ("rejudge", "bot", "--judge_model", "strong", "--no_isolate")
 def judged(tmp_path_factory):
     """Return a folder with an agent's answers, and the models that were asked; the strong one passes less."""
     root = tmp_path_factory.mktemp("sampled")
-    project = Project(root)
-    for task in TASKS:
-        project.add_script(CLAIMS, task)
-        for run in (1, 2):
-            project.add_answer(f"answer_{run}", f"{ANSWER} {task} {run}", task)
     asked = []
 
     def reply(body):
@@ -39,18 +34,7 @@ def judged(tmp_path_factory):
         passes_wrongly = body["model"] == "cheap" and "Fact 1" in claim
         return {"reasoning": "read", "result": passes_wrongly or not is_false}
 
-    with JudgeServer(reply=reply) as server, pytest.MonkeyPatch.context() as patch:
-        for name in KEY_VARIABLES:
-            patch.delenv(name, raising=False)
-        patch.setenv("OPENAI_API_KEY", "dummy")
-        patch.setenv("OPENAI_BASE_URL", server.base_url)
-        patch.chdir(root)
-        assert (
-            call(
-                evaluate_main, "bot", "--judge_model", "cheap", "--no_isolate"
-            ).returncode
-            == 0
-        )
+    with judged_agent(root, TASKS, reply, "cheap") as server:
         yield root, asked, server.base_url
 
 
@@ -58,10 +42,7 @@ def judged(tmp_path_factory):
 def project(judged, monkeypatch):
     """Stand in the folder, without what other tests judged again; return it and the models that are asked."""
     root, asked, base_url = judged
-    shutil.rmtree(root / "rejudged", ignore_errors=True)
-    monkeypatch.chdir(root)
-    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
-    monkeypatch.setenv("OPENAI_BASE_URL", base_url)
+    stand_in(root, base_url, monkeypatch)
     asked.clear()
     return root, asked
 
@@ -165,6 +146,46 @@ def test_an_estimate_is_of_the_sample(project):
     run = call(main, *STRONG, "--sample", "5", "--estimate")
     assert "Answers to evaluate: 5 of 5" in run.stdout
     assert asked == []
+
+
+PRICED = ("rejudge", "bot", "--judge_model", "gpt-5-mini", "--no_isolate", "--json")
+
+
+@pytest.mark.usefixtures("project")
+def test_the_price_of_a_sample_stands_beside_that_of_all_answers():
+    """In dollars, by what the strong judge's replies cost."""
+    run = call(main, *PRICED, "--sample", "8")
+    found = json.loads(run.stdout)["samples"]["bot"]
+    assert found["cost_usd"] > 0
+    assert found["cost_of_all_usd"] == pytest.approx(2 * found["cost_usd"], abs=2e-6)
+    text = call(main, *PRICED[:-1], "--sample", "8").stdout
+    assert re.search(r"judged 8 of 16 answers for \$0\.\d+", text), text
+
+
+def test_a_budget_ends_a_sample_at_an_answer_of_its_order(project, monkeypatch):
+    """What is judged by then corrects the score; without the budget the same command goes on."""
+    _, asked = project
+
+    def reply(body):
+        asked.append(body["model"])
+        return {"reasoning": "read", "result": "Fact 0" not in prompt_text(body)}
+
+    with JudgeServer(reply, input_tokens=2000, output_tokens=500) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        words = (*PRICED, "--max_llm_requests", "1", "--sample", "16")
+        # A reply costs $0.0014, and eight an answer.
+        cut = call(main, *words, "--max_cost", "0.06")
+        assert cut.returncode == 1, cut.stderr
+        found = json.loads(cut.stdout)["samples"]["bot"]
+        (path,) = Path("rejudged").rglob("sample.json")
+        size = json.loads(path.read_text(encoding="utf-8"))["size"]
+        assert 0 < size < 16
+        assert found["correction"]["sampled"] == size
+        assert found["cost_usd"] <= 0.06
+        rest = json.loads(call(main, *words).stdout)["samples"]["bot"]
+    assert rest["correction"]["sampled"] == 16
+    # What is stored is not asked again; the last reply of the budget may be lost.
+    assert 16 * 4 * 2 <= len(asked) <= 16 * 4 * 2 + 1
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,36 @@ async def test_auditor_labels_blind_and_then_sees_the_verdict(page, results, cap
     assert figures["score"]["raw"] == pytest.approx(4 / 6)
 
 
+async def test_second_pass_shows_both_sides_before_it_asks(page, results):
+    """The blind label and the judge's reasons stand beside the claim; the blind label stays as it is."""
+    blind = session_of(results)
+    claims = [blind.item(number)["claim"] for number in range(96)]
+    wrong, right = (
+        next(number for number, claim in enumerate(claims) if f"Fact {fact}" in claim)
+        for fact in (0, 3)
+    )
+    for number in (wrong, right):
+        blind.label(NewLabel(number=number, label="y", note="line 4"))
+    second = session_of(results, is_second=True)
+    with served(catalog_of(results), {"audit": second.routes()}) as address:
+        await page.goto(address)
+        await page.get_by_role("link", name="Audit").click()
+        await expect(page.locator("h1")).to_contain_text("disagreements")
+        await expect(page.locator(".progress")).to_contain_text("0 of 1 leaves")
+        await expect(page.locator("blockquote.claim")).to_have_text(claims[wrong])
+        claim = page.get_by_role("region", name="Claim")
+        await expect(claim).to_contain_text("Your blind label: supported. line 4")
+        await expect(claim).to_contain_text("The judge decided: not supported")
+        await expect(claim).to_contain_text("The page says so.")
+        await expect(page.locator(".labels button").first).to_be_enabled()
+        await page.get_by_role("link", name="Audit").focus()
+        await page.keyboard.press("n")
+        await expect(page.locator(".progress")).to_contain_text("1 of 1 leaves")
+    file = LabelFile(results.paths.project_root / "audits", AGENT, "ann")
+    assert [label.label for label in file.blind().values()] == ["y", "y"]
+    assert [label.label for label in file.second().values()] == ["n"]
+
+
 def test_audit_without_labels_says_how_to_make_some(results, capsys):
     """In one line."""
     assert (

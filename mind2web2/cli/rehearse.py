@@ -222,7 +222,7 @@ def _print(console: Console, reports: Sequence[TaskRehearsal]) -> None:
             )
             line(
                 console,
-                f"    {counted(len(found.gates), 'gate')}; the dearest leave {worst:.2f}: {named}",
+                f"    {counted(len(found.gates), 'gate')}; {worst:.2f} without one of these: {named}",
             )
         if found.unshown:
             line(

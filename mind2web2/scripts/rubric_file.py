@@ -263,7 +263,9 @@ class RubricFile(_Part):
                     f"'{path}' goes through a list: use for_each, and {{item.{name}}} within it"
                 )
             if name not in known:
-                raise ValueError(f"no field '{path}'{nearest(name, known)}")
+                above = path.split(".")[: -len(names)] + names[:position]
+                paths = [".".join((*above, each)) for each in known]
+                raise ValueError(f"no field '{path}'{nearest(path, paths)}")
             found = known[name]
             known = found.fields
         if found is None:

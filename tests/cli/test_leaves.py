@@ -90,6 +90,7 @@ def test_ids_are_whole_on_narrow_outputs(results, monkeypatch):
     results.add(result("bot", "answer_8", [leaf(name, "It is cold.")]), "pond")
     shown = call(main, "leaves", "--task_id", "pond").stdout
     assert f"│ {name} │" in shown
+    assert "always true" in shown
 
 
 def test_rehearsals_have_a_leaf_report_too(tmp_path, monkeypatch):

@@ -357,6 +357,14 @@ def test_placeholders_are_names_in_braces():
     assert placeholders("{a.b} of {number} and {{c}}") == ["a.b", "number"]
 
 
+def test_a_misspelled_field_is_suggested_as_it_is_written(tmp_path):
+    """With the names before it, so that it can be copied."""
+    walks = (EXAMPLES / "step_free_walks.yaml").read_text(encoding="utf-8")
+    text = walks.replace("sources: item.urls", "sources: item.url", 1)
+    with pytest.raises(YamlFileError, match=r"'item.url': did you mean 'item.urls'"):
+        parsed_rubric(text.encode(), tmp_path / "walks.yaml")
+
+
 WRONG_FILES = {
     "": "line 1: the file is empty: mind2web2 new TASK writes one to begin with",
     "hello": "line 1: should have the keys task, question, root, not 'hello'",

@@ -37,6 +37,8 @@ r                           correlation with the share of the other leaves that 
 """
 
 
+# "quotation not found in 3"
+_NOTES_WIDTH = 24
 _COLUMNS = (
     *("leaf", "passed", "failed", "skipped", "r", "page", "votes", "$"),
     "notes",
@@ -160,7 +162,10 @@ def _print_task(console: Console, task: TaskReport) -> None:
         is_text = head in ("leaf", "notes")
         # An id that is broken over lines cannot be searched or copied.
         table.add_column(
-            head, justify="left" if is_text else "right", no_wrap=head != "notes"
+            head,
+            justify="left" if is_text else "right",
+            no_wrap=head != "notes",
+            min_width=_NOTES_WIDTH if head == "notes" else None,
         )
     for row in task.leaves:
         table.add_row(*_cells(row))

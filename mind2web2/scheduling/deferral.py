@@ -189,7 +189,7 @@ class Deferral:
             # settle() raises it.
             self.failure = self.failure or error
             call.failure = error
-            call.finished.set()
+            call.finish()
 
     def _finish(
         self,
@@ -202,7 +202,7 @@ class Deferral:
         if call.leaf is not None and self._verdicts.get(id(call.leaf)) is call:
             del self._verdicts[id(call.leaf)]
             call.leaf.clear_pending()
-        call.finished.set()
+        call.finish()
         self._one_finished.set()
         if any(map(self.is_heard, self._loggers)):
             self.failure = self.failure or _unguarded(
@@ -224,6 +224,12 @@ class Deferral:
             if verdict is not None:
                 await verdict.finished.wait()
 
+    def reach(self, node: VerificationNode | None) -> None:
+        """Note that the prerequisites of a verification are decided."""
+        verdict = self._verdicts.get(id(node))
+        if verdict is not None:
+            verdict.reached.set()
+
     def decide(
         self, node: VerificationNode, score: float, status: Status, evidence: Evidence
     ) -> None:
@@ -232,7 +238,7 @@ class Deferral:
         node.take_verdict(score, status, evidence)
         if verdict is not None:
             verdict.status = status
-            verdict.finished.set()
+            verdict.finish()
 
     def count_verification(self) -> None:
         """Stop a script that verifies without end."""
@@ -420,6 +426,13 @@ def prerequisites_now(
         if deferral is None
         else deferral.prerequisites(node, extra)
     )
+
+
+def reach(node: VerificationNode | None) -> None:
+    """Note that the prerequisites of a verification are decided."""
+    deferral = _current.get()
+    if deferral is not None:
+        deferral.reach(node)
 
 
 def decide(

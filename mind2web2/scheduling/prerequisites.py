@@ -21,6 +21,7 @@ class PendingCall:
         status: the verdict; ``None`` before there is one, and after a failure.
         value: what the call returns in the end.
         failure: the error that it raised.
+        reached: set once its own prerequisites are decided.
     """
 
     leaf: VerificationNode | None
@@ -28,6 +29,12 @@ class PendingCall:
     value: Any = None
     failure: Exception | None = None
     finished: asyncio.Event = field(default_factory=asyncio.Event)
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def finish(self) -> None:
+        """Let all that wait for the call go on."""
+        self.reached.set()
+        self.finished.set()
 
     async def result(self) -> Any:
         """Wait until the call returns, and return what it does. Raises its error."""
@@ -61,6 +68,11 @@ class NotedPrerequisites:
     def is_open(self) -> bool:
         """Tell whether only pending verdicts decide."""
         return self.decided is None and bool(self.pending)
+
+    async def are_reached(self) -> None:
+        """Wait until no prerequisite waits for one of its own: one level of gates is undecided."""
+        for each in self.pending:
+            await each.reached.wait()
 
     async def skip_reason(self) -> str | None:
         """Return why the verification is skipped, ``None`` if it is not."""

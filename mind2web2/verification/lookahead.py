@@ -17,6 +17,7 @@ from mind2web2.judge.protocol import QuestionContext
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
 from mind2web2.pages.library import shared_cache
 from mind2web2.scheduling.options import current_options
+from mind2web2.scheduling.prerequisites import NotedPrerequisites
 from mind2web2.verification.claims import ClaimJudging, Verification
 from mind2web2.verification.context import EvaluationContext
 
@@ -85,9 +86,18 @@ async def asked_ahead(
     verification: Verification,
     urls: Sequence[str],
     had_sources: bool,
+    prerequisites: NotedPrerequisites,
 ) -> AsyncIterator[None]:
-    """Ask the questions of a claim in the background until the ``async with`` block ends."""
-    task = asyncio.create_task(_ask(context, verification, urls, had_sources))
+    """Ask the questions of a claim in the background until the ``async with`` block ends.
+
+    Not before one level of undecided gates is left: the deeper a claim, the more probable is its skip.
+    """
+
+    async def ask() -> None:
+        await prerequisites.are_reached()
+        await _ask(context, verification, urls, had_sources)
+
+    task = asyncio.create_task(ask())
     try:
         yield
     finally:

@@ -22,6 +22,7 @@ from mind2web2.scheduling.deferral import (
     decided,
     deferrable,
     prerequisites_now,
+    reach,
     toolkit_at_work,
 )
 from mind2web2.scheduling.options import current_options
@@ -181,6 +182,7 @@ class Verifier(ScriptAccess):
                 )
             else:
                 reason = await prerequisites.skip_reason()
+            reach(node)
             skip_reason = await self._gate(verification, reason)
             if skip_reason is not None:
                 return self._skip(verification, node, skip_reason)
@@ -198,7 +200,10 @@ class Verifier(ScriptAccess):
             urls, had_sources = sources()
         except Exception:  # it is raised again where it counts
             return await prerequisites.skip_reason()
-        async with asked_ahead(judging.context, verification, urls, had_sources):
+        asking = asked_ahead(
+            judging.context, verification, urls, had_sources, prerequisites
+        )
+        async with asking:
             return await prerequisites.skip_reason()
 
     async def _judge(

@@ -54,3 +54,33 @@ async def test_results_are_equal_and_the_requests_are_sent_at_once(
         assert found[part] == expected[part]
     assert set(claims) - set(without) == more
     assert sorted(claims) == ["first", "first", "gate", "gate", "second", "second"]
+
+
+async def test_only_one_level_of_undecided_gates_is_asked_beyond(tmp_path):
+    """The deeper a claim is, the more probably it is skipped."""
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script_body(
+        "before = None\n"
+        "for name in ('first', 'second', 'third'):\n"
+        "    leaf = evaluator.add_leaf(name, 'd')\n"
+        "    await evaluator.verify(name, leaf, extra_prerequisites=before)\n"
+        "    before = leaf\n"
+        "return evaluator.get_summary()\n"
+    )
+    is_second_asked, asked_before_first = asyncio.Event(), []
+
+    async def verdict(claim):
+        if claim == "second":
+            is_second_asked.set()
+        elif claim == "first":
+            await is_second_asked.wait()
+            asked_before_first.extend(judge.claims)
+        return True
+
+    judge = ClaimJudge(verdict)
+    order = ExecutionOptions(lookahead=True)
+    [done] = await evaluate(project, judge, isolation=Isolation(), order=order)
+    assert done.result.document["final_score"] == 1
+    assert "third" in judge.claims
+    assert "third" not in asked_before_first

@@ -29,7 +29,7 @@ from mind2web2.utils.files import (
     write_new,
     write_whole,
 )
-from mind2web2.utils.json_fields import parsed_json
+from mind2web2.utils.json_text import parsed_json
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.process_lock import ProcessLock
 

@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic_core import from_json
-
 # A JSON object that is passed on as it is, or of another program: its values may be anything.
 JsonObject = Mapping[str, Any]
-
-
-def parsed_json(content: bytes) -> Any:
-    """Return the value of a JSON text, in half the time that ``json`` takes.
-
-    Raises:
-        ValueError: it is no JSON, or not in UTF-8.
-        RecursionError: it is too deep.
-    """
-    try:
-        return from_json(content)
-    except ValueError:
-        # Half surrogates and depths that only ``json`` reads; its errors name line and column.
-        return json.loads(content.decode())
 
 
 def mapping(value: object) -> JsonObject:

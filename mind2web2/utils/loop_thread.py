@@ -21,13 +21,15 @@ class LoopThread:
     def __init__(self, name: str) -> None:
         self.is_started = False
         self._is_stopping = False
-        self._loop = asyncio.new_event_loop()
         self._threads = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix=name)
-        self._loop.set_default_executor(self._threads)
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._loop: asyncio.AbstractEventLoop
 
     def start(self) -> None:
         """Start the thread."""
+        # Not before: the loop of a thread that never starts would stay open.
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(self._threads)
         self.is_started = True
         self._thread.start()
 

@@ -111,6 +111,9 @@ def _applicable(
         }
     if settings.is_replay or settings.batch:
         closed.add("max_llm_requests")
+    if "judge_cascade" in given and "judge_cascade" not in takes:
+        # A command that asks one judge asks the strong one.
+        given = {"judge_model": given["judge_cascade"].strong, **given}
     return {
         name: value
         for name, value in given.items()

@@ -445,3 +445,27 @@ def test_a_first_judge_that_fails_is_no_verdict(project):
     assert failed.returncode == 1
     assert not project.result_paths()
     assert "no such key" in failed.stdout + failed.stderr
+
+
+@pytest.mark.usefixtures("project")
+def test_results_of_two_judges_are_judged_again_by_both():
+    """Where the command names no other judge."""
+    with JudgeServer(reply=TwoJudges()) as server:
+        judged(server, "--judge_doubt", "signs")
+        asked = len(server.requests)
+        done = call(main, "rejudge", "bot", "--times", "1")
+        assert done.returncode == 0, done.stderr
+        models = Counter(body["model"] for body in server.requests[asked:])
+    # By then the cheap one votes `no` both times on what it was split on.
+    assert models == {CHEAP: 10, STRONG: 2}
+
+
+def test_a_command_for_one_judge_takes_the_files_strong_one(project):
+    """As ``check-judge`` does, which asks one judge after the other."""
+    (project.root / "mind2web2.toml").write_text(
+        f'judge_cascade = "{CHEAP},{STRONG}"\njudge_base_url = "http://127.0.0.1:9/v1"\n'
+    )
+    told = call(main, "check-judge", "--estimate")
+    assert told.returncode == 0, told.stderr
+    assert STRONG in told.stdout
+    assert "o4-mini" not in told.stdout

@@ -11,11 +11,16 @@ TESTS = pytest -n 5 --dist worksteal
 docs:
 	$(RUN) --group docs sphinx-build -q -W --keep-going -b html docs build/docs
 
-# Parts of docs/options.md, from the declarations of settings; a test compares.
+# Parts of docs/options.md and all of docs/commands.md, from the program's declarations; tests compare.
 options:
 	$(RUN) python docs/write_options.py
+	$(RUN) python docs/write_commands.py
 
-.PHONY: check cluster-faults coverage docs faults fuzz injection mutants options test types-js wheel
+# The pictures of the documentation, docs/images/, from the example's results.
+pictures:
+	$(RUN) python examples/make_pictures.py
+
+.PHONY: check cluster-faults coverage docs faults fuzz injection mutants options pictures test types-js wheel
 
 test:
 	$(RUN) $(TESTS)

@@ -34,6 +34,8 @@ autodoc_default_options = {"members": True, "undoc-members": False}
 
 html_theme = "furo"
 html_title = "Mind2Web-2"
+html_static_path = ["search"]
+html_js_files = ["status_codes.js"]
 html_theme_options = {"navigation_with_keys": True}
 copybutton_prompt_text = "$ "
 

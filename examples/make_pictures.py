@@ -1,6 +1,6 @@
 """Make the pictures of the documentation, docs/images/, from the example's results.
 
-uv run python examples/make_pictures.py
+make pictures
 """
 
 from __future__ import annotations

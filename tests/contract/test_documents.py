@@ -157,6 +157,13 @@ def test_the_tables_of_options_are_those_of_the_settings():
     assert page == writer["with_parts"](page)
 
 
+def test_the_page_of_commands_is_what_the_program_says():
+    """If this fails, ``make options`` writes it."""
+    writer = runpy.run_path(str(REPOSITORY / "docs/write_commands.py"))
+    page = (REPOSITORY / "docs/commands.md").read_text(encoding="utf-8")
+    assert page == writer["page"]()
+
+
 def test_documents_name_options_that_exist():
     """In every document."""
     existing = set().union(*(options_of(parser) for parser in parsers().values())) | {

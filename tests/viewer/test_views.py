@@ -107,6 +107,9 @@ async def test_tasks_are_drawn_in_the_order_that_is_chosen(page, rivals):
         await page.keyboard.press("Enter")
         await expect(page.locator("table.matrix tr.current")).to_contain_text("task_5")
         await expect(page.locator("table.matrix th:focus")).to_have_text("task_5")
+        await page.keyboard.press("Tab")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("h1")).to_have_text("Leaves of task_5")
 
 
 async def test_filters_and_search_narrow_the_overview(page, home):

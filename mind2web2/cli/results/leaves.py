@@ -28,12 +28,12 @@ which leaves tell nothing about the answers.
   mind2web2 leaves my_agent other_agent --task_id lake
   mind2web2 leaves --rehearsals                 the made-up answers and cases of rehearsals instead
 
-always true, always false   the same verdict wherever it was judged
-never reached               always skipped: what stands before it never passes
-dead                        another verdict would have changed no score
-twins                       the same verdict in every result: two leaves for one fact?
-r                           correlation with the share of the other leaves that passed; low or negative: it
-                            measures something else than the rest
+  always true, always false   the same verdict wherever it was judged
+  never reached               always skipped: what stands before it never passes
+  dead                        another verdict would have changed no score
+  twins                       the same verdict in every result: two leaves for one fact?
+  r                           correlation with the share of the other leaves that passed; low or negative: it
+                              measures something else than the rest
 """
 
 

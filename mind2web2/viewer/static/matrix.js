@@ -42,8 +42,8 @@ export function Matrix({ answers, tasks, agents, places, chosen, current }) {
           ${tasks.map(
             (task) =>
               html`<tr key=${task.name} class=${task.name === current ? "current" : ""}>
-                <th scope="row" title=${task.name} tabindex=${task.name === current ? -1 : undefined} ref=${task.name === current ? row : undefined}>
-                  <bdi>${task.name}</bdi>
+                <th scope="row" tabindex=${task.name === current ? -1 : undefined} ref=${task.name === current ? row : undefined}>
+                  <a href=${address("leaves", [task.name])} title=${`what each leaf of ${task.name} did`}><bdi>${task.name}</bdi></a>
                 </th>
                 ${agents.map(({ name }) => cells(name, task, runs.get(name) || [], chosen))}
               </tr>`,

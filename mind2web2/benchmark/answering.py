@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import IO
 
@@ -36,6 +35,7 @@ from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import remove_leftovers, write_whole
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.names import check_name, name_list
+from mind2web2.utils.near_names import nearest_name
 from mind2web2.utils.process_lock import ProcessLock
 from mind2web2.utils.program import program
 
@@ -496,12 +496,11 @@ def _check_names(row: JsonObject, where: str) -> None:
         for name in names
     }
     for given in row.keys() - {name for names in _NAMES.values() for name in names}:
-        near = get_close_matches(given, missing, n=1, cutoff=_SAME_WORD)
-        if near and not given.startswith(
-            f"{near[0]}_"
-        ):  # question_id is a field of its own
+        near = nearest_name(given, missing, _SAME_WORD)
+        # question_id is a field of its own
+        if near is not None and not given.startswith(f"{near}_"):
             raise UsageError(
-                f"{where}: unknown field {given[:40]!r}: did you mean {near[0]}?"
+                f"{where}: unknown field {given[:40]!r}: did you mean {near}?"
             )
 
 

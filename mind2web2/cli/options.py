@@ -9,7 +9,6 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -25,6 +24,7 @@ from mind2web2.runs.settings import (
     Setting,
 )
 from mind2web2.utils import values
+from mind2web2.utils.near_names import nearest_name
 
 _Value = TypeVar("_Value")
 Handler = Callable[[argparse.Namespace], int]
@@ -88,9 +88,9 @@ class CommandParser(argparse.ArgumentParser):
         for word in unknown:
             if not word.startswith("--"):
                 continue
-            close = get_close_matches(word.partition("=")[0], options, 1, _SAME_WORD)
-            if close:
-                return f": did you mean {close[0]}?"
+            close = nearest_name(word.partition("=")[0], options, _SAME_WORD)
+            if close is not None:
+                return f": did you mean {close}?"
         return ""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +14,7 @@ from mind2web2.cli.options import given_settings
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import SERVER_NAMES, SETTINGS, RunSettings, Setting
 from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from mind2web2.llm_client.prices import OwnPrice
@@ -226,15 +226,11 @@ def _check_keys(found: Iterable[str], known: Iterable[str], where: str) -> None:
     for name in found:
         if name in names:
             continue
-        nearest = difflib.get_close_matches(name.replace("-", "_"), names, n=1)
         if name == "no_screenshots":
             cure = "write max_images = 0"
         elif re.search("key|secret|token$", name, re.IGNORECASE):
             cure = "API keys come from environment variables, such as OPENAI_API_KEY"
         else:
-            cure = (
-                f"did you mean {nearest[0]}?"
-                if nearest
-                else f"known are {', '.join(names)}"
-            )
+            known_names = f"known are {', '.join(names)}"
+            cure = did_you_mean(name.replace("-", "_"), names, known_names)
         raise UsageError(f"{where}: unknown key {name}: {cure}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import json
 import logging
 import re
@@ -68,6 +67,7 @@ from mind2web2.llm_client.transport import (
     WireRequest,
 )
 from mind2web2.utils.loop_turns import loop_turn
+from mind2web2.utils.near_names import did_you_mean
 
 log = logging.getLogger(__name__)
 
@@ -411,14 +411,11 @@ class AsyncProviderClient(AsyncCalls):
         models = self._models
         if not models or model in models:
             return error
-        close = difflib.get_close_matches(model, models, n=1) or models[:1] * (
-            len(models) == 1
-        )
-        hint = (
-            f"did you mean {close[0]}?"
-            if close
-            else f"it has {', '.join(models[:_MOST_MODELS])}"
-        )
+        if len(models) == 1:
+            hint = f"did you mean {models[0]}?"
+        else:
+            listed = f"it has {', '.join(models[:_MOST_MODELS])}"
+            hint = did_you_mean(model, models, listed)
         return JudgeAccessError(
             f"{self._transport.service.shown} has no model {model}; {hint}",
             is_for_all=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import EvalScriptError
+from mind2web2.utils.near_names import nearest_name
 
 MOST_BYTES = 2 * 1024**2
 
@@ -286,7 +286,7 @@ def _example(model: type[BaseModel], name: str) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return the name that was meant, or all that there are, as the end of a message."""
     names = list(known)
-    close = get_close_matches(name, names, n=1)
-    if close:
-        return f": did you mean '{close[0]}'?"
+    close = nearest_name(name, names)
+    if close is not None:
+        return f": did you mean '{close}'?"
     return f": there is {', '.join(names)}" if names else ""

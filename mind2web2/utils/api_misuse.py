@@ -31,6 +31,7 @@ from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, cast
 
 from mind2web2.errors import EvalScriptError
+from mind2web2.utils.near_names import nearest_name
 
 _PACKAGE_FOLDER = str(Path(__file__).parents[1])
 # Tools that scripts call: they read for the script.
@@ -416,10 +417,8 @@ def _error(frame: FrameType | None, problem: str) -> EvalScriptError:
 
 
 def _hint(name: str, known: Sequence[str]) -> str:
-    from difflib import get_close_matches  # late: needed for a message only
-
-    nearest = get_close_matches(name, known, n=1)
-    return f": did you mean {nearest[0]!r}?" if nearest else ""
+    nearest = nearest_name(name, known)
+    return "" if nearest is None else f": did you mean {nearest!r}?"
 
 
 def _in_line(frame: FrameType | None) -> str:

@@ -10,9 +10,10 @@ import math
 import re
 import sys
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from mind2web2.utils.near_names import did_you_mean
 
 DATABASE_URLS = ("postgresql://", "postgres://")
 _MAX_PORT = 65_535
@@ -144,10 +145,7 @@ def one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
     def chosen(text: str) -> str:
         if text in choices:
             return text
-        near = get_close_matches(text, choices, n=1)
-        cure = (
-            f"did you mean {near[0]}?" if near else f"choose from {', '.join(choices)}"
-        )
+        cure = did_you_mean(text, choices, f"choose from {', '.join(choices)}")
         raise ValueError(f"invalid choice: {text!r}: {cure}")
 
     return chosen

@@ -8,7 +8,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -50,6 +49,7 @@ from mind2web2.scripts.yaml_lines import YamlFileError
 from mind2web2.statistics.items import ENOUGH_RESULTS, task_figures
 from mind2web2.utils.files import file_sha256, read_regular_file
 from mind2web2.utils.names import is_file_name, name_list, natural_key
+from mind2web2.utils.near_names import did_you_mean
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
 from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
@@ -136,12 +136,7 @@ class Catalog:
                 for agent in self.agents()
                 for answer in agent_answers(root, agent)
             }
-            nearest = get_close_matches(wanted, known, n=1)
-            cure = (
-                f"did you mean {nearest[0]}?"
-                if nearest
-                else f"tasks there: {name_list(known)}"
-            )
+            cure = did_you_mean(wanted, known, f"tasks there: {name_list(known)}")
             raise NoSuchResultError(
                 f"no results of task {wanted} of {' or '.join(self.agents())} under {root}; {cure}"
             )

@@ -93,7 +93,7 @@ def print_estimate(
     estimate = estimate_run(run)
     answers = {task.task_id: len(task.answers) for task in work}
     rows = {
-        task_id: _estimate_cells(ranges, answers[task_id])
+        task_id: _estimate_cells(_as_planned(run, ranges), answers[task_id])
         for task_id, ranges in estimate.ranges.items()
     }
     if rows:
@@ -132,6 +132,8 @@ def _planned(
         conditions,
         settings.overwrite,
         settings.keep_apart,
+        may_look_ahead=settings.may_look_ahead,
+        looks_ahead=settings.looks_ahead,
     )
 
 
@@ -148,7 +150,8 @@ def _estimate_lines(
 ) -> Iterator[str]:
     from mind2web2.runs.estimate import total
 
-    ranges = [found for own in estimate.ranges.values() for found in own]
+    without = [found for own in estimate.ranges.values() for found in own]
+    ranges = _as_planned(run, without)
     low = total(found.low for found in ranges)
     expected = total(found.expected for found in ranges)
     high = total(found.high for found in ranges)
@@ -171,6 +174,8 @@ def _estimate_lines(
         yield f"Dollars: not known, as there is no price for {run.judge.model}: mind2web2.toml may give it."
     else:
         yield f"Dollars: {_between(*(dollars(part.cost_usd) for part in (low, expected, high)))}."
+    if run.may_look_ahead and expected.requests:
+        yield _lookahead_line(run, without)
     captures = run.conditions.with_captures
     then = (
         "captured when a claim needs them"
@@ -195,6 +200,25 @@ def _estimate_lines(
                 else "may not cover the run"
             )
         yield f"--max_cost {dollars_as_given(max_cost)} {verdict}."
+
+
+def _as_planned(run: PlannedRun, ranges: Sequence[Range]) -> Sequence[Range]:
+    return [found.with_lookahead() for found in ranges] if run.looks_ahead else ranges
+
+
+def _lookahead_line(run: PlannedRun, without: Sequence[Range]) -> str:
+    """Return the price of a run without and with lookahead."""
+    from mind2web2.runs.estimate import total
+
+    off = total(found.expected for found in without)
+    gates = total(found.with_lookahead().expected for found in without)
+    prices = [
+        f"{way} probably {round(amounts.requests):,} requests"
+        + ("" if math.isnan(amounts.cost_usd) else f", {dollars(amounts.cost_usd)}")
+        for way, amounts in (("off", off), ("gates", gates))
+    ]
+    planned = "gates" if run.looks_ahead else "off"
+    return f"--lookahead {'; '.join(prices)}. This command: {planned}."
 
 
 def _between(low: str, expected: str, high: str) -> str:

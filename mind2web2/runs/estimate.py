@@ -33,6 +33,7 @@ from mind2web2.runs.planned_votes import (
 from mind2web2.runs.result_file import JudgeUsage, ResultFile
 from mind2web2.runs.results import LoadedResult, latest_result, loaded_results
 from mind2web2.runs.run import answer_jobs
+from mind2web2.runs.wasted_lookahead import wasted_requests
 from mind2web2.scripts.load import script_problem
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,9 @@ _QUESTION_TOKENS, _PAGE_TOKENS, _PAGE_IMAGES, _OUTPUT_TOKENS, _CACHED_SHARE = (
     0.5,
 )
 
+# Of lookahead, where a fifth of the gates fails (benchmarks/chain.py).
+_WASTED_SHARE = 0.1
+
 _STORED = """
     SELECT key, task_id, answer_name FROM judgments
     WHERE purpose <> 'gate' AND model = ? AND temperature IS ? AND reasoning_effort IS ?
@@ -64,6 +68,8 @@ class PlannedRun:
     Args:
         endpoint: the judge's server; ``None`` where its address is not set: results of any server count.
         keep_apart: judgments of other agents are not reused.
+        may_look_ahead: the run could look ahead, whatever it does.
+        looks_ahead: it does.
     """
 
     work: Sequence[TaskWork]
@@ -73,6 +79,8 @@ class PlannedRun:
     conditions: Conditions
     overwrite: bool
     keep_apart: bool = False
+    may_look_ahead: bool = False
+    looks_ahead: bool = False
 
 
 class Amounts(NamedTuple):
@@ -119,12 +127,24 @@ def basis_text(bases: Iterable[Basis]) -> str:
 
 
 class Range(NamedTuple):
-    """The amounts of an answer: at least, probably, at most, and what they are derived from."""
+    """The amounts of an answer without lookahead: at least, probably, at most, and what they rest on.
+
+    Args:
+        wasted: what lookahead probably adds.
+    """
 
     low: Amounts
     expected: Amounts
     high: Amounts
     basis: Basis
+    wasted: Amounts = Amounts()
+
+    def with_lookahead(self) -> Range:
+        """Return the amounts with those of lookahead."""
+        expected, high = (
+            total([amounts, self.wasted]) for amounts in (self.expected, self.high)
+        )
+        return self._replace(expected=expected, high=high)
 
 
 @dataclass
@@ -237,11 +257,17 @@ class _Estimator:
         ]
         # Reasoning models write many times as much as others.
         least_output = 0 if of_judge else _OUTPUT_TOKENS
-        amounts = [
-            self._amounts_of_both(*usages, least_output)
-            for result in of_judge or results
-            if (usages := usage_by_rule(result, self._run.judge)) is not None
-        ]
+        amounts: list[Amounts] = []
+        wasted: list[Amounts] = []
+        for result in of_judge or results:
+            usages = usage_by_rule(result, self._run.judge)
+            if usages is None:
+                continue
+            own_amounts = self._amounts_of_both(*usages, least_output)
+            votes = planned_votes(result, self._run.judge)
+            share = wasted_requests(result, votes) / own_amounts.requests
+            amounts.append(own_amounts)
+            wasted.append(own_amounts.times(share))
         if not amounts:
             return None
         low, mean, high = (
@@ -251,7 +277,10 @@ class _Estimator:
         kind += "" if of_judge else " by another judge"
         basis = Basis(kind, task_id, len(amounts))
         factor = _MANY if of_judge and len(amounts) > 1 else _ONE
-        return Range(low.times(1 / factor), mean, high.times(factor), basis)
+        mean_wasted = Amounts(*map(fmean, zip(*wasted, strict=True)))
+        return Range(
+            low.times(1 / factor), mean, high.times(factor), basis, mean_wasted
+        )
 
     def _guess(self, text: str) -> Range:
         votes = GUESSED_VOTES[self._run.judge.votes]
@@ -277,7 +306,8 @@ class _Estimator:
             in_requests(usage, own), in_requests(usage, of_first), _OUTPUT_TOKENS
         )
         basis = Basis("a guess from length and links")
-        return Range(guess.times(1 / _GUESS), guess, guess.times(_GUESS), basis)
+        low, high = guess.times(1 / _GUESS), guess.times(_GUESS)
+        return Range(low, guess, high, basis, guess.times(_WASTED_SHARE))
 
     def _amounts_of_both(
         self, own: JudgeUsage, first: JudgeUsage, least_output: int

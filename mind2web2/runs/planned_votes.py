@@ -36,11 +36,13 @@ class PlannedVotes(NamedTuple):
         stored: those that the result has.
         own: those that a judge would cast.
         first: those of the judge asked before it.
+        sources: the pages and answers that claims were voted on with.
     """
 
     stored: int = 0
     own: int = 0
     first: int = 0
+    sources: int = 0
 
 
 def planned_votes(result: ResultFile, judge: JudgeSettings) -> PlannedVotes:
@@ -53,12 +55,13 @@ def planned_votes(result: ResultFile, judge: JudgeSettings) -> PlannedVotes:
         made_by = result.provenance.judge.votes
     # One vote by the rule `1`, or by the script: the evidence does not tell.
     trials = 1 if made_by == "1" else DEFAULT_TRIALS
-    stored = own = first = 0
+    stored = own = first = sources = 0
     for leaf in result.leaves():
         evidence = leaf.evidence
         if evidence is None:
             continue
         for voted, page in _by_source(evidence):
+            sources += 1
             stored += len(voted.votes) + len(voted.first_votes)
             follows = evidence.num_trials == trials and made_by != judge.votes
             is_gate = leaf.critical
@@ -68,7 +71,7 @@ def planned_votes(result: ResultFile, judge: JudgeSettings) -> PlannedVotes:
             of_first, is_decided = _first_votes(voted, page, judge, votes, is_gate)
             first += of_first
             own += 0 if is_decided else votes
-    return PlannedVotes(stored, own, first)
+    return PlannedVotes(stored, own, first, sources)
 
 
 def _first_votes(

@@ -70,25 +70,27 @@ def unblocked(leaves: Sequence[WrittenNode], weak: set[int]) -> set[int]:
         # From a skipped leaf to the one that blocked it, and so on, to one that is known.
         chain: list[WrittenNode] = []
         at: WrittenNode | None = leaf
-        while at is not None and id(at) not in passes and _is_skipped(at):
+        while at is not None and id(at) not in passes and is_skipped(at):
             chain.append(at)
             passes[id(at)] = True
-            at = by_id.get(_blocking_leaf_id(at) or "")
+            at = by_id.get(blocked_by(at) or "")
         ends = at is None or id(at) in weak or passes.get(id(at), not at.verdict.blocks)
         passes.update(
             (id(each), ends) for each in (*chain, *([at] if at is not None else []))
         )
-    return {id(leaf) for leaf in leaves if _is_skipped(leaf) and passes[id(leaf)]}
+    return {id(leaf) for leaf in leaves if is_skipped(leaf) and passes[id(leaf)]}
 
 
-def _is_skipped(leaf: WrittenNode) -> bool:
+def is_skipped(leaf: WrittenNode) -> bool:
+    """Tell whether a leaf was skipped because a prerequisite blocked it."""
     is_by_prerequisite = (
         leaf.evidence is not None and leaf.evidence.decided_by == "prerequisite"
     )
     return leaf.verdict.status == "skipped" and is_by_prerequisite
 
 
-def _blocking_leaf_id(leaf: WrittenNode) -> str | None:
+def blocked_by(leaf: WrittenNode) -> str | None:
+    """Return the id of the leaf that a skipped leaf names as the reason, ``None`` where it names none."""
     reason = None if leaf.evidence is None else leaf.evidence.reason
     return None if reason is None else blocking_leaf_id(reason)
 

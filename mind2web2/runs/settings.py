@@ -618,8 +618,9 @@ class RunSettings:
         ),
     )
     estimate: bool = _flag(
-        "print how many answers, judge requests, tokens and dollars this command would take, and how "
-        "many cited pages are not cached; asks, runs and writes nothing, and needs no key",
+        "print how many answers, judge requests, tokens and dollars this command would take, without and "
+        "with --lookahead, and how many cited pages are not cached; asks, runs and writes nothing, and "
+        "needs no key",
         group=_COSTS,
     )
     max_cost: float | None = _setting(
@@ -797,10 +798,16 @@ class RunSettings:
         )
 
     @property
+    def may_look_ahead(self) -> bool:
+        """Return whether ``lookahead`` changes anything: nothing is asked ahead within a budget."""
+        is_possible = not self.sequential and not self.is_replay
+        return is_possible and self.max_cost is None
+
+    @property
     def looks_ahead(self) -> bool:
         """Return whether claims are asked about before their gates are decided."""
         is_wanted = self.lookahead == "gates" or (self.lookahead is None and self.batch)
-        return is_wanted and not self.sequential and not self.is_replay
+        return is_wanted and self.may_look_ahead
 
     @property
     def captures_pages(self) -> bool:

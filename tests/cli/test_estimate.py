@@ -2,10 +2,11 @@
 
 import re
 import shutil
+import threading
 from datetime import UTC, datetime
 
 import pytest
-from projects import TASK, Project, call, overridden
+from projects import TASK, Project, call, claim_in, overridden
 from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2.capture.models import CapturedPage, CaptureRecord
@@ -219,7 +220,8 @@ def test_options_that_bear_on_it_are_noted(options, words):
 def test_a_batch_halves_the_price():
     """The requests are as many."""
     dollars = []
-    for more in ([], ["--batch"]):
+    # By default, a batch looks ahead, which takes more requests.
+    for more in ([], ["--batch", "--lookahead", "off"]):
         told = call(
             evaluate_main,
             "--agent_name",
@@ -348,3 +350,57 @@ def test_a_damaged_store_of_another_agent_is_left_out(project, server, caplog):
     assert found.returncode == 0
     assert "the judgments of agent older cannot be read" in caplog.text
     assert len(server.calls) > 0
+
+
+GATED = """
+gate = evaluator.add_leaf("gate", "d", critical=True)
+await evaluator.verify("gate", gate)
+for name in ("first", "second"):
+    await evaluator.verify(name, evaluator.add_leaf(name, "d"))
+row = evaluator.add_sequential("row", "d")
+for name in ("third", "fourth"):
+    await evaluator.verify(name, evaluator.add_leaf(name, "d", row))
+return evaluator.get_summary()
+"""
+OFF, GATES = "off probably 4 requests, $0.0011", "gates probably 16 requests, $0.0044"
+
+
+class FailingGates:
+    """A judge that finds each gate wrong once all other claims have been asked."""
+
+    def __init__(self, others):
+        self._others, self._seen, self._all = others, [], threading.Event()
+
+    def reply(self, request):
+        """Reply to a request."""
+        if claim_in(prompt_text(request)) == "gate":
+            assert self._others == 0 or self._all.wait(60)
+            return {"reasoning": "r", "result": False, "quote": ""}
+        self._seen.append(request)
+        if len(self._seen) == self._others:
+            self._all.set()
+        return {"reasoning": "r", "result": True, "quote": ""}
+
+
+def test_lookahead_has_a_price_of_its_own(project):
+    """Both prices are given, of leaves one level of gates away; a run takes the one of its setting."""
+    project.add_script_body(GATED)
+    with JudgeServer(reply=FailingGates(0).reply) as server:
+        assert run(server).returncode == 0
+    for way in ("off", "gates"):
+        told = run(server, "--estimate", "--overwrite", "--lookahead", way)
+        assert f"--lookahead {OFF}; {GATES}. This command: {way}." in told.stdout
+    assert "probably 16, based on your 2 earlier results." in told.stdout
+    with JudgeServer(reply=FailingGates(12).reply) as server:
+        assert run(server, "--overwrite", "--lookahead", "gates").returncode == 0
+        assert len(server.calls) == 16
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    "options", [["--sequential"], ["--max_cost", "9"], ["--llm_provider", "replay"]]
+)
+def test_where_nothing_is_asked_ahead_there_is_one_price(server, options):
+    """Within a budget, one after another, and in a replay."""
+    told = run(server, "--estimate", *options)
+    assert (told.returncode, "--lookahead" in told.stdout) == (0, False)

@@ -179,7 +179,16 @@ def run(options: argparse.Namespace) -> int:
             options.takes | {"judge_model"},
             is_announced=True,
         )
-    labelled, ceiling = _selected(options)
+    chosen = _Chosen(
+        options.labels,
+        tuple(options.category or ()),
+        options.sample,
+        options.seed,
+        is_anchor=options.anchor,
+    )
+    if options.fail_if_changed and not chosen.is_anchor:
+        raise UsageError("--fail_if_changed goes with --anchor")
+    labelled, ceiling = chosen.cases()
     # No scripts run, and pages are captured for labels on addresses alone.
     captures = bool(labelled.to_capture)
     settings = replace(settings, no_capture=not captures, no_barred=True)
@@ -258,43 +267,55 @@ class _Check:
         return self.results_root / CHECKS_FOLDER / FILE_NAME
 
 
-def _selected(options: argparse.Namespace) -> tuple[LabelledSet, float | None]:
-    """Return the cases to put to the judges, and how far annotators of outside labels agree."""
-    from mind2web2.judge_check import anchor
-    from mind2web2.judge_check.invented_set import SEED, invented_set
-    from mind2web2.judge_check.outside_labels import read_labels
+@dataclass(frozen=True)
+class _Chosen:
+    """Which cases are put to the judges.
 
-    _refuse_contradictions(options)
-    if options.labels is not None:
-        labelled, ceiling = read_labels(options.labels)
-    else:
-        seed = SEED if options.seed is None else options.seed
-        labelled, ceiling = invented_set(seed), None
-    categories, sample = options.category or (), options.sample
-    if unknown := set(categories) - set(labelled.categories):
-        known = "; ".join(labelled.categories)
-        raise UsageError(
-            f"--category {', '.join(sorted(unknown))}: there is none; known are {known}"
-        )
-    if categories:
-        labelled = labelled.of(categories)
-    if options.anchor:
-        sample = anchor.CASES
-    return (labelled.sample(sample) if sample else labelled), ceiling
+    Args:
+        labels: a file of outside labels, in place of the set that ``seed`` draws.
+        categories: those of the set; none for all.
+        sample: how many cases.
+        is_anchor: the cases that are asked again and again.
+    """
 
+    labels: str | None
+    categories: tuple[str, ...]
+    sample: int | None
+    seed: int | None
+    is_anchor: bool
 
-def _refuse_contradictions(options: argparse.Namespace) -> None:
-    chosen = {
-        "--labels": options.labels,
-        "--category": options.category,
-        "--sample": options.sample,
-    }
-    if options.anchor and (given := [name for name in chosen if chosen[name]]):
-        raise UsageError(f"--anchor has its own cases: leave out {given[0]}")
-    if options.fail_if_changed and not options.anchor:
-        raise UsageError("--fail_if_changed goes with --anchor")
-    if options.labels is not None and options.seed is not None:
-        raise UsageError("--labels are in place of the set that --seed draws")
+    def cases(self) -> tuple[LabelledSet, float | None]:
+        """Return the cases, and how far annotators of outside labels agree."""
+        from mind2web2.judge_check import anchor
+        from mind2web2.judge_check.invented_set import SEED, invented_set
+        from mind2web2.judge_check.outside_labels import read_labels
+
+        self._refuse_contradictions()
+        if self.labels is not None:
+            labelled, ceiling = read_labels(self.labels)
+        else:
+            seed = SEED if self.seed is None else self.seed
+            labelled, ceiling = invented_set(seed), None
+        if unknown := set(self.categories) - set(labelled.categories):
+            known = "; ".join(labelled.categories)
+            raise UsageError(
+                f"--category {', '.join(sorted(unknown))}: there is none; known are {known}"
+            )
+        if self.categories:
+            labelled = labelled.of(self.categories)
+        sample = anchor.CASES if self.is_anchor else self.sample
+        return (labelled.sample(sample) if sample else labelled), ceiling
+
+    def _refuse_contradictions(self) -> None:
+        chosen = {
+            "--labels": self.labels,
+            "--category": self.categories,
+            "--sample": self.sample,
+        }
+        if self.is_anchor and (given := [name for name in chosen if chosen[name]]):
+            raise UsageError(f"--anchor has its own cases: leave out {given[0]}")
+        if self.labels is not None and self.seed is not None:
+            raise UsageError("--labels are in place of the set that --seed draws")
 
 
 async def _estimated(check: _Check) -> int:

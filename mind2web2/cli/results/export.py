@@ -63,18 +63,14 @@ def add_command(commands: Subcommands) -> None:
 
 
 def _write_inspect_log(
-    options: argparse.Namespace, names: list[str], root: Path, console: Console
+    output: Path, names: list[str], root: Path, console: Console
 ) -> int:
     from mind2web2.bridges.inspect_log import write_inspect_log
     from mind2web2.cli.console import counted, line, warnings_on
 
-    if len(names) > 1 or options.answers or options.anonymous:
-        raise UsageError(
-            "--inspect writes all of one agent: name one, and no other option"
-        )
     with warnings_on(console):
-        samples = write_inspect_log(options.inspect, names[0], root)
-    line(console, f"{counted(samples, 'sample')} written to {options.inspect}")
+        samples = write_inspect_log(output, names[0], root)
+    line(console, f"{counted(samples, 'sample')} written to {output}")
     return 0
 
 
@@ -95,7 +91,11 @@ def run(options: argparse.Namespace) -> int:
     root = paths_of(settings_of(options), *names).eval_results_root
     console = plain_console()
     if options.inspect is not None:
-        return _write_inspect_log(options, names, root, console)
+        if len(names) > 1 or options.answers or options.anonymous:
+            raise UsageError(
+                "--inspect writes all of one agent: name one, and no other option"
+            )
+        return _write_inspect_log(options.inspect, names, root, console)
     with warnings_on(console):
         agents = [results(name, root) for name in names]
     if options.answers:

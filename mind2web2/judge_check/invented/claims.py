@@ -19,14 +19,26 @@ def running_text(book: Book) -> None:
     for number in range(PAIRS):
         b = bridge(book)
         claim, other, fact = (
-            (f"The {b.name} was designed by the architect {b.architect}.", b.engineer, "architect"),
+            (
+                f"The {b.name} was designed by the architect {b.architect}.",
+                b.engineer,
+                "architect",
+            ),
             (f"The {b.name} was opened to traffic in {b.opened}.", b.begun, "opened"),
             (f"The {b.name} crosses the {b.river}.", b.other_river, "river"),
             (f"The {b.name} is {b.length_m} metres long.", b.old_length_m, "length_m"),
             (f"The {b.name} has {b.spans} spans.", b.old_spans, "spans"),
-            (f"The steel of the {b.name} was rolled in {b.steel_from}.", b.stone_from, "steel_from"),
-            (f"Ships up to {b.clearance_m} m high pass below the {b.name}.", b.tower_m, "clearance_m"),
-        )[number]  # fmt: skip
+            (
+                f"The steel of the {b.name} was rolled in {b.steel_from}.",
+                b.stone_from,
+                "steel_from",
+            ),
+            (
+                f"Ships up to {b.clearance_m} m high pass below the {b.name}.",
+                b.tower_m,
+                "clearance_m",
+            ),
+        )[number]
         false = claim.replace(str(getattr(b, fact)), str(other))
         book.pair("fact in running text", claim, false, b.url, shows=[b.says(fact)])
 
@@ -77,14 +89,35 @@ def numbers(book: Book) -> None:
         )
         thousand, tenth = people // 1000, area / 100
         true, false = (
-            (f"{town} has about {thousand},000 inhabitants.", f"{town} has about {thousand + 9},000 inhabitants."),
-            (f"{town} covers roughly {tenth:.0f} square kilometres.", f"{town} covers roughly {tenth + 13:.0f} square kilometres."),
-            (f"{share / 10:.0f} percent of {town} are woods.", f"{share / 10 + 5:.0f} percent of {town} are woods."),
-            (f"{town} has {people:,} inhabitants.", f"{town} has {people + 100:,} inhabitants."),
-            (f"The yearly budget of {town} is about {budget // 100} million crowns.", f"The yearly budget of {town} is about {budget // 100 + 14} million crowns."),
-            (f"The church tower of {town} stands {height} m above the sea.", f"The church tower of {town} stands {height + 30} m above the sea."),
-            (f"Some {thousand * 1000:,} people live in {town}.", f"Some {thousand * 100:,} people live in {town}."),
-        )[number]  # fmt: skip
+            (
+                f"{town} has about {thousand},000 inhabitants.",
+                f"{town} has about {thousand + 9},000 inhabitants.",
+            ),
+            (
+                f"{town} covers roughly {tenth:.0f} square kilometres.",
+                f"{town} covers roughly {tenth + 13:.0f} square kilometres.",
+            ),
+            (
+                f"{share / 10:.0f} percent of {town} are woods.",
+                f"{share / 10 + 5:.0f} percent of {town} are woods.",
+            ),
+            (
+                f"{town} has {people:,} inhabitants.",
+                f"{town} has {people + 100:,} inhabitants.",
+            ),
+            (
+                f"The yearly budget of {town} is about {budget // 100} million crowns.",
+                f"The yearly budget of {town} is about {budget // 100 + 14} million crowns.",
+            ),
+            (
+                f"The church tower of {town} stands {height} m above the sea.",
+                f"The church tower of {town} stands {height + 30} m above the sea.",
+            ),
+            (
+                f"Some {thousand * 1000:,} people live in {town}.",
+                f"Some {thousand * 100:,} people live in {town}.",
+            ),
+        )[number]
         counted = f"{town} had {people:,} inhabitants at the last count"
         shown = (
             counted,
@@ -118,13 +151,22 @@ def dates(book: Book) -> None:
         later, month = day + timedelta(days=1), MONTHS[day.month % 12]
         true, false = (
             (f"{day:%Y-%m-%d}", f"{later:%Y-%m-%d}"),
-            (f"{MONTHS[day.month - 1]} {day.day}, {day.year}", f"{MONTHS[day.month - 1]} {day.day}, {day.year - 1}"),
+            (
+                f"{MONTHS[day.month - 1]} {day.day}, {day.year}",
+                f"{MONTHS[day.month - 1]} {day.day}, {day.year - 1}",
+            ),
             (f"{day:%d.%m.%Y}", f"{later:%d.%m.%Y}"),
-            (f"{day.day} {MONTHS[day.month - 1][:3]} {day.year}", f"{day.day} {month[:3]} {day.year}"),
+            (
+                f"{day.day} {MONTHS[day.month - 1][:3]} {day.year}",
+                f"{day.day} {month[:3]} {day.year}",
+            ),
             (f"{day:%m/%d/%Y}", f"{later:%m/%d/%Y}"),
             (f"a {day:%A} in {day.year}", f"a {later:%A} in {day.year}"),
-            (f"{day.day}. {day.month}. {day.year}", f"{day.day}. {day.month % 12 + 1}. {day.year}"),
-        )[number]  # fmt: skip
+            (
+                f"{day.day}. {day.month}. {day.year}",
+                f"{day.day}. {day.month % 12 + 1}. {day.year}",
+            ),
+        )[number]
         claim = f"The tower of the {name} was finished on {{}}."
         shows = [f"The tower was finished on {long_date(day)}"]
         book.pair(
@@ -142,11 +184,23 @@ def names(book: Book) -> None:
             (f"Dr. Clara L. {one}", f"Clara {one}", f"Carla {one}"),
             (f"Victor {one}-{other}", f"V. {one}-{other}", f"W. {one}-{other}"),
             (f"Sergei {one}ov", f"Sergey {one}ov", f"Sergei {one}in"),
-            (f"Prof. em. Anton {one}", f"ANTON {one.upper()}", f"ANTONIA {one.upper()}"),
+            (
+                f"Prof. em. Anton {one}",
+                f"ANTON {one.upper()}",
+                f"ANTONIA {one.upper()}",
+            ),
             (f"{one}, Ruth", f"Ruth {one}", f"Ruth {other}"),
-            (f"St. {stem} Hospital", f"Saint {stem} Hospital", f"Saint {other} Hospital"),
-            (f"{place} Transit & Ferry Company", f"{place} Transit and Ferry Company", f"{place} Transit and Harbour Company"),
-        )[number]  # fmt: skip
+            (
+                f"St. {stem} Hospital",
+                f"Saint {stem} Hospital",
+                f"Saint {other} Hospital",
+            ),
+            (
+                f"{place} Transit & Ferry Company",
+                f"{place} Transit and Ferry Company",
+                f"{place} Transit and Harbour Company",
+            ),
+        )[number]
         prize = f"{world.place()} Medal"
         year = world.number(2018, 2023)
         url = book.page(
@@ -185,15 +239,47 @@ def negation(book: Book) -> None:
         dogs = "Dogs may not be taken inside, except assistance dogs."
         cafe = "The cafe can be visited without a ticket."
         true, false, shows = (
-            (f"The {m.name} is not open on Mondays.", f"The {m.name} is not open on Tuesdays.", [closed, week]),
-            (f"The lift of the {m.name} does not reach the tower.", f"The lift of the {m.name} does not reach the second floor.", [lift]),
-            (f"A tripod cannot be used in the {m.name}.", f"A camera without flash cannot be used in the {m.name}.", [camera]),
-            (f"The cloakroom of the {m.name} does not take suitcases.", f"The cloakroom of the {m.name} is not free of charge.", [room]),
-            (f"Dogs other than assistance dogs may not be taken into the {m.name}.", f"Dogs other than assistance dogs may be taken into the {m.name}.", [dogs]),
-            (f"No ticket is needed for the cafe of the {m.name}.", f"A ticket is needed for the cafe of the {m.name}.", [cafe]),
-            (f"Assistance dogs may be taken into the {m.name}.", f"Assistance dogs may not be taken into the {m.name}.", [dogs]),
-            (f"The lift of the {m.name} reaches the second floor.", f"The lift of the {m.name} does not reach the second floor.", [lift]),
-        )[number]  # fmt: skip
+            (
+                f"The {m.name} is not open on Mondays.",
+                f"The {m.name} is not open on Tuesdays.",
+                [closed, week],
+            ),
+            (
+                f"The lift of the {m.name} does not reach the tower.",
+                f"The lift of the {m.name} does not reach the second floor.",
+                [lift],
+            ),
+            (
+                f"A tripod cannot be used in the {m.name}.",
+                f"A camera without flash cannot be used in the {m.name}.",
+                [camera],
+            ),
+            (
+                f"The cloakroom of the {m.name} does not take suitcases.",
+                f"The cloakroom of the {m.name} is not free of charge.",
+                [room],
+            ),
+            (
+                f"Dogs other than assistance dogs may not be taken into the {m.name}.",
+                f"Dogs other than assistance dogs may be taken into the {m.name}.",
+                [dogs],
+            ),
+            (
+                f"No ticket is needed for the cafe of the {m.name}.",
+                f"A ticket is needed for the cafe of the {m.name}.",
+                [cafe],
+            ),
+            (
+                f"Assistance dogs may be taken into the {m.name}.",
+                f"Assistance dogs may not be taken into the {m.name}.",
+                [dogs],
+            ),
+            (
+                f"The lift of the {m.name} reaches the second floor.",
+                f"The lift of the {m.name} does not reach the second floor.",
+                [lift],
+            ),
+        )[number]
         book.pair("negation", true, false, m.url, shows=shows)
 
 
@@ -214,11 +300,19 @@ def alternatives(book: Book) -> None:
             (f"The {b.name} was designed by {{}} or by {{}}.", "architect", wrong[0]),
             (f"The {b.name} was opened in {{}} or in {{}}.", "opened", wrong[1]),
             (f"The {b.name} crosses either the {{}} or the {{}}.", "river", wrong[2]),
-            (f"The length of the {b.name} is {{}} or {{}} metres.", "length_m", wrong[3]),
-            (f"The piers of the {b.name} are of granite from {{}} or from {{}}.", "stone_from", wrong[4]),
+            (
+                f"The length of the {b.name} is {{}} or {{}} metres.",
+                "length_m",
+                wrong[3],
+            ),
+            (
+                f"The piers of the {b.name} are of granite from {{}} or from {{}}.",
+                "stone_from",
+                wrong[4],
+            ),
             (f"The {b.name} leads to {{}} or to {{}}.", "other_town", wrong[5]),
             (f"The engineer of the {b.name} was {{}} or {{}}.", "engineer", wrong[0]),
-        )[number]  # fmt: skip
+        )[number]
         right = str(getattr(b, fact))
         third = {
             0: world.person(),
@@ -243,14 +337,30 @@ def two_facts(book: Book) -> None:
     for number in range(PAIRS):
         b = bridge(book)
         facts = (
-            ("architect", f"was designed by {b.architect}", f"was designed by {b.engineer}"),
+            (
+                "architect",
+                f"was designed by {b.architect}",
+                f"was designed by {b.engineer}",
+            ),
             ("opened", f"was opened in {b.opened}", f"was opened in {b.begun}"),
-            ("length_m", f"is {b.length_m} metres long", f"is {b.old_length_m} metres long"),
+            (
+                "length_m",
+                f"is {b.length_m} metres long",
+                f"is {b.old_length_m} metres long",
+            ),
             ("river", f"crosses the {b.river}", f"crosses the {b.other_river}"),
             ("spans", f"has {b.spans} spans", f"has {b.old_spans} spans"),
-            ("cost", f"cost {b.cost} million crowns", f"cost {b.cost + 60} million crowns"),
-            ("tower_m", f"has towers of {b.tower_m} metres", f"has towers of {b.clearance_m} metres"),
-        )  # fmt: skip
+            (
+                "cost",
+                f"cost {b.cost} million crowns",
+                f"cost {b.cost + 60} million crowns",
+            ),
+            (
+                "tower_m",
+                f"has towers of {b.tower_m} metres",
+                f"has towers of {b.clearance_m} metres",
+            ),
+        )
         kept, changed = facts[number], facts[(number + 3) % PAIRS]
         pairs = [(kept[1], changed[1]), (kept[1], changed[2])]
         true, false = (
@@ -425,14 +535,49 @@ def address(book: Book) -> None:
         issue, paper = number + 140, number + 10000
         site = f"https://codeharbor.example/{account}"
         url, claim, true, false = (
-            (f"https://{slug(town)}-university.example/staff/{last}", "The page is part of the site {}.", f"{slug(town)}-university.example", f"{slug(other)}-university.example"),
-            (site, "The page is the profile of the user {} on codeharbor.example.", account, wrong),
-            (f"{site}/tides/issues/{issue}", f"The page is at the address of issue {{}} of the repository tides of the user {account}.", str(issue), str(issue + 1)),
-            (f"https://www.{slug(town)}.example/events/2025/programme", "The page is on the site www.{}.example.", slug(town), slug(other)),
-            (f"https://papers.example/abs/2504.{paper}", "The address belongs to the paper 2504.{}.", str(paper), str(paper + 10)),
-            (f"https://shop.{slug(town)}.example/item/{world.number(5000, 5999)}", "The page is on the site shop.{}.example.", slug(town), slug(other)),
-            (f"https://pictures.example/@{account}/post/771", "The page is at the address of a post by the account @{}.", account, wrong),
-        )[number]  # fmt: skip
+            (
+                f"https://{slug(town)}-university.example/staff/{last}",
+                "The page is part of the site {}.",
+                f"{slug(town)}-university.example",
+                f"{slug(other)}-university.example",
+            ),
+            (
+                site,
+                "The page is the profile of the user {} on codeharbor.example.",
+                account,
+                wrong,
+            ),
+            (
+                f"{site}/tides/issues/{issue}",
+                f"The page is at the address of issue {{}} of the repository tides of the user {account}.",
+                str(issue),
+                str(issue + 1),
+            ),
+            (
+                f"https://www.{slug(town)}.example/events/2025/programme",
+                "The page is on the site www.{}.example.",
+                slug(town),
+                slug(other),
+            ),
+            (
+                f"https://papers.example/abs/2504.{paper}",
+                "The address belongs to the paper 2504.{}.",
+                str(paper),
+                str(paper + 10),
+            ),
+            (
+                f"https://shop.{slug(town)}.example/item/{world.number(5000, 5999)}",
+                "The page is on the site shop.{}.example.",
+                slug(town),
+                slug(other),
+            ),
+            (
+                f"https://pictures.example/@{account}/post/771",
+                "The page is at the address of a post by the account @{}.",
+                account,
+                wrong,
+            ),
+        )[number]
         book.page(
             "Notes",
             person,
@@ -542,14 +687,35 @@ def sourceless(book: Book) -> None:
         f"minutes, costs {price}.50 crowns and leaves on {long_date(day)}."
     )
     pairs = (
-        (f"A price of {price}.50 crowns is within a budget of {price + 2} crowns.", f"A price of {price}.50 crowns is within a budget of {price - 2} crowns."),
-        (f"'Clara {one}' is the name 'Dr. Clara L. {one}' without its title and middle initial.", f"'Clara {other}' is the name 'Dr. Clara L. {one}' without its title and middle initial."),
-        (f"The date {day:%Y-%m-%d} lies in {MONTHS[day.month - 1]} {day.year}.", f"The date {day:%Y-%m-%d} lies in {MONTHS[day.month % 12]} {day.year}."),
-        ("The answer names at least three boats.", "The answer names at least five boats."),
-        ("The answer says that the trip takes three quarters of an hour.", "The answer says that the trip takes half an hour."),
-        ("A distance of 10 miles is about 16 kilometres.", "A distance of 10 miles is about 26 kilometres."),
-        (f"'Hotel {place}' and '{place} Hotel' consist of the same two words.", f"'Hotel {place}' and '{other} Hotel' consist of the same two words."),
-    )  # fmt: skip
+        (
+            f"A price of {price}.50 crowns is within a budget of {price + 2} crowns.",
+            f"A price of {price}.50 crowns is within a budget of {price - 2} crowns.",
+        ),
+        (
+            f"'Clara {one}' is the name 'Dr. Clara L. {one}' without its title and middle initial.",
+            f"'Clara {other}' is the name 'Dr. Clara L. {one}' without its title and middle initial.",
+        ),
+        (
+            f"The date {day:%Y-%m-%d} lies in {MONTHS[day.month - 1]} {day.year}.",
+            f"The date {day:%Y-%m-%d} lies in {MONTHS[day.month % 12]} {day.year}.",
+        ),
+        (
+            "The answer names at least three boats.",
+            "The answer names at least five boats.",
+        ),
+        (
+            "The answer says that the trip takes three quarters of an hour.",
+            "The answer says that the trip takes half an hour.",
+        ),
+        (
+            "A distance of 10 miles is about 16 kilometres.",
+            "A distance of 10 miles is about 26 kilometres.",
+        ),
+        (
+            f"'Hotel {place}' and '{place} Hotel' consist of the same two words.",
+            f"'Hotel {place}' and '{other} Hotel' consist of the same two words.",
+        ),
+    )
     for true, false in pairs:
         book.pair("sourceless comparison", true, false, answer=answer)
 
@@ -560,14 +726,38 @@ def arithmetic(book: Book) -> None:
         m = museum(book)
         late_hours = m.closes_late + 12 - 10
         claim, right, wrong = (
-            (f"Two adults and one child pay {{}} crowns together at the {m.name}, without a tour.", 2 * m.adult + m.child, 2 * m.adult + m.child + 2),
-            (f"An adult with a guided tour pays {{}} crowns at the {m.name}.", m.adult + m.tour, m.adult + m.tour - 2),
-            (f"On Fridays the {m.name} is open for {{}} hours.", late_hours, late_hours - 1),
-            (f"At the {m.name}, an adult's ticket costs {{}} crowns more than a child's.", m.adult - m.child, m.adult - m.child + 3),
+            (
+                f"Two adults and one child pay {{}} crowns together at the {m.name}, without a tour.",
+                2 * m.adult + m.child,
+                2 * m.adult + m.child + 2,
+            ),
+            (
+                f"An adult with a guided tour pays {{}} crowns at the {m.name}.",
+                m.adult + m.tour,
+                m.adult + m.tour - 2,
+            ),
+            (
+                f"On Fridays the {m.name} is open for {{}} hours.",
+                late_hours,
+                late_hours - 1,
+            ),
+            (
+                f"At the {m.name}, an adult's ticket costs {{}} crowns more than a child's.",
+                m.adult - m.child,
+                m.adult - m.child + 3,
+            ),
             (f"The {m.name} is open for {{}} hours on Saturdays.", 7, 8),
-            (f"A family of two adults and two children pays {{}} crowns at the {m.name}, without a tour.", 2 * (m.adult + m.child), 2 * (m.adult + m.child) - 4),
-            (f"From Tuesday to Thursday the {m.name} is open for {{}} hours in total.", 21, 24),
-        )[number]  # fmt: skip
+            (
+                f"A family of two adults and two children pays {{}} crowns at the {m.name}, without a tour.",
+                2 * (m.adult + m.child),
+                2 * (m.adult + m.child) - 4,
+            ),
+            (
+                f"From Tuesday to Thursday the {m.name} is open for {{}} hours in total.",
+                21,
+                24,
+            ),
+        )[number]
         prices = [row("Adults", m.adult), row("Children from 6 to 17", m.child)]
         tour = [
             row("Adults", m.adult),
@@ -620,14 +810,63 @@ def long_page(book: Book) -> None:
 
 
 _LANGUAGES = (
-    ("Stadtbibliothek {}", "Öffnungszeiten", "Die Bibliothek ist mittwochs bis {} Uhr geöffnet, an den übrigen Werktagen bis {} Uhr. Für die Ausleihe wird ein Ausweis benötigt; er kostet im Jahr zwölf Kronen.", "The library of {} is open until {} o'clock on Wednesdays.", (20, 18), "Die Zweigstelle in {place} besitzt {n} Bände und wurde {year} renoviert; am Samstag ist sie geschlossen. Auskunft gibt {person}."),
-    ("Ayuntamiento de {}", "Piscina municipal", "La piscina municipal tiene {} metros de largo; la piscina infantil mide {} metros. La temporada empieza el primero de junio y la entrada cuesta cuatro coronas.", "The municipal pool of {} is {} metres long.", (50, 25), "El polideportivo de {place} se inauguró en {year} y cuenta con {n} plazas. La línea de autobús a {other} pasa cada media hora."),
-    ("Mairie de {}", "Le musée de la dentelle", "Le musée a été fondé en {} et agrandi en {}. La collection compte plus de deux mille pièces, dont un voile brodé à la main.", "The lace museum of {} was founded in {}.", (1974, 1998), "La bibliothèque de {place}, ouverte en {year}, compte {n} lecteurs. Les visites guidées partent de la gare de {other}."),
-    ("{}市観光協会", "港のフェリー", "フェリーの所要時間は{}分、車両の料金は{}クローネです。悪天候の場合は欠航することがあります。", "The ferry of {} takes {} minutes.", (35, 60), "{place}の市民会館は{year}年に建てられ、座席は{n}席です。{other}行きのバスは駅前から出ます。"),
-    ("Urząd Miasta {}", "Tramwaje", "Linia nocna kursuje co {} minut, a linia dzienna co {} minut. Bilety można kupić w automatach na każdym przystanku.", "The night line of the trams in {} runs every {} minutes.", (40, 12), "Biblioteka w {place} ma {n} miejsc i działa od {year} roku. Do {other} można dojechać autobusem z rynku."),
-    ("Город {}", "Ботанический сад", "Сад занимает {} гектаров, а оранжерея открыта для посетителей с {} часов. Вход для детей бесплатный.", "The botanical garden of {} covers {} hectares.", (17, 9), "Музей в {place} открыт в {year} году, в нём {n} экспонатов. Автобус до {other} отправляется от вокзала."),
-    ("Câmara Municipal de {}", "Mercado", "O mercado abre às {} horas da manhã e fecha às {} horas. Aos domingos não há venda de peixe.", "The market of {} opens at {} o'clock.", (6, 13), "O museu de {place} foi inaugurado em {year} e tem {n} peças. O autocarro para {other} parte da praça central."),
-)  # fmt: skip
+    (
+        "Stadtbibliothek {}",
+        "Öffnungszeiten",
+        "Die Bibliothek ist mittwochs bis {} Uhr geöffnet, an den übrigen Werktagen bis {} Uhr. Für die Ausleihe wird ein Ausweis benötigt; er kostet im Jahr zwölf Kronen.",
+        "The library of {} is open until {} o'clock on Wednesdays.",
+        (20, 18),
+        "Die Zweigstelle in {place} besitzt {n} Bände und wurde {year} renoviert; am Samstag ist sie geschlossen. Auskunft gibt {person}.",
+    ),
+    (
+        "Ayuntamiento de {}",
+        "Piscina municipal",
+        "La piscina municipal tiene {} metros de largo; la piscina infantil mide {} metros. La temporada empieza el primero de junio y la entrada cuesta cuatro coronas.",
+        "The municipal pool of {} is {} metres long.",
+        (50, 25),
+        "El polideportivo de {place} se inauguró en {year} y cuenta con {n} plazas. La línea de autobús a {other} pasa cada media hora.",
+    ),
+    (
+        "Mairie de {}",
+        "Le musée de la dentelle",
+        "Le musée a été fondé en {} et agrandi en {}. La collection compte plus de deux mille pièces, dont un voile brodé à la main.",
+        "The lace museum of {} was founded in {}.",
+        (1974, 1998),
+        "La bibliothèque de {place}, ouverte en {year}, compte {n} lecteurs. Les visites guidées partent de la gare de {other}.",
+    ),
+    (
+        "{}市観光協会",
+        "港のフェリー",
+        "フェリーの所要時間は{}分、車両の料金は{}クローネです。悪天候の場合は欠航することがあります。",
+        "The ferry of {} takes {} minutes.",
+        (35, 60),
+        "{place}の市民会館は{year}年に建てられ、座席は{n}席です。{other}行きのバスは駅前から出ます。",
+    ),
+    (
+        "Urząd Miasta {}",
+        "Tramwaje",
+        "Linia nocna kursuje co {} minut, a linia dzienna co {} minut. Bilety można kupić w automatach na każdym przystanku.",
+        "The night line of the trams in {} runs every {} minutes.",
+        (40, 12),
+        "Biblioteka w {place} ma {n} miejsc i działa od {year} roku. Do {other} można dojechać autobusem z rynku.",
+    ),
+    (
+        "Город {}",
+        "Ботанический сад",
+        "Сад занимает {} гектаров, а оранжерея открыта для посетителей с {} часов. Вход для детей бесплатный.",
+        "The botanical garden of {} covers {} hectares.",
+        (17, 9),
+        "Музей в {place} открыт в {year} году, в нём {n} экспонатов. Автобус до {other} отправляется от вокзала.",
+    ),
+    (
+        "Câmara Municipal de {}",
+        "Mercado",
+        "O mercado abre às {} horas da manhã e fecha às {} horas. Aos domingos não há venda de peixe.",
+        "The market of {} opens at {} o'clock.",
+        (6, 13),
+        "O museu de {place} foi inaugurado em {year} e tem {n} peças. O autocarro para {other} parte da praça central.",
+    ),
+)
 
 
 def languages(book: Book) -> None:

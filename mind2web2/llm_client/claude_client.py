@@ -275,7 +275,7 @@ class ClaudeTransport:
             return []
         with _sdk_failures(self.service.secrets):
             response = await self._sdk.here().get(
-                "/v1/models",
+                "/v1/models?limit=1000",
                 cast_to=httpx2.Response,
                 options={"timeout": MODELS_TIMEOUT_S},
             )

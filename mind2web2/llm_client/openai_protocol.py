@@ -389,7 +389,9 @@ class OpenAITransport:
                 cast_to=httpx2.Response,
                 options={"timeout": openai.Timeout(MODELS_TIMEOUT_S)},
             )
-        return read_models(response.content)
+        models = read_models(response.content)
+        # Azure lists what could be deployed, while requests name deployments.
+        return [] if self.service.endpoint.startswith("azure_openai") else models
 
     async def close(self) -> None:
         """Close the pool."""

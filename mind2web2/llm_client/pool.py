@@ -96,8 +96,8 @@ class _Server:
         self.rejection = failure
         self._rejected_until_s = asyncio.get_running_loop().time() + _REJECTED_FOR_S
 
-    async def check(self, model: str) -> None:
-        """Check that the server serves the model, if one is given and the server lists its models.
+    async def check(self, source: PoolSource) -> None:
+        """Check that the server serves the pool's model, if the server lists its models.
 
         Raises:
             RequestFailedError: it serves others, or cannot be reached.
@@ -106,9 +106,11 @@ class _Server:
             async with self._listing:
                 if self._models is None:
                     self._models = await self._listed_models()
-        if model and self._models and model not in self._models:
+        if self._models and not any(map(source.serves, self._models)):
             served = ", ".join(self._models[:_MOST_MODELS])
-            raise RequestFailedError(f"it serves {served}, not {model}", status=404)
+            raise RequestFailedError(
+                f"it serves {served}, not {source.model}", status=404
+            )
 
     async def _listed_models(self) -> list[str]:
         try:
@@ -131,7 +133,7 @@ class PoolClient(AsyncProviderClient):
         self.servers = [_Server(listed, slowdown, retry) for listed in source.servers]
         super().__init__(self.servers[0].transport, retry)
         self.slowdown = slowdown
-        self._source = source
+        self.source = source
         self._removed: list[_Server] = []
         self._turn = asyncio.Lock()
         self.changed = asyncio.Event()
@@ -149,15 +151,14 @@ class PoolClient(AsyncProviderClient):
         Raises:
             JudgeUnusableError: a server serves another model.
         """
-        model = self._source.model or ""
         servers = self.servers
-        checks = [server.check(model) for server in servers]
+        checks = [server.check(self.source) for server in servers]
         results = await asyncio.gather(*checks, return_exceptions=True)
         unreachable: dict[str, str] = {}
         for server, failure in zip(servers, results, strict=True):
             if isinstance(failure, RequestFailedError) and failure.is_sent:
                 raise JudgeUnusableError(
-                    f"the servers of a judge pool must serve the same model, {model}: "
+                    f"the servers of a judge pool must serve the same model, {self.source.model}: "
                     f"{server.address}: {failure.text}"
                 ) from failure
             if isinstance(failure, RequestFailedError):
@@ -181,10 +182,10 @@ class PoolClient(AsyncProviderClient):
         return None
 
     def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Attempts]:
-        if model != self._source.model:
+        if model != self.source.model:
             # A server that takes any name would answer as another model than the judgment says.
             raise JudgeUnusableError(
-                f"the judge pool serves {self._source.model}, not {model}"
+                f"the judge pool serves {self.source.model}, not {model}"
             )
         route = _Route(self)
         return route, _PoolAttempts(self._retry, limit, route, self.retries)
@@ -195,9 +196,9 @@ class PoolClient(AsyncProviderClient):
         Raises:
             JudgeAccessError: it is another one, so that the reply is not the judge's.
         """
-        if served is None or self._source.serves(served):
+        if served is None or self.source.serves(served):
             return
-        model = self._source.model
+        model = self.source.model
         raise JudgeAccessError(
             f"judge server {address} answers as {served}, not {model}: leave the server out, or say with "
             f"--judge_alias {model}={served} that both names mean one model",
@@ -273,7 +274,7 @@ class PoolClient(AsyncProviderClient):
         self._read_at_s = now_s + _READ_EVERY_S
         known = {server.listed: server for server in self.servers}
         try:
-            listed = await asyncio.to_thread(self._source.read)
+            listed = await asyncio.to_thread(self.source.read)
             servers = []
             for one in listed:
                 server = known.pop(one, None)
@@ -363,7 +364,7 @@ class _Route:
     async def send(self, wire: WireRequest) -> Completion:
         """Make one HTTP request to the server that was chosen."""
         server = self._server
-        await server.check(wire.model)
+        await server.check(self._pool.source)
         completion = await server.transport.send(wire)
         self._pool.check_served(server.address, completion.served_model)
         return completion

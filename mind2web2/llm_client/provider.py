@@ -339,6 +339,21 @@ _MOST_MODELS = 5
 _REPLY_TRIES = 3
 
 
+# What providers add to a model's name in their lists, or take beside the listed name: Gemini's folder,
+# Ollama's tag, OpenRouter's variant, Anthropic's date and its word for the newest.
+_FOLDER = "models/"
+_ADDITION = re.compile(r":[a-z]+$|-latest$|-20\d\d-?\d\d-?\d\d$")
+
+
+def _is_listed(model: str, models: Sequence[str]) -> bool:
+    """Tell whether a server lists a model, under this name or another form of it."""
+    return _plain_name(model) in map(_plain_name, models)
+
+
+def _plain_name(model: str) -> str:
+    return _ADDITION.sub("", model.removeprefix(_FOLDER))
+
+
 class AsyncProviderClient(AsyncCalls):
     """A judge behind one transport.
 
@@ -359,6 +374,8 @@ class AsyncProviderClient(AsyncCalls):
         self._limiters: dict[str, RateLimiter] = {}
         # The names that the server lists.
         self._models: list[str] = []
+        # Names that were looked up in the list.
+        self._compared: set[str] = set()
         self.slowdown = Slowdown()
         self.retries = Retries()
 
@@ -374,12 +391,14 @@ class AsyncProviderClient(AsyncCalls):
             transport, self._capabilities, request, attempts, self.retries
         )
         try:
-            return await exchange.reply()
+            reply = await exchange.reply()
         except JudgeAccessError as error:
             failure = error.__cause__
             if not isinstance(failure, RequestFailedError) or failure.status != 404:
                 raise
             raise self._explained(error, request.model) from failure
+        self._warn_if_unlisted(request.model)
+        return reply
 
     async def check_reachable(self) -> None:
         """Check that the server accepts connections.
@@ -411,15 +430,30 @@ class AsyncProviderClient(AsyncCalls):
         models = self._models
         if not models or model in models:
             return error
-        if len(models) == 1:
-            hint = f"did you mean {models[0]}?"
-        else:
-            listed = f"it has {', '.join(models[:_MOST_MODELS])}"
-            hint = did_you_mean(model, models, listed)
         return JudgeAccessError(
-            f"{self._transport.service.shown} has no model {model}; {hint}",
+            f"{self._transport.service.shown} has no model {model}; {self._near(model)}",
             is_for_all=True,
         )
+
+    def _warn_if_unlisted(self, model: str) -> None:
+        """Warn once that the server answers as a model that it does not list."""
+        if not self._models or model in self._compared:
+            return
+        self._compared.add(model)
+        if not _is_listed(model, self._models):
+            log.warning(
+                "%s does not list the model %s, so another model may have answered; %s",
+                self._transport.service.shown,
+                model,
+                self._near(model),
+            )
+
+    def _near(self, model: str) -> str:
+        models = self._models
+        if len(models) == 1:
+            return f"did you mean {models[0]}?"
+        listed = f"it has {', '.join(models[:_MOST_MODELS])}"
+        return did_you_mean(model, models, listed)
 
     def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Attempts]:
         """Return the way of one question's requests to the server."""

@@ -136,6 +136,28 @@ def test_a_judge_that_rejects_every_request_ends_the_run(denial, models, words):
     assert run.stderr.count("\n") == 1 and words in run.stderr
 
 
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [
+        (["o4-mimi", "x"], "did you mean o4-mimi?"),
+        (["big", "small"], "it has big, small"),
+        (["o4-mini", "x"], None),
+        (["models/o4-mini"], None),
+        (["o4-mini-2025-04-16"], None),
+        (["o4-mini:latest"], None),
+        (None, None),
+    ],
+)
+def test_a_model_that_the_server_does_not_list_is_warned_about(models, words):
+    """Once, as the server may have answered as another model; a server without a list says nothing."""
+    with JudgeServer(VERDICT, models=models) as server:
+        run = evaluated(server.base_url, "--judge_model", "o4-mini")
+    assert run.returncode == 0
+    unlisted = f"openai {server.base_url} does not list the model o4-mini"
+    lines = [line for line in run.stderr.splitlines() if unlisted in line]
+    assert [words in line for line in lines] == [True] * (words is not None)
+
+
 def test_a_rejection_after_the_first_judgments_keeps_them():
     """The run ends with status 1 and names the reason once for all answers."""
     with JudgeServer(

@@ -378,6 +378,14 @@ async def test_all_servers_must_serve_the_model(start, client_of):
     assert used(wrong) == 0
 
 
+async def test_a_server_may_list_the_model_under_its_alias(start, client_of):
+    """The alias says that both names mean one model."""
+    server = start("yes", models=["org/judge-one"], served="org/judge-one")
+    client = client_of(server, aliases=(("judge-1", "org/judge-one"),))
+    await client.check_reachable()
+    assert await asked(client, 1) == ["yes"]
+
+
 async def test_a_pool_is_asked_for_no_other_model(start, client_of):
     """Also where its servers take any name."""
     server = start("yes")

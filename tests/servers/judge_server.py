@@ -421,7 +421,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         models = self.server.judge.models
-        is_list = models is not None and self.path.endswith("/models")
+        is_list = models is not None and self.path.partition("?")[0].endswith("/models")
         fault = (
             Fault(body={"object": "list", "data": [{"id": name} for name in models]})
             if is_list

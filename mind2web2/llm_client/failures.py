@@ -407,13 +407,21 @@ def failure_from_body(
     )
 
 
+_SHORTER = (
+    "name a model with a longer context (--judge_model), or show it less of each page: --max_images, or "
+    "max_text_chars in the EvaluatorConfig of the script"
+)
+
+
 def judge_error(
     failure: RequestFailedError, service: Service, model: str
 ) -> JudgeError:
     """Return the error for a final failure; it names the cure."""
     where = f"judge {model} at {service.shown}"
     if failure.is_too_long:
-        return ContextTooLongError(f"{where}: request too long: {failure}")
+        return ContextTooLongError(
+            f"{where}: request too long: {failure}; {_SHORTER}"
+        )
     if failure.can_pass:
         wish = (
             ""

@@ -105,6 +105,14 @@ def test_each_status_ends_as_its_error(status, text, error_class, words):
     assert "judge-1" in str(error) and SERVICE.endpoint in str(error)
 
 
+def test_a_request_that_is_too_long_names_both_cures():
+    """A longer context, or less of the pages."""
+    failure = failure_from_body(400, body("x", code="context_length_exceeded"))
+    message = str(judge_error(failure, SERVICE, "judge-1"))
+    assert "longer context (--judge_model)" in message
+    assert "--max_images" in message and "max_text_chars" in message
+
+
 SPENT = "You exceeded your current quota, please check your plan and billing details."
 SOON = Allowances(requests=Allowance(0, 60, 12.0))
 BY_THE_DAY = Allowances(requests=Allowance(0, 60, 40_000.0))

@@ -419,9 +419,7 @@ def judge_error(
     """Return the error for a final failure; it names the cure."""
     where = f"judge {model} at {service.shown}"
     if failure.is_too_long:
-        return ContextTooLongError(
-            f"{where}: request too long: {failure}; {_SHORTER}"
-        )
+        return ContextTooLongError(f"{where}: request too long: {failure}; {_SHORTER}")
     if failure.can_pass:
         wish = (
             ""

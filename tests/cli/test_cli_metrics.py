@@ -121,6 +121,24 @@ def test_intervals_are_beside_the_means(tmp_path, monkeypatch):
     assert all(len(line) <= 80 for line in lines if line.startswith(("│", "┏", "┡")))
 
 
+@pytest.mark.parametrize("difference", [0.0, 0.5])
+def test_equal_answers_say_nothing_of_other_answers(tmp_path, monkeypatch, difference):
+    """Where all answers to a task have one score, an interval without width would be a false promise."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    for number in range(6):
+        for run in (1, 2):
+            score = difference * (number % 2) * (run - 1)
+            add_result(tmp_path, f"task_{number}/answer_{run}", score)
+    shown = " ".join(call(main, "metrics", "bot").stdout.split())
+    none = (
+        "No interval for these tasks with other answers of the agent: all answers to a task have the "
+        "same score; the intervals above are for tasks at large."
+    )
+    assert (none in shown) is (difference == 0)
+    assert ("partial completion 0.0000 to 0.0000" in shown) is False
+
+
 @pytest.mark.usefixtures("results")
 def test_few_tasks_have_no_intervals():
     """And the table says why."""

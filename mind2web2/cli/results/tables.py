@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         AgentSummary,
         ClaimCounts,
         MissingBounds,
+        TheseTasks,
         VerdictCounts,
     )
     from mind2web2.runs.claim_facts import Reservation
@@ -137,17 +138,25 @@ def print_metrics(console: Console, summary: AgentSummary) -> None:
             f"compare; summary.json has the means of runs, {number(summary.avg_score)} and "
             f"{number(summary.success_rate)}.",
         )
-    these = summary.these_tasks
-    if these is not None:
+    if summary.these_tasks is not None:
         above = "; the intervals above are for tasks at large" if is_sampled else ""
-        line(
-            console,
-            f"These tasks with other answers of the agent: partial completion {number(these.low)} to "
-            f"{number(these.high)} ({_LEVEL}){above}.",
-        )
+        line(console, f"{_other_answers(summary.these_tasks)}{above}.")
     _print_missing(console, summary.missing_bounds)
     for warning in summary.warnings:
         line(console, f"Warning: {warning}")
+
+
+def _other_answers(these: TheseTasks) -> str:
+    """Return how far other answers to the same tasks might differ, where theirs do differ."""
+    if these.low == these.high:
+        return (
+            "No interval for these tasks with other answers of the agent: all answers to a task have the "
+            "same score"
+        )
+    return (
+        f"These tasks with other answers of the agent: partial completion {number(these.low)} to "
+        f"{number(these.high)} ({_LEVEL})"
+    )
 
 
 def _print_missing(console: Console, bounds: MissingBounds | None) -> None:

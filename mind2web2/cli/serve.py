@@ -38,7 +38,7 @@ _SETTINGS = (
         "judgments",
         "max_llm_requests",
     ),
-    *("max_cost", "max_concurrent_answers", "answer_timeout"),
+    *("max_cost", "max_concurrent_answers", "answer_timeout", "strict"),
 )
 _CHANGED = (
     asking_providers(),

@@ -206,6 +206,8 @@ class Scorer:
         max_cost: dollars, after which no request is sent.
         answer_timeout: seconds that a script may take for one answer.
         allow_private_network: captures and scripts may also visit private addresses.
+        strict: no score where the script adds a leaf that it never judges, or gives ``add_*`` or
+            ``initialize`` a keyword that they do not know: both may cost the answer points.
 
     Raises:
         UsageError: a setting is unusable.
@@ -226,6 +228,7 @@ class Scorer:
         max_cost: float | None = None,
         answer_timeout: float = 600.0,
         allow_private_network: bool = False,
+        strict: bool = False,
     ) -> None:
         if not isinstance(judge, Judge):
             raise UsageError(f"judge is {judge!r}: give Judge(model=...)")
@@ -285,6 +288,7 @@ class Scorer:
             allow_private_network=allow_private_network,
             no_capture=missing_pages == "unavailable",
             no_barred=True,
+            strict=strict,
         )
         self.counts = ScorerCounts()
         self._usage = RunUsage()

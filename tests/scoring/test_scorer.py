@@ -132,6 +132,24 @@ def test_a_script_that_fails_gives_no_score(project, caplog, body, kind, reason)
     assert "\n" not in outcome.reason
 
 
+CARELESS = """
+evaluator.add_leaf("forgotten", "Its hours")
+return evaluator.get_summary()
+"""
+
+
+@pytest.mark.parametrize("isolate", [True, False])
+def test_strict_gives_no_score_for_a_careless_script(project, isolate):
+    """A leaf that is never judged would lower the reward; a sound script has its score."""
+    with scorer_of(project, strict=True, isolate=isolate) as scorer:
+        assert scorer.score_sync("lake", "The lake is deep.").score == 1
+        project.add_script_body(CARELESS, task="careless")
+        refused = scorer.score_sync("careless", "The lake is deep.")
+    assert refused.kind == "script"
+    assert "leaf 'forgotten' is never judged" in refused.reason
+    assert score_once(project, isolate=isolate).score == 1
+
+
 def test_a_script_that_exits_in_a_task_ends_nothing(project):
     """The scorer's loop goes on."""
     project.add_script_body(EXITS)

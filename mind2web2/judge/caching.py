@@ -224,7 +224,7 @@ class CachingJudge:
                 raise JudgeError("the question is not asked any more")
             sent.append(True)
 
-        checked = AnswerLimits(limits.places, check)
+        checked = AnswerLimits(limits.places, check, is_ahead=True)
         asked = asyncio.create_task(
             self._judged_ahead(request, subject, source, checked, sent)
         )
@@ -411,7 +411,7 @@ class CachingJudge:
             reply, outcome = replace(_no_reply(sent), text=limits), "fewer_images"
         except BaseException as error:
             # A failure or a cancelled caller: no judgment, but requests and tokens.
-            self._breaker.note_failure(error, source)
+            self._breaker.note_failure(error, source, is_ahead=permit.is_ahead)
             permit.settle(sent.replies)
             self._count(_no_reply(sent), sent, source[0], judgments=0)
             raise

@@ -27,10 +27,12 @@ class AnswerLimits:
     Args:
         places: the run's limit of requests in flight.
         check: raises once the answer's judge has failed.
+        is_ahead: the request may never count, as its leaf may be skipped.
     """
 
     places: Limit
     check: Callable[[], None]
+    is_ahead: bool = False
 
 
 class CircuitBreaker:
@@ -67,12 +69,20 @@ class CircuitBreaker:
         self._rejected_answers.clear()
         self._notify()
 
-    def note_failure(self, error: BaseException, source: tuple[str, str]) -> None:
-        """Note a failed question of an answer, given as task id and answer name."""
+    def note_failure(
+        self, error: BaseException, source: tuple[str, str], *, is_ahead: bool = False
+    ) -> None:
+        """Note a failed question of an answer, given as task id and answer name.
+
+        Outages and rejections of all requests concern the server and the key, whichever request meets them.
+        Another rejection of a question that was asked ahead costs no answer its result: it counts if the
+        question is asked again because its leaf is not skipped.
+        """
         if isinstance(error, JudgeUnavailableError) and error.is_outage:
             self._failed_answers[source] = error
         if isinstance(error, JudgeAccessError):
-            self._rejected_answers[source] = error
+            if not is_ahead:
+                self._rejected_answers[source] = error
             if error.is_for_all:
                 self._open(error)
 
@@ -183,6 +193,11 @@ class Permit:
     async def aclose(self) -> None:
         """Give the place back."""
         await self._place.aclose()
+
+    @property
+    def is_ahead(self) -> bool:
+        """Tell whether the question may never count."""
+        return self._limits.is_ahead
 
     def settle(self, usages: list[Usage]) -> None:
         """Replace the estimated cost by that of the replies."""

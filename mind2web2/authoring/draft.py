@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -113,9 +113,16 @@ class Draft:
         return sentences
 
 
-def first_request(question: str) -> ChatRequest:
-    """Return the request for a draft; the judge fills in the model."""
-    return _request([str(BlockChain().block("question", question))])
+def request_after(question: str, attempts: Sequence[Attempt]) -> ChatRequest | None:
+    """Return the request for a draft, or for the next repair; ``None`` where the draft is complete.
+
+    The judge fills in the model.
+    """
+    if not attempts:
+        return _request([str(BlockChain().block("question", question))])
+    if not attempts[-1].findings or len(attempts) > MOST_REPAIRS:
+        return None
+    return _repair_request(question, attempts[-1])
 
 
 async def draft_task(
@@ -129,16 +136,20 @@ async def draft_task(
     Raises:
         JudgeError: the model failed, declined or gave no proper reply.
     """
+    made = made_attempts(judge, task_id, question, price)
+    return Draft(task_id, tuple([attempt async for attempt in made]))
+
+
+async def made_attempts(
+    judge: Judge, task_id: str, question: str, price: JudgePrice
+) -> AsyncIterator[Attempt]:
+    """Yield each attempt of a draft once it is checked; parameters and errors are those of ``draft_task``."""
     attempts: list[Attempt] = []
-    request = first_request(question)
-    while len(attempts) <= MOST_REPAIRS:
+    while (request := request_after(question, attempts)) is not None:
         reply = await _asked(judge, request, len(attempts) + 1)
         attempt = await _checked(reply, task_id, question, price)
         attempts.append(attempt)
-        if not attempt.findings:
-            break
-        request = _repair_request(question, attempt)
-    return Draft(task_id, tuple(attempts))
+        yield attempt
 
 
 def _request(parts: Sequence[str]) -> ChatRequest:

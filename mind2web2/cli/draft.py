@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import Subcommands, add_settings, asking_providers
 from mind2web2.cli.settings_file import settings_of
-from mind2web2.errors import JudgeError, UsageError
+from mind2web2.errors import JudgeError, JudgmentMissingError, UsageError
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, Flag, RunSettings
 from mind2web2.utils.names import check_name
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.authoring.draft import Draft
+    from mind2web2.authoring.draft import Attempt, Draft
     from mind2web2.llm_client.chat import Usage
 
 DESCRIPTION = """\
@@ -102,6 +102,13 @@ class _Order:
     def folder(self) -> Path:
         return self.cases / self.task_id
 
+    @property
+    def replies(self) -> Path:
+        """Return the file that keeps the model's replies."""
+        from mind2web2.judge.store import FILE_NAME
+
+        return self.cases / ".drafts" / FILE_NAME
+
 
 def run(options: argparse.Namespace) -> int:
     """Draft the task, print the report and return the exit status."""
@@ -115,7 +122,10 @@ def run(options: argparse.Namespace) -> int:
     order = _order(_question(options.question), options.output, options.cases)
     console = plain_console(outlives_reader=True)
     if settings.estimate:
-        return _estimated(settings, order, console)
+        return run_to_exit(
+            _estimated(settings, order, console),
+            lambda: line(console, "Stopped: nothing was asked."),
+        )
     return run_to_exit(
         _drafted(settings, order, console), lambda: line(console, f"Stopped: {_KEPT}.")
     )
@@ -156,26 +166,64 @@ def _question(given: str) -> str:
     return text.strip()
 
 
-def _estimated(settings: RunSettings, order: _Order, console: Console) -> int:
-    from mind2web2.authoring.draft import MOST_REPAIRS, first_request
-    from mind2web2.cli.console import line
+async def _estimated(settings: RunSettings, order: _Order, console: Console) -> int:
+    from mind2web2.authoring.draft import MOST_REPAIRS, request_after
+    from mind2web2.cli.console import counted, line
     from mind2web2.judge.tokens import request_tokens
     from mind2web2.llm_client.chat import Usage
 
-    first = request_tokens(first_request(order.question))
-    draft = Usage(first, output_tokens=_OUTPUT_TOKENS)
-    # A repair shows the draft, and what was found.
-    repairs = [
-        Usage(first + _OUTPUT_TOKENS + 500, output_tokens=_OUTPUT_TOKENS)
-    ] * MOST_REPAIRS
-    least, most = _cost(settings, [draft]), _cost(settings, [draft, *repairs])
+    stored = await _stored_attempts(settings, order)
+    request = request_after(order.question, stored)
+    kept, further = "", ""
+    if stored:
+        kept = f"{'1 reply is' if len(stored) == 1 else f'{len(stored)} replies are'} stored, "
+        further = "further "
+    if request is None:
+        line(console, f"{settings.model}: {kept}no request is left. Nothing was asked.")
+        return 0
+    tokens = request_tokens(request)
+    left = MOST_REPAIRS - len(stored)
+    following = Usage(tokens, output_tokens=_OUTPUT_TOKENS)
+    # A repair shows the draft, and what was found; one that follows a repair is as long.
+    repair_tokens = tokens if stored else tokens + _OUTPUT_TOKENS + 500
+    repair = Usage(repair_tokens, output_tokens=_OUTPUT_TOKENS)
+    least = _cost(settings, [following])
+    most = _cost(settings, [following, *[repair] * left])
     line(
         console,
-        f"{settings.model}: 1 request of {first:,} tokens, and at most {MOST_REPAIRS} repairs; replies "
-        f"are taken to have {_OUTPUT_TOKENS:,} tokens. Without repairs {least}, with all {most}. "
-        "Nothing was asked.",
+        f"{settings.model}: {kept}1 request of {tokens:,} tokens, and at most {counted(left, 'repair')}; "
+        f"replies are taken to have {_OUTPUT_TOKENS:,} tokens. Without {further}repairs {least}, with all "
+        f"{most}. Nothing was asked.",
     )
     return 0
+
+
+async def _stored_attempts(settings: RunSettings, order: _Order) -> list[Attempt]:
+    """Return the attempts whose replies are stored, up to the first that would be asked for."""
+    from mind2web2.authoring.draft import made_attempts
+    from mind2web2.authoring.structure import JudgePrice
+    from mind2web2.judge.answer_client import AnswerClient
+    from mind2web2.judge.transfer import open_for_replay
+    from mind2web2.llm_client.settings import endpoint_of
+    from mind2web2.runs.session import judge_settings, replaying_judge
+
+    stored: list[Attempt] = []
+    if settings.overwrite or not order.replies.exists():
+        return stored
+    endpoint = endpoint_of(settings.llm_provider, settings.judge_server())
+    named = replace(judge_settings(settings), replayed_endpoint=endpoint)
+    price = JudgePrice(settings.model, settings.prices.get(settings.model))
+    with open_for_replay(order.replies) as store:
+        client = AnswerClient(replaying_judge(named, store), "draft", order.task_id)
+        made = made_attempts(client, order.task_id, order.question, price)
+        try:
+            async for attempt in made:
+                stored.append(attempt)
+        except JudgmentMissingError:
+            return stored
+        except JudgeError as error:
+            raise UsageError(f"no draft: {error}") from error
+    return stored
 
 
 def _cost(settings: RunSettings, usages: list[Usage]) -> str:
@@ -194,13 +242,11 @@ async def _drafted(settings: RunSettings, order: _Order, console: Console) -> in
     from mind2web2.cli.console import line, warnings_on
     from mind2web2.cli.displays import totals_text
     from mind2web2.judge.answer_client import AnswerClient
-    from mind2web2.judge.store import FILE_NAME
     from mind2web2.runs.session import open_run
 
-    store = order.cases / ".drafts" / FILE_NAME
     price = JudgePrice(settings.model, settings.prices.get(settings.model))
     with warnings_on(console):
-        async with open_run(settings, store) as session:
+        async with open_run(settings, order.replies) as session:
             judge = AnswerClient(session.judge, "draft", order.task_id)
             try:
                 draft = await draft_task(judge, order.task_id, order.question, price)

@@ -241,6 +241,25 @@ def test_costs_are_estimated_and_limited(project):
     assert "more than all of max_cost" in done.stderr
 
 
+@pytest.mark.usefixtures("project")
+def test_the_estimate_of_an_interrupted_draft_knows_its_replies():
+    """Only what is left is estimated; --overwrite counts the stored replies again."""
+    faults = [None, status(401, "revoked")]
+    with judging(draft(NO_SOURCE), faults=faults) as server:
+        assert run(server).returncode == 2
+        asked = len(server.requests)
+        told = run(server, "--estimate").stdout
+        again = run(server, "--estimate", "--overwrite").stdout
+        assert len(server.requests) == asked
+    assert "1 reply is stored, 1 request of" in told
+    assert "at most 2 repairs" in told and "Without further repairs" in told
+    assert "stored" not in again and "at most 3 repairs" in again
+    first, second = (
+        re.search(r"request of ([\d,]+)", text)[1] for text in (again, told)
+    )
+    assert int(second.replace(",", "")) > int(first.replace(",", ""))
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_draft_continues(project, end):
     """No file of the task is left behind, and the reply that was there is not asked for again."""

@@ -1,9 +1,10 @@
-"""How many judgments in a row an answer waits for, without and with lookahead.
+"""How many judgments in a row, and how many batch jobs, an answer waits for, without and with lookahead.
 
 Scripts in the ways of the published ones (extractions, sequential roots, gates, loops) run against a
 local judge with a fixed latency. The chain is the time from the first request to the last reply, divided by
-the latency. About four of five claims hold. Then several answers of each are judged at once, to count the
-requests of claims that gates skip.
+the latency. About four of five claims hold. Then each runs with --batch against a local batch server, which
+counts the jobs, and several answers of each are judged at once, to count the requests of claims that gates
+skip.
 
     PYTHONPATH=tests uv run python benchmarks/chain.py [LATENCY_S]
 """
@@ -21,6 +22,7 @@ from pathlib import Path
 from measuring import title
 from projects import AGENT, Project, block_in, messages_text, read_json
 from script_checks import plausible
+from servers.batch_server import BatchServer
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main
@@ -147,13 +149,22 @@ def main() -> None:
     """Print a table."""
     latency_s = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
     rows = {(way, name): _one(name, way, latency_s) for way in WAYS for name in SCRIPTS}
-    title(f"{'script':24} {'links off':>10} {'gates':>6}  same result")
+    batches = {(way, name): _in_batches(name, way) for way in WAYS for name in SCRIPTS}
+    title(
+        f"{'script':24} {'links off':>10} {'gates':>6} {'jobs off':>10} {'gates':>6}  same result"
+    )
     for name in SCRIPTS:
         off, gates = rows["off", name], rows["gates", name]
-        is_same = off.trees == gates.trees
-        title(f"{name:24} {off.links:10.1f} {gates.links:6.1f}  {is_same}")
+        jobs_off, jobs_gates = batches["off", name], batches["gates", name]
+        is_same = off.trees == gates.trees == jobs_off.trees == jobs_gates.trees
+        title(
+            f"{name:24} {off.links:10.1f} {gates.links:6.1f}"
+            f" {jobs_off.jobs:10} {jobs_gates.jobs:6}  {is_same}"
+        )
     few = sum(rows["gates", name].links < 4.5 for name in SCRIPTS)
     title(f"at most 4 links with lookahead: {few} of {len(SCRIPTS)}")
+    few = sum(batches["gates", name].jobs <= 4 for name in SCRIPTS)
+    title(f"at most 4 jobs with lookahead: {few} of {len(SCRIPTS)}")
     counted = {way: _measured(SCRIPTS, way, 0, ANSWERS) for way in WAYS}
     off, gates = counted["off"], counted["gates"]
     title(
@@ -164,6 +175,7 @@ def main() -> None:
 
 
 WAYS = ("off", "gates")
+_OPTIONS = ("--agent_name", AGENT, "--no_capture", "--no_barred")
 
 
 @dataclass(frozen=True)
@@ -174,6 +186,28 @@ class Measured:
     requests: int
     passed_gates: float
     trees: list[object]
+
+
+@dataclass(frozen=True)
+class InBatches:
+    """What a run with ``--batch`` took."""
+
+    jobs: int
+    trees: list[object]
+
+
+def _in_batches(name: str, way: str) -> InBatches:
+    with tempfile.TemporaryDirectory() as folder:
+        project = Project(Path(folder))
+        _add_task(project, name, 1)
+        with (
+            BatchServer(reply=_Judge(0).reply) as server,
+            contextlib.chdir(folder),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
+            options = ("--batch", "--batch_poll", "0.01", "--judge_base_url")
+            evaluate_main([*_OPTIONS, *options, server.base_url, "--lookahead", way])
+        return InBatches(len(server.jobs), _trees(project, [name], 1))
 
 
 def _one(name: str, way: str, latency_s: float) -> Measured:
@@ -193,21 +227,23 @@ def _measured(
             contextlib.chdir(folder),
             contextlib.redirect_stdout(io.StringIO()),
         ):
-            options = ("--agent_name", AGENT, "--no_capture", "--no_barred")
             address = ("--judge_base_url", server.base_url)
-            evaluate_main([*options, *address, "--lookahead", way])
+            evaluate_main([*_OPTIONS, *address, "--lookahead", way])
         return Measured(
             (max(judge.moments) - min(judge.moments)) / (latency_s or 1),
             len(judge.moments) // 2,
             sum(judge.gates.values()) / (len(judge.gates) or 1),
-            [
-                read_json(project.result_paths(f"answer_{n}", name)[0])[
-                    "eval_breakdown"
-                ]
-                for name in names
-                for n in range(answers)
-            ],
+            _trees(project, names, answers),
         )
+
+
+def _trees(project: Project, names: Iterable[str], answers: int) -> list[object]:
+    paths = [
+        project.result_paths(f"answer_{n}", name)[0]
+        for name in names
+        for n in range(answers)
+    ]
+    return [read_json(path)["eval_breakdown"] for path in paths]
 
 
 def _add_task(project: Project, name: str, answers: int) -> None:

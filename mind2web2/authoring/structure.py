@@ -31,6 +31,7 @@ from mind2web2.authoring.rehearsal_run import (
 from mind2web2.errors import EvalScriptError
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import OwnPrice, price_usd
+from mind2web2.rubric.rescoring import Rescoring
 from mind2web2.rubric.verdicts import Outcome, aggregate
 from mind2web2.scripts.rubric_file import ANSWER_EXTRACTION, ITEM, RubricFile
 from mind2web2.verification.extractor import empty_instance
@@ -304,10 +305,11 @@ def _met_by_cases_only(found: Structure, right: Rehearsed) -> dict[str, Outcome]
 
 
 def _score(tree: TreeNode, verdicts: Mapping[str, Outcome]) -> float:
-    by_node = {
-        id(leaf): verdicts[leaf.id] for leaf in tree.leaves if leaf.id in verdicts
-    }
-    return aggregate(tree, by_node)[id(tree)].score
+    return aggregate(tree, _by_node(tree, verdicts))[id(tree)].score
+
+
+def _by_node(tree: TreeNode, verdicts: Mapping[str, Outcome]) -> dict[int, Outcome]:
+    return {id(leaf): verdicts[leaf.id] for leaf in tree.leaves if leaf.id in verdicts}
 
 
 def _needed(tree: TreeNode) -> dict[str, set[str]]:
@@ -404,14 +406,14 @@ async def _check_leaves(
     if full <= 0:
         return
     needed = _needed(right.tree)
+    rescoring = Rescoring(right.tree, _by_node(right.tree, met))
     idle = []
     for leaf in right.tree.leaves:
         if not leaf.verdict.score and leaf.id not in met:
             continue
         gone = _behind(needed, leaf.id)
-        score = _score(
-            right.tree, {**met, **{name: Outcome(0.0, "failed") for name in gone}}
-        )
+        failed = {name: Outcome(0.0, "failed") for name in gone}
+        score = rescoring.score_with(_by_node(right.tree, failed))
         if leaf.critical:
             found.gates[leaf.id] = score
         if score >= full - _NEARLY:

@@ -84,13 +84,18 @@ def aggregate(
             outcomes[id(node)] = verdicts.get(id(node), node.verdict)
             continue
         children = [outcomes[id(child)] for child in node.children]
+        outcomes[id(node)] = outcome_of_children(node, children)
         if node.strategy == "sequential":
-            children = end_sequence(children)
-            outcomes.update(zip(map(id, node.children), children, strict=True))
-        outcomes[id(node)] = gate_then_average(
-            children, [child.critical for child in node.children]
-        )
+            ended = end_sequence(children)
+            outcomes.update(zip(map(id, node.children), ended, strict=True))
     return outcomes
+
+
+def outcome_of_children(node: Scored, children: Sequence[Outcome]) -> Outcome:
+    """Return the outcome of an inner node from those of its children, before a sequence skips any."""
+    if node.strategy == "sequential":
+        children = end_sequence(children)
+    return gate_then_average(children, [child.critical for child in node.children])
 
 
 def end_sequence(children: Sequence[Outcome]) -> list[Outcome]:

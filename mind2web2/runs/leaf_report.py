@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mind2web2.rubric.verdicts import Outcome, aggregate
+from mind2web2.rubric.rescoring import Rescoring
+from mind2web2.rubric.verdicts import Outcome
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.claim_facts import claim_facts, is_claim, vote_groups
 from mind2web2.runs.result_file import ResultFile
@@ -321,7 +322,8 @@ def _matter(result: ResultFile) -> set[int]:
     tree = result.sound_tree
     if tree is None:
         return set()
-    score = aggregate(tree)[id(tree)].score
+    rescoring = Rescoring(tree)
+    score = rescoring.score
     found = set()
     for leaf in tree.leaves():
         if leaf.verdict.status in ("passed", "failed"):
@@ -330,7 +332,7 @@ def _matter(result: ResultFile) -> set[int]:
                 if leaf.verdict.status == "passed"
                 else Outcome(1.0, "passed")
             )
-            if aggregate(tree, {id(leaf): other})[id(tree)].score != score:
+            if rescoring.score_with({id(leaf): other}) != score:
                 found.add(id(leaf))
     return found
 

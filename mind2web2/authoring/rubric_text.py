@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from mind2web2.scripts.rubric_file import NUMBER, RubricFile, RubricNode
+from mind2web2.scripts.rubric_file import RubricFile, RubricNode, numbered
 
 _NAME_LISTS = ("sources", "present", "after", "tags", "sum_of")
 
@@ -75,17 +75,12 @@ def _expanded(
     nodes: tuple[RubricNode, ...], rubric: RubricFile, number: int | None
 ) -> Iterator[RubricNode]:
     for node in nodes:
-        count = 1 if node.for_each is None else rubric.extract[node.for_each].list or 1
-        for each in range(1, count + 1):
+        for each in range(1, rubric.items_of(node.for_each) + 1):
             of_item = number if node.for_each is None else each
             written = {
-                name: _numbered(getattr(node, name), of_item) for name in ("id", "desc")
+                name: numbered(getattr(node, name), of_item) for name in ("id", "desc")
             }
             children = tuple(_expanded(node.children, rubric, of_item))
             yield node.model_copy(
                 update={**written, "for_each": None, "children": children}
             )
-
-
-def _numbered(text: str, number: int | None) -> str:
-    return text if number is None else text.replace(f"{{{NUMBER}}}", str(number))

@@ -324,6 +324,11 @@ def add_task_option(
     )
 
 
+def add_json_option(parser: argparse.ArgumentParser, what: str = "the figures") -> None:
+    """Add ``--json``."""
+    parser.add_argument("--json", action="store_true", help=f"print {what} as JSON")
+
+
 def add_folder_options(parser: argparse.ArgumentParser, *names: str) -> None:
     """Add options for the project's folders, all of them by default."""
     add_settings(parser, names or FOLDER_NAMES)

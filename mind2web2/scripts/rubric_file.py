@@ -197,6 +197,11 @@ class RubricNode(_Part):
             yield from child.walk()
 
 
+def numbered(text: str, number: int | None) -> str:
+    """Return a text of a ``for_each`` for one of its items; unchanged outside of it."""
+    return text if number is None else text.replace(f"{{{NUMBER}}}", str(number))
+
+
 class Root(_Part):
     """The root of the tree."""
 
@@ -233,6 +238,10 @@ class RubricFile(_Part):
         examples=[{"year": "the year of the opening"}],
     )
     root: Root = Field(description="the rubric tree", examples=[{"children": []}])
+
+    def items_of(self, name: str | None) -> int:
+        """Return how many items of a list count; 1 outside of any ``for_each``."""
+        return 1 if name is None else self.extract[name].list or 1
 
     def field_at(self, path: str, inside: str | None = None) -> FieldSpec:
         """Return the field that a dotted path names.

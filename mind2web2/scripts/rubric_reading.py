@@ -23,6 +23,7 @@ from mind2web2.scripts.rubric_file import (
     RubricNode,
     field_type,
     last_name,
+    numbered,
 )
 from mind2web2.scripts.yaml_lines import (
     Owner,
@@ -279,7 +280,7 @@ class _Checks:
     def _id_faults(
         self, node: RubricNode, place: Place, inside: str | None
     ) -> Iterator[_Fault]:
-        for node_id in _expanded(node.id, self._rubric, inside):
+        for node_id in _item_ids(node.id, self._rubric, inside):
             if node_id == "root":
                 yield (
                     (*place, "id"),
@@ -409,8 +410,8 @@ class _Checks:
         if node.votes is not None and node.votes % 2 == 0:
             yield (*place, "votes"), f"{node.votes} is even: take {node.votes + 1}"
         for name in node.after:
-            wanted = name if inside is None else name.replace("{number}", "1")
-            if wanted not in self._ids or wanted in _expanded(
+            wanted = name if inside is None else numbered(name, 1)
+            if wanted not in self._ids or wanted in _item_ids(
                 node.id, self._rubric, inside
             ):
                 yield (
@@ -473,10 +474,6 @@ class _Checks:
             yield from self._value_faults(place, path, inside)
 
 
-def _expanded(node_id: str, rubric: RubricFile, inside: str | None) -> list[str]:
-    count = (rubric.extract[inside].list or 1) if inside is not None else 1
-    return list(
-        dict.fromkeys(
-            node_id.replace("{number}", str(number)) for number in range(1, count + 1)
-        )
-    )
+def _item_ids(node_id: str, rubric: RubricFile, inside: str | None) -> list[str]:
+    numbers = range(1, rubric.items_of(inside) + 1)
+    return list(dict.fromkeys(numbered(node_id, number) for number in numbers))

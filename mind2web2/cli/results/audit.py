@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import Subcommands, add_folder_options
+from mind2web2.cli.options import Subcommands, add_folder_options, add_json_option
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
@@ -43,7 +43,7 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "agent", metavar="AGENT", help="the agent, a folder under eval_results/"
     )
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    add_json_option(parser)
     add_audits_root(parser)
     parser.add_argument(
         "--export",

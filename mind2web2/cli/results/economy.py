@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
+    add_json_option,
     add_settings,
     add_task_option,
 )
@@ -73,7 +74,7 @@ def add_command(commands: Subcommands) -> None:
         default=Path("rejudged"),
         help="with --judge_cascade: results of rejudge, which count as well (default: rejudged/)",
     )
-    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    add_json_option(parser, "the numbers")
     add_folder_options(parser, "eval_results_root")
     parser.set_defaults(run=run)
 

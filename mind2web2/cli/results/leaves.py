@@ -9,7 +9,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option
+from mind2web2.cli.options import (
+    Subcommands,
+    add_folder_options,
+    add_json_option,
+    add_task_option,
+)
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
@@ -74,7 +79,7 @@ def add_command(commands: Subcommands) -> None:
         default=Path("rehearsals"),
         help="with --rehearsals: the cases, a folder a task (default: %(default)s/)",
     )
-    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    add_json_option(parser, "the numbers")
     add_folder_options(parser, "eval_results_root", "eval_scripts_root")
     parser.set_defaults(run=run)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
+    add_json_option,
     add_settings,
     add_task_option,
     share,
@@ -96,7 +97,7 @@ def add_command(commands: Subcommands) -> None:
         action="store_true",
         help="also how often the leaves of each tag pass",
     )
-    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    add_json_option(parser, "the numbers")
     parser.add_argument(
         "--fail_under",
         metavar="SCORE",
@@ -521,7 +522,7 @@ def _add_compare(commands: Subcommands) -> None:
         help="also compare the scores corrected by labels of people, or else by a strong judge on a sample, "
         "and the judge's error rates by agent",
     )
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    add_json_option(parser)
     add_correction_roots(parser)
     add_folder_options(parser, "eval_results_root")
     parser.set_defaults(run=run_compare)

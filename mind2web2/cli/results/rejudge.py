@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mind2web2.cli.options import (
     CommandParser,
     Subcommands,
+    add_json_option,
     add_settings,
     given_settings,
     positive_int,
@@ -114,7 +115,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         default=Path("rejudged"),
         help="where judgments and results go (default: rejudged/)",
     )
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    add_json_option(parser)
     add_sample_options(parser)
     names = ["eval_version", "task_ids", *FOLDER_NAMES, *JUDGING_SETTINGS, "quiet"]
     tasks = replace(SETTINGS["task_ids"], default_text="all that have results")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
+    add_json_option,
     add_settings,
     add_task_option,
 )
@@ -76,9 +77,7 @@ def add_command(commands: Subcommands) -> None:
     )
     add_settings(parser, ["judgments", "eval_version"], changed=[judgments])
     _add_judge_options(parser)
-    parser.add_argument(
-        "--json", action="store_true", help="print the findings as JSON"
-    )
+    add_json_option(parser, "the findings")
     add_folder_options(parser)
     parser.set_defaults(run=run)
 

@@ -482,9 +482,13 @@ class Evaluator(Rubric):
         use_screenshot: bool = True,
     ) -> Request | None:
         extractor, methods = self.extractor, ("simple_extract", "extract_from_url")
+        # What is no text is read when the question is asked: it may change, or raise where the script stands.
+        are_texts = isinstance(prompt, str) and isinstance(extraction_name, str)
         if (
             extractor is None
             or not has_own(extractor, Extractor, *methods, "noted")
+            or not are_texts
+            or not isinstance(additional_instruction, str | None)
             or not isinstance(source, str | None)
             or not is_plain(template_class)
             or not extractor.may_defer(source)

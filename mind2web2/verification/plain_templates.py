@@ -6,6 +6,7 @@ import datetime
 import decimal
 import types
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -90,7 +91,20 @@ def _is_plain_default(default: Any, seen: set[type]) -> bool:
 
 def _is_plain_metadata(constraint: object) -> bool:
     module = f"{type(constraint).__module__}."
-    return module.startswith(_LIBRARIES) and not module.startswith(_FUNCTIONAL)
+    return (
+        module.startswith(_LIBRARIES)
+        and not module.startswith(_FUNCTIONAL)
+        and not _holds_function(constraint)
+    )
+
+
+def _holds_function(constraint: object) -> bool:
+    """Tell whether a constraint has a function, as ``Predicate`` and ``Discriminator`` may have."""
+    return (
+        is_dataclass(constraint)
+        and not isinstance(constraint, type)
+        and any(callable(getattr(constraint, each.name)) for each in fields(constraint))
+    )
 
 
 def _is_plain_type(annotation: Any, seen: set[type]) -> bool:

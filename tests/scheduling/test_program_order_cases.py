@@ -206,6 +206,15 @@ WITH_EXTRACTIONS = {
     "extract_validator": 'third = await ev.extract("The third", Checked, "third")\n'
     '    seen = len(calls)\n    more = await ev.extract("More", Checked, "more")\n'
     + GOOD.format("seen > 0 and len(calls) == 2 * seen"),
+    "extract_checked": "import annotated_types, typing\n"
+    "    is_seen = annotated_types.Predicate(lambda name: calls.append(name) or True)\n"
+    "    class Seen(Town):\n        name: typing.Annotated[str, is_seen] = ''\n"
+    '    third = await ev.extract("The third", Seen, "third")\n    seen = len(calls)\n'
+    '    more = await ev.extract("More", Seen, "more")\n'
+    + GOOD.format("seen > 0 and len(calls) == 2 * seen"),
+    "extract_no_prompt": "try:\n"
+    '        third = await ev.extract(None, Town, "third")\n        calls.append(1)\n'
+    "    except AttributeError:\n        pass\n" + GOOD.format("not calls"),
     "extract_in_try": "third = None\n    try:\n"
     '        third = await ev.extract("The third", Town, "third")\n        raise KeyError\n'
     "    except KeyError:\n        pass\n" + GOOD.format("third.towns is not None"),

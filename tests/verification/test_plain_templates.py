@@ -3,12 +3,15 @@
 from typing import Annotated, Any, Literal
 
 import pytest
+from annotated_types import Predicate
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     HttpUrl,
+    Tag,
     computed_field,
     field_serializer,
     field_validator,
@@ -51,6 +54,7 @@ def with_field(annotation, default=None):
     return with_members(__annotations__={"field": annotation}, field=default)
 
 
+TAGGED = Annotated[Town, Tag("town")] | Annotated[Towns, Tag("towns")]
 CHECKED = with_members(
     __annotations__={"name": str},
     check=field_validator("name")(lambda cls, name: name),  # noqa: ARG005 (as pydantic calls it)
@@ -76,6 +80,9 @@ def test_plain_ones(template):
         ),
         with_members(size=computed_field(return_type=int)(property(lambda self: 1))),  # noqa: ARG005
         with_field(Annotated[str, BeforeValidator(str.strip)]),
+        with_field(Annotated[str, Predicate(str.islower)]),
+        with_field(list[Annotated[str, Predicate(str.islower)]]),
+        with_field(Annotated[TAGGED, Discriminator(lambda _: "town")]),
         with_field(list[str], Field(default_factory=lambda: ["x"])),
         with_members(model_dump=lambda self, **_: {}),  # noqa: ARG005
         with_members(__init__=lambda self, **_: None),  # noqa: ARG005
@@ -86,5 +93,5 @@ def test_plain_ones(template):
     ],
 )
 def test_what_runs_functions_of_the_script(template):
-    """Validators, serializers, hooks, factories, methods that pydantic or the toolkit calls."""
+    """Validators, serializers, hooks, factories, conditions, methods that pydantic or the toolkit calls."""
     assert not is_plain(template)

@@ -413,7 +413,7 @@ async def crawl(
     return await asyncio.to_thread(lambda: [cache.pages_of(task) for task in tasks])
 
 
-_Copy = Callable[[str, CacheFileSys, CacheFileSys], None]
+_Copy = Callable[[str, CacheFileSys, CacheFileSys], object]
 
 
 def _copy_of_task(url: str, source: CacheFileSys, own: CacheFileSys) -> None:

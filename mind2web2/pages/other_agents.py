@@ -5,12 +5,17 @@ Versions of one agent cite the same pages.
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime, timedelta
 from glob import escape
 from pathlib import Path
 
+from mind2web2.capture.models import CaptureRecord
+from mind2web2.errors import CacheReadError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.page_cache import PageCache
+
+log = logging.getLogger(__name__)
 
 # Pages change: another agent's capture that is older does not stand for the page that this agent saw.
 _RECENT = timedelta(days=30)
@@ -30,7 +35,7 @@ class PagesOfOthers:
         """
         oldest = (datetime.now(UTC) - _RECENT).isoformat()
         for cache in self._of_task(own.task_dir):
-            record = cache.capture_record(url)
+            record = _readable_record(url, cache)
             if record is None or record.kind is None or record.is_suspect:
                 continue
             # What a person or a file put in its place may be one agent's own view.
@@ -44,27 +49,46 @@ class PagesOfOthers:
         if not isinstance(own, CacheFileSys):
             return False  # a script's own, which belongs to no agent
         source = self.source_of(url, own)
-        if source is None:
-            return False
-        copy_from_agent(url, source, own)
-        return True
+        return source is not None and copy_from_agent(url, source, own)
 
     def _of_task(self, folder: Path) -> list[CacheFileSys]:
         if folder not in self._caches:
             agent, root = folder.parent, folder.parent.parent
             found = sorted(root.glob(f"[!.]*/{escape(folder.name)}/index.json"))
-            self._caches[folder] = [
-                CacheFileSys(index.parent)
+            others = [
+                _readable_cache(index.parent)
                 for index in found
                 if index.parent.parent != agent
             ]
+            self._caches[folder] = [cache for cache in others if cache is not None]
         return self._caches[folder]
 
 
-def copy_from_agent(url: str, source: CacheFileSys, own: CacheFileSys) -> None:
-    """Copy a page of another agent; its record names the agent that captured it."""
-    own.copy_page(url, source)
+# What cannot be read is that agent's trouble: this one captures the page.
+
+
+def _readable_cache(folder: Path) -> CacheFileSys | None:
+    try:
+        return CacheFileSys(folder)
+    except CacheReadError as error:
+        log.warning("pages of another agent are left out: %s", error)
+        return None
+
+
+def _readable_record(url: str, cache: CacheFileSys) -> CaptureRecord | None:
+    try:
+        return cache.capture_record(url)
+    except CacheReadError as error:
+        log.warning("page of another agent is left out url=%s: %s", url, error)
+        return None
+
+
+def copy_from_agent(url: str, source: CacheFileSys, own: CacheFileSys) -> bool:
+    """Copy a page of another agent, whose record names the agent; ``False`` if it is there no more."""
+    if not own.copy_page(url, source):
+        return False
     record = own.capture_record(url)
     if record is not None:
         agent = record.copied_from or source.task_dir.parent.name
         own.replace_record(url, record.model_copy(update={"copied_from": agent}))
+    return True

@@ -24,7 +24,7 @@ from mind2web2.errors import CacheWriteError, CaptureError, MachineError
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.pages.other_agents import PagesOfOthers
+from mind2web2.pages.other_agents import PagesOfOthers, copy_from_agent
 
 log = logging.getLogger("tests")
 CHALLENGE = Trouble(kind="challenge", detail="[the claim is true]")
@@ -167,6 +167,29 @@ async def test_a_sound_page_of_another_agent_is_copied(tmp_path, days, task, is_
     assert (own.get_web(PAGE)[0] == "their text") is is_copied
     assert own.capture_record(PAGE).copied_from == ("other" if is_copied else None)
     assert browser.urls == ([] if is_copied else [PAGE])
+
+
+@pytest.mark.parametrize("harmed", ["index.json", "*.txt", "*.jpg", "*.capture.json"])
+async def test_a_page_of_another_agent_that_cannot_be_read_is_captured(
+    tmp_path, harmed
+):
+    """Its disk is no reason to do without the page."""
+    theirs = CacheFileSys(tmp_path / "other" / "lake")
+    made = record().model_copy(update={"captured_at": datetime.now(UTC).isoformat()})
+    theirs.put_capture(CapturedPage(made, "their text", image()))
+    [path] = theirs.task_dir.glob(harmed)
+    path.unlink()
+    path.mkdir()
+    own, browser = CacheFileSys(tmp_path / "bot" / "lake"), Browser()
+    async with SharedCaptures(lambda: browser, PagesOfOthers()) as captures:
+        await bring(captures, own)
+    assert own.get_web(PAGE)[0] == "Depth: 80 m"
+
+
+def test_a_page_of_another_agent_that_has_vanished_is_not_copied(cache, tmp_path):
+    """Another process may remove it after it was found."""
+    assert not copy_from_agent(PAGE, CacheFileSys(tmp_path / "other" / "a"), cache)
+    assert cache.has(PAGE) is None
 
 
 async def test_a_page_that_has_vanished_is_captured_again(cache, tmp_path):

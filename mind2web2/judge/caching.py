@@ -474,6 +474,8 @@ class CachingJudge:
         judge += () if self._keyed_body is None else (self._keyed_body,)
         if settings.first is not None:
             judge += (settings.first.model, settings.doubt)
+        if settings.votes != "always":
+            judge += ("votes", settings.votes)
         key = gate_key(judge, *source, subject.node, subject.claim, ordinal)
         if self._provider is None:
             recorded = await self._store.get(key, settings.replayed_endpoint)

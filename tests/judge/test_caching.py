@@ -277,6 +277,8 @@ async def test_another_server_is_asked_again(store):
         replace(SETTINGS, model="gpt-4o-mini"),
         replace(SETTINGS, temperature=0.6),
         replace(SETTINGS, reasoning_effort="high"),
+        replace(SETTINGS, votes="1"),
+        replace(SETTINGS, first=replace(SETTINGS, model="gpt-4o-mini")),
     ],
 )
 async def test_skips_are_recorded_for_each_judge(store, other):

@@ -76,7 +76,7 @@ class Present:
         script: version folder and file name; ``None``, like ``script_sha256``, where no script exists.
         script_folder: where the script is; the files that it read are named from there.
         judge: the fields of ``JudgeRecord`` to compare.
-        served_model: the model that the judge's server reported last.
+        served_models: the models that the server reported last, one for each judge.
         page_sha256: returns the digest of a stored page.
         listing_sha256: returns the digest of the list of stored pages.
         inputs: clock and variables that the script would see.
@@ -88,7 +88,7 @@ class Present:
     script_folder: Path | None = None
     is_answer_there: bool = True
     judge: JsonObject = field(default_factory=dict)
-    served_model: str | None = None
+    served_models: frozenset[str] = frozenset()
     page_sha256: Callable[[str], str | None] | None = None
     listing_sha256: Callable[[], str | None] | None = None
     inputs: InputsNow | None = None
@@ -160,10 +160,12 @@ class Present:
         served = {
             served.model for served in made_from.served if served.model is not None
         }
+        # Of two judges, one may have been asked nothing for this result.
+        before, since = served - self.served_models, self.served_models - served
         if changes:
             yield f"judge changed: {', '.join(changes)}"
-        elif served and self.served_model not in (None, *served):
-            yield f"judge changed: served as {name_list(served)}, since then as {self.served_model}"
+        elif before and since:
+            yield f"judge changed: served as {name_list(before)}, since then as {name_list(since)}"
 
 
 def _shown(parameter: object) -> object:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mind2web2.errors import AnswerError, JudgmentStoreError, Mind2Web2Error, UsageError
 from mind2web2.judge.caching import REPLAY_ENDPOINT
-from mind2web2.judge.store import FILE_NAME, JudgeIdentity
+from mind2web2.judge.store import FILE_NAME
 from mind2web2.judge.transfer import latest_served_model
 from mind2web2.pages.answer_cache import listing_sha256
 from mind2web2.pages.cache import CacheFileSys
@@ -217,7 +217,9 @@ class PresentReader:
             script_sha256=script_sha256,
             script_folder=None if script is None else script.path.parent,
             judge={} if made_from is None else self._comparable_judge(made_from.judge),
-            served_model=None if made_from is None else self._served(made_from.judge),
+            served_models=frozenset()
+            if made_from is None
+            else self._served(made_from.judge),
             page_sha256=partial(self._page, task_id) if self._with_pages else None,
             listing_sha256=partial(self._listing, task_id)
             if self._with_pages
@@ -266,14 +268,14 @@ class PresentReader:
             log.warning("page counts as not cached: %s", error)
             return None
 
-    def _read_served(self, judge: JudgeRecord) -> str | None:
+    def _read_served(self, judge: JudgeRecord) -> frozenset[str]:
         store = self._paths.eval_results_root / self._agent_name / FILE_NAME
-        identity = JudgeIdentity.model_validate(judge.model_dump(exclude={"provider"}))
         try:
-            return latest_served_model(store, identity)
+            latest = [latest_served_model(store, each) for each in judge.identities()]
         except JudgmentStoreError as error:
             log.warning("judge not compared: %s", error)
-            return None
+            return frozenset()
+        return frozenset(model for model in latest if model is not None)
 
 
 def _variables_now(inputs: ScriptInputs) -> dict[str, str]:

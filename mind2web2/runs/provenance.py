@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2.judge.settings import JudgeSettings
-from mind2web2.judge.store import JudgmentSource
+from mind2web2.judge.store import JudgeIdentity, JudgmentSource
 from mind2web2.rubric.verdicts import DoubtLevel, VoteRule
 from mind2web2.scripts.inputs import ScriptInputs
 
@@ -57,6 +57,25 @@ class JudgeRecord(BaseModel):
             first_endpoint=None if first is None else first_endpoint,
             doubt=None if first is None else settings.doubt,
         )
+
+    def identities(self) -> list[JudgeIdentity]:
+        """Return the judges as the store of judgments knows them: this one, and the one asked before it."""
+        own = JudgeIdentity(
+            model=self.model,
+            endpoint=self.endpoint,
+            temperature=self.temperature,
+            reasoning_effort=self.reasoning_effort,
+            max_images=self.max_images,
+            extra_body=self.extra_body,
+        )
+        if self.first_model is None:
+            return [own]
+        first = JudgeIdentity(
+            model=self.first_model,
+            endpoint=self.first_endpoint or self.endpoint,
+            max_images=self.max_images,
+        )
+        return [own, first]
 
 
 class Served(BaseModel):

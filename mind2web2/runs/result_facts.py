@@ -26,6 +26,7 @@ def result_facts(result: ResultFile) -> ResultFacts:
     return ResultFacts(
         judge=_judge(result, made_from),
         server=None if made_from is None else _server(made_from.judge),
+        is_shared=made_from is not None and made_from.judge.first_model is not None,
         served=frozenset() if made_from is None else frozenset(_served(made_from)),
         versions=_versions(result, made_from),
         script=None if made_from is None else made_from.script,

@@ -225,7 +225,9 @@ def mixture_warnings(
             f"{_counted(Counter(map(_judge_in_words, answers)))}; judge all answers alike"
         )
     served = Counter(name for answer in answers for name in answer.facts.served)
-    if len(served) > 1 and len(models) == 1:
+    # Two judges are served as one model each.
+    usual = 2 if any(answer.facts.is_shared for answer in answers) else 1
+    if len(served) > usual and len(models) == 1:
         yield f"the judge was served in different versions, as its server reports: {_counted(served)}"
     yield from _version_warnings(answers, done)
     yield from script_warnings(answers)

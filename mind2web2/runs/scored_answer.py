@@ -21,6 +21,7 @@ class ResultFacts:
     Args:
         judge: model and parameters; ``None`` where it names no judge.
         server: the judge's server, as far as its name tells servers apart.
+        is_shared: two judges decided together.
         served: the models that the server reported.
         versions: of this package, Python and libraries, by name.
         script: version folder and file name of the eval script.
@@ -38,6 +39,7 @@ class ResultFacts:
 
     judge: str | None = None
     server: str | None = None
+    is_shared: bool = False
     served: frozenset[str] = frozenset()
     versions: Mapping[str, str] = field(default_factory=dict)
     script: str | None = None

@@ -39,13 +39,14 @@ MADE_FROM = Provenance(
     versions={"mind2web2": "0.0.9"},
     served=(Served(model="judge-1-2026", judgments=2),),
 )
+FIRST = Served(model="first-2026", judgments=2)
 PAGES = {PAGE: "p"}
 NOW = Present(
     answer_sha256="a",
     script="example/t.py",
     script_sha256="s",
     judge=JUDGE.model_dump(),
-    served_model="judge-1-2026",
+    served_models=frozenset({"judge-1-2026"}),
     page_sha256=PAGES.get,
 )
 
@@ -110,8 +111,13 @@ def changes(made=None, now=None):
         ({}, {"judge": {"provider": "x"}}, "judge changed: provider openai, now x"),
         (
             {},
-            {"served_model": "judge-1-2027"},
+            {"served_models": {"judge-1-2027"}},
             "judge changed: served as judge-1-2026, since then as judge-1-2027",
+        ),
+        (
+            {"served": (MADE_FROM.served[0], FIRST)},
+            {"served_models": {"judge-1-2026", "first-2027"}},
+            "judge changed: served as first-2026, since then as first-2027",
         ),
     ],
 )
@@ -130,8 +136,10 @@ def test_each_change_is_one_phrase(made, now, change):
         ({"listing_sha256": "l"}, {"listing_sha256": lambda: "l"}),
         ({"listing_sha256": "l"}, {}),
         ({}, {"judge": {}}),
-        ({}, {"served_model": None}),
-        ({"served": ()}, {"served_model": "judge-1-2027"}),
+        ({}, {"served_models": frozenset()}),
+        ({"served": ()}, {"served_models": {"judge-1-2027"}}),
+        ({"served": (FIRST,)}, {"served_models": {"judge-1-2026", "first-2026"}}),
+        ({"served": (FIRST,)}, {"served_models": {"judge-1-2027", "first-2026"}}),
     ],
 )
 def test_a_result_holds(made, now):
@@ -342,13 +350,13 @@ async def test_a_model_that_is_served_differently_since_is_another_judge(project
     made_from = found.content.provenance
     endpoint = made_from.judge.endpoint
 
-    def served_model():
+    def served_models():
         present = PresentReader(project.paths, AGENT).present(
             TASK, "answer_1.md", made_from
         )
-        return present.served_model
+        return present.served_models
 
-    assert served_model() is None
+    assert served_models() == frozenset()
     later = Judgment(
         key="later",
         endpoint=endpoint,
@@ -361,7 +369,7 @@ async def test_a_model_that_is_served_differently_since_is_another_judge(project
     )
     with JudgmentStore(project.results / FILE_NAME) as store:
         store.add([later])
-    assert served_model() == "judge-1-2027"
+    assert served_models() == {"judge-1-2027"}
 
 
 async def test_a_damaged_store_is_no_reason_to_stop(project, caplog):

@@ -75,6 +75,14 @@ def answer(number, task="lake", model="o4-mini", **facts):
         ),
         pytest.param(
             [
+                answer(1, is_shared=True, served=frozenset({"o4-1", "mini-1"})),
+                answer(2, is_shared=True, served=frozenset({"mini-1"})),
+            ],
+            [],
+            id="two judges",
+        ),
+        pytest.param(
+            [
                 answer(1, versions=VERSIONS | {"anthropic": "0"}),
                 answer(
                     2,

@@ -140,6 +140,27 @@ def test_what_one_judge_said_is_not_asked_again(project):
     assert keys == {STRONG: 10, CHEAP: 11}
 
 
+def test_a_result_without_the_strong_judge_holds(project):
+    """Its server names another model than that of the first judge, which decided everything."""
+    project.add_answer("answer_2", "Another answer.")
+    project.add_script_body(
+        """
+names = ("sure", "gate") if answer.startswith("Another") else ("sure",)
+for name in names:
+    leaf = evaluator.add_leaf(name, "", critical=name == "gate")
+    await evaluator.verify(f"The lake is {name}.", leaf, None)
+return evaluator.get_summary()
+"""
+    )
+    with JudgeServer(reply=TwoJudges()) as server:
+        judged(server)
+    verified = call(main, "verify-results", "bot")
+    assert verified.returncode == 0, verified.stdout
+    metrics = call(main, "metrics", "bot").stdout
+    assert "out of date" not in metrics
+    assert "served in different versions" not in metrics
+
+
 def test_the_first_judge_may_be_on_another_server(project):
     """An address behind ``@``; the strong one's key does not go there unless it is in the environment."""
     judges = TwoJudges()

@@ -84,7 +84,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def _meant(self, unknown: Sequence[str]) -> str:
         """Return which option was probably meant, as the end of a message."""
-        options = [name for name in self._option_string_actions if name[:2] == "--"]
+        options = re.findall(r"(?<![\w-])--\w+", self.format_help())
         for word in unknown:
             if not word.startswith("--"):
                 continue

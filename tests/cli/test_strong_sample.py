@@ -172,7 +172,8 @@ def test_a_budget_ends_a_sample_at_an_answer_of_its_order(project, monkeypatch):
 
     with JudgeServer(reply, input_tokens=2000, output_tokens=500) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        words = (*PRICED, "--max_llm_requests", "1", "--sample", "16")
+        one = ("--max_concurrent_tasks", "1", "--max_concurrent_answers", "1")
+        words = (*PRICED, *one, "--max_llm_requests", "1", "--sample", "16")
         # A reply costs $0.0014, and eight an answer.
         cut = call(main, *words, "--max_cost", "0.06")
         assert cut.returncode == 1, cut.stderr

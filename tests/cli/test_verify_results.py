@@ -260,8 +260,8 @@ def test_a_bug_in_one_replay_is_named_and_the_others_go_on(monkeypatch):
             raise KeyError("a bug")
         return await real_evaluated(setting, *more)
 
-    real_evaluated = verification.evaluated
-    monkeypatch.setattr(verification, "evaluated", evaluated)
+    real_evaluated = verification.run_script_on_answer
+    monkeypatch.setattr(verification, "run_script_on_answer", evaluated)
     exit_status, found, output = verify()
     assert exit_status == 3
     text = "it cannot be replayed: internal error: KeyError: 'a bug'"

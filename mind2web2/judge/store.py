@@ -441,14 +441,11 @@ class JudgmentStore:
             isolation_level=None,
             check_same_thread=False,
         )
-        _switch_to_wal(connection)
-        connection.execute("PRAGMA synchronous=NORMAL")
-        refuse_programs(connection)
-        connection.execute(
-            f"CREATE TABLE IF NOT EXISTS judgments ({', '.join(_COLUMNS)}, PRIMARY KEY (key, endpoint)) "
-            "WITHOUT ROWID"
-        )
-        _add_later_columns(connection)
+        try:
+            _prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _select(self, key: str, endpoint: str | None) -> Judgment | None:
@@ -500,6 +497,18 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
             ):
                 raise
         time.sleep(0.05)
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Set up an open file for several writers, with a table of judgments."""
+    _switch_to_wal(connection)
+    connection.execute("PRAGMA synchronous=NORMAL")
+    refuse_programs(connection)
+    connection.execute(
+        f"CREATE TABLE IF NOT EXISTS judgments ({', '.join(_COLUMNS)}, PRIMARY KEY (key, endpoint)) "
+        "WITHOUT ROWID"
+    )
+    _add_later_columns(connection)
 
 
 def _add_later_columns(connection: sqlite3.Connection) -> None:

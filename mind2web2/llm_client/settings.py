@@ -153,6 +153,15 @@ def checked_service(provider: str, address: Setting, keys: dict[str, str]) -> Se
 
 _DATE = re.compile(r"20\d\d-?\d\d-?\d\d")
 
+
+def is_version_of(served: str, model: str) -> bool:
+    """Tell whether a name in a server's reply is the model's, or that of a dated version of it."""
+    version = served.removeprefix(f"{model}-")
+    return served == model or (
+        version != served and _DATE.fullmatch(version) is not None
+    )
+
+
 # Where the judgments of every pool are stored, so that they outlive its servers. Their key has the model.
 POOL_ENDPOINT = "openai pool"
 
@@ -204,10 +213,7 @@ class PoolSource:
 
         A dated version of the model is the model: providers resolve its name to the newest.
         """
-        if self.model is None or served == self.model:
-            return True
-        version = served.removeprefix(f"{self.model}-")
-        if version != served and _DATE.fullmatch(version):
+        if self.model is None or is_version_of(served, self.model):
             return True
         return any({self.model, served} == set(pair) for pair in self.aliases)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.corrections import Correction
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.scored_answer import ScoredAnswer
+from mind2web2.runs.served_names import served_names
 from mind2web2.statistics.uncertainty import LEVEL, Interval
 
 _DIGEST_CHARS = 12
@@ -34,13 +35,19 @@ def paper_sentence(
     missing = (
         f"{unscored} without a score {counted}" if unscored else "none without a score"
     )
+    tasks = _count(summary.num_tasks, "task")
+    judged = _count(len(answers), "answer")
     shown = f"{score:.4f}" + _within(interval, "tasks at large")
     return (
-        f"{summary.agent_name} reached a partial completion of {shown} on {summary.num_tasks} tasks "
-        f"({len(answers)} answers, {missing}), judged by {_judges(answers)} ({_servers(results)}) with "
-        f"Mind2Web2 {_versions(answers)}, prompts {_prompts(results)}, {_votes(results)}{_shared(results)}; "
+        f"{summary.agent_name} reached a partial completion of {shown} on {tasks} "
+        f"({judged}, {missing}), judged by {_judges(answers)} ({_servers(results)}) with "
+        f"Mind2Web2 {_versions(answers)}, prompts {_prompts(results)}, {_votes(results)}; "
         f"{_corrected(correction)}."
     )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _within(interval: Interval | None, of: str) -> str:
@@ -61,29 +68,32 @@ def _corrected(correction: Correction | None) -> str:
 
 
 def _judges(answers: Iterable[ScoredAnswer]) -> str:
-    named = [
-        f"{answer.facts.judge or 'an unknown judge'}{_served(answer)}"
-        for answer in answers
-        if answer.reason is None
-    ]
-    return _listed(named)
+    """Return each judge once, the most frequent first, with the names under which it was served."""
+    by_judge: dict[str, list[ScoredAnswer]] = defaultdict(list)
+    for answer in answers:
+        if answer.reason is None:
+            by_judge[_judge(answer)].append(answer)
+    in_order = sorted(by_judge, key=lambda judge: -len(by_judge[judge]))
+    named = [f"{judge}{_served(by_judge[judge])}" for judge in in_order]
+    return ", ".join(named) or "unknown"
 
 
-def _shared(results: Iterable[ResultFile]) -> str:
-    """Return how two judges shared the work, empty where one judged everything."""
-    records = [one.provenance.judge for one in results if one.provenance is not None]
-    shared = [
-        f"claims first judged by {record.first_model}, in whose place {record.model} decided where it was in "
-        f"doubt ({record.doubt})"
-        for record in records
-        if record.first_model is not None
-    ]
-    return f", {_listed(shared)}" if shared else ""
+def _judge(answer: ScoredAnswer) -> str:
+    judge = answer.facts.judge or "an unknown judge"
+    first = answer.facts.first
+    if first is None:
+        return judge
+    alone = judge.removesuffix(f" {first.parameters}")
+    return f"{alone} with {first.model} first ({first.doubt})"
 
 
-def _served(answer: ScoredAnswer) -> str:
-    served = sorted(answer.facts.served)
-    return f" (served as {', '.join(served)})" if served else ""
+def _served(answers: Iterable[ScoredAnswer]) -> str:
+    served = served_names(answers)
+    names = ", ".join(sorted(served.judge | served.either))
+    parts = [names] if names else []
+    if served.first:
+        parts.append(f"the first as {', '.join(sorted(served.first))}")
+    return f" (served as {'; '.join(parts)})" if parts else ""
 
 
 def _servers(results: Iterable[ResultFile]) -> str:

@@ -13,7 +13,7 @@ from mind2web2.runs.claim_facts import (
 )
 from mind2web2.runs.provenance import JudgeRecord, Provenance
 from mind2web2.runs.result_file import ResultFile
-from mind2web2.runs.scored_answer import OWN_PACKAGE, ResultFacts
+from mind2web2.runs.scored_answer import OWN_PACKAGE, FirstJudge, ResultFacts
 
 _JUDGE_PARAMETERS = {"temperature", "reasoning_effort", "max_images", "extra_body"}
 
@@ -25,8 +25,8 @@ def result_facts(result: ResultFile) -> ResultFacts:
     reservations = [extraction_reservations(record) for record in result.extractions]
     return ResultFacts(
         judge=_judge(result, made_from),
+        first=None if made_from is None else _first(made_from.judge),
         server=None if made_from is None else _server(made_from.judge),
-        is_shared=made_from is not None and made_from.judge.first_model is not None,
         served=frozenset() if made_from is None else frozenset(_served(made_from)),
         versions=_versions(result, made_from),
         script=None if made_from is None else made_from.script,
@@ -55,10 +55,16 @@ def _judge(result: ResultFile, made_from: Provenance | None) -> str | None:
     parameters = [f"{name}={value}" for name, value in given.items()]
     if made_from.judge.votes != "always":
         parameters.append(f"votes={made_from.judge.votes}")
-    if made_from.judge.first_model is not None:
-        parameters.append(f"first={made_from.judge.first_model}")
-        parameters.append(f"doubt={made_from.judge.doubt}")
+    first = _first(made_from.judge)
+    if first is not None:
+        parameters.append(first.parameters)
     return " ".join([result.judge_model or made_from.judge.model, *parameters])
+
+
+def _first(judge: JudgeRecord) -> FirstJudge | None:
+    if judge.first_model is None:
+        return None
+    return FirstJudge(judge.first_model, judge.doubt)
 
 
 def _server(judge: JudgeRecord) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mind2web2.runs.agent_summary import MissingAnswer
 from mind2web2.runs.scored_answer import NO_RESULT, ScoredAnswer
+from mind2web2.runs.served_names import served_names
 from mind2web2.utils.names import name_list, natural_key
 
 NO_ANSWER = "missing, though other tasks have an answer of this name"
@@ -224,13 +225,21 @@ def mixture_warnings(
             f"scores of one judge model with different parameters or servers are {done}: "
             f"{_counted(Counter(map(_judge_in_words, answers)))}; judge all answers alike"
         )
-    served = Counter(name for answer in answers for name in answer.facts.served)
-    # Two judges are served as one model each.
-    usual = 2 if any(answer.facts.is_shared for answer in answers) else 1
-    if len(served) > usual and len(models) == 1:
-        yield f"the judge was served in different versions, as its server reports: {_counted(served)}"
+    if len(models) == 1:
+        yield from _served_warnings(answers)
     yield from _version_warnings(answers, done)
     yield from script_warnings(answers)
+
+
+def _served_warnings(answers: Sequence[ScoredAnswer]) -> Iterator[str]:
+    served = served_names(answers)
+    kinds = [("the judge", served.judge), ("the first judge", served.first)]
+    # Each of both may have one.
+    if len(served.either) > 2:
+        kinds.append(("one of the two judges", served.either))
+    for judge, names in kinds:
+        if len(names) > 1:
+            yield f"{judge} was served in different versions, as its server reports: {_counted(names)}"
 
 
 def _version_warnings(answers: Sequence[ScoredAnswer], done: str) -> Iterator[str]:

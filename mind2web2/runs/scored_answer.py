@@ -15,14 +15,27 @@ OWN_PACKAGE = "mind2web2"
 
 
 @dataclass(frozen=True, slots=True)
+class FirstJudge:
+    """The judge that is asked about claims before the other, and where that other decides in its place."""
+
+    model: str
+    doubt: str | None
+
+    @property
+    def parameters(self) -> str:
+        """Return how the judge's description names it."""
+        return f"first={self.model} doubt={self.doubt}"
+
+
+@dataclass(frozen=True, slots=True)
 class ResultFacts:
     """What one result says about its making and its verdicts.
 
     Args:
         judge: model and parameters; ``None`` where it names no judge.
+        first: the judge asked before it; ``None`` where one judge decides.
         server: the judge's server, as far as its name tells servers apart.
-        is_shared: two judges decided together.
-        served: the models that the server reported.
+        served: the models that the servers of both judges reported.
         versions: of this package, Python and libraries, by name.
         script: version folder and file name of the eval script.
         in_doubt: something temporary may have changed the score; the next run judges the answer again.
@@ -38,8 +51,8 @@ class ResultFacts:
     """
 
     judge: str | None = None
+    first: FirstJudge | None = None
     server: str | None = None
-    is_shared: bool = False
     served: frozenset[str] = frozenset()
     versions: Mapping[str, str] = field(default_factory=dict)
     script: str | None = None

@@ -286,7 +286,34 @@ def test_show_and_the_paper_sentence_name_who_decided():
     assert "First judge, in doubt: yes (1 of 2 votes): cheap" in shown
     assert f"{STRONG}: yes (2 of 2 votes): strong" in shown
     metrics = " ".join(call(main, "metrics", "bot").stdout.split())
-    assert f"claims first judged by {CHEAP}, in whose place {STRONG} decided" in metrics
+    assert (
+        f"judged by {STRONG} with {CHEAP} first (gates) (served as {STRONG}-2025-01-01 (fp_1); the first as "
+        f"{CHEAP}-2025-01-01 (fp_1)) (provider openai)"
+    ) in metrics
+
+
+def test_two_judges_are_one_way_of_judging(project):
+    """Answers that needed but one of them are judged like the others: no warning, and named once."""
+    project.add_answer(task="reed")
+    project.add_script_body(
+        """
+        leaf = evaluator.add_leaf("sure", "", critical=False)
+        await evaluator.verify("The lake is sure.", leaf, None)
+        return evaluator.get_summary()
+        """,
+        "reed",
+    )
+    with JudgeServer(reply=TwoJudges()) as server:
+        told = judged(server)
+        again = judged(server)
+    metrics = call(main, "metrics", "bot").stdout
+    status_lines = call(main, "status", "bot").stdout
+    assert "judge changed" not in status_lines
+    assert not [
+        text for text in (told, again, metrics) if "served in different" in text
+    ]
+    sentence = " ".join(metrics.split("To copy: ")[1].split())
+    assert sentence.count(f"{STRONG} with {CHEAP} first") == 1
 
 
 @pytest.mark.usefixtures("project")

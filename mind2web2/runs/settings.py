@@ -687,7 +687,8 @@ class RunSettings:
     )
 
     no_capture: bool = _flag(
-        "capture nothing: such a page counts as unavailable, and claims on it fail",
+        "capture nothing, and copy no page of another agent: a page that is not there counts as "
+        "unavailable, and claims on it fail",
         group=_PAGES,
     )
     headed: bool = _flag("capture in a browser with a window", group=_PAGES)

@@ -96,6 +96,12 @@ SEARCHES = {
     "pandas": "how-to/notebook.html",
     "cheaper judge": "how-to/trust-a-cheaper-judge.html",
     "resume": "errors.html",
+    "no space left on device": "errors.html",
+    "loops forever": "errors.html",
+    "invalid JSON": "errors.html",
+    "SSL certificate": "errors.html",
+    "changed the script": "errors.html",
+    "ask one leaf again": "errors.html",
 }
 MOST_LOOKED_AT = 5
 

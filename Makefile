@@ -20,7 +20,7 @@ options:
 pictures:
 	$(RUN) python examples/make_pictures.py
 
-.PHONY: check cluster-faults coverage docs faults fuzz injection mutants options pictures test types-js wheel
+.PHONY: check cluster-faults coverage docs faults fuzz injection mutants options pictures pythons test types-js wheel
 
 test:
 	$(RUN) $(TESTS)
@@ -30,6 +30,20 @@ check:
 	$(RUN) ruff check .
 	$(RUN) mypy
 	$(RUN) $(TESTS)
+
+# The core on each version of Python that this machine has, by number or path; names those that it lacks.
+# For example: make pythons PYTHONS="3.13 /opt/python3.14/bin/python3"
+PYTHONS ?= 3.11 3.12 3.13 3.14
+CORE ?= tests/judge tests/rubric tests/runs tests/scheduling tests/scoring tests/statistics tests/verification
+pythons:
+	@status=0; for version in $(PYTHONS); do \
+	  if ! python=$$(uv python find --system $$version 2>/dev/null); then \
+	    echo "Python $$version: not on this machine"; continue; \
+	  fi; \
+	  name=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); echo "Python $$name"; \
+	  UV_PROJECT_ENVIRONMENT=build/python-$$name uv run --quiet --python $$python \
+	    pytest -n 4 --dist worksteal $(CORE) || status=1; \
+	done; exit $$status
 
 # The wheel in dist/, which tests/contract/test_release.py checks.
 wheel:

@@ -130,6 +130,8 @@ def _votes(results: Iterable[ResultFile]) -> str:
         for one in results
     )
     demand = ", a second and third only where the first was in doubt" * on_demand
+    if most == ["1"]:
+        return "one vote a claim"
     return f"majority of at most {' or '.join(most)} votes a claim{demand}"
 
 

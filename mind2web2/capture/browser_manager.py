@@ -157,6 +157,7 @@ class PageTries:
         self._left_s = tools.settings.page_timeout_s
         self._tries = 0
         self._refused: dict[RefusedConnection, None] = {}
+        self._is_private = False
 
     async def run(self) -> CapturedPage:
         """Return the page, or a record with the reason of its failure.
@@ -282,6 +283,7 @@ class PageTries:
             finally:
                 if settings.stored is None:
                     self._refused.update(dict.fromkeys(traffic.refused))
+                    self._is_private = self._is_private or traffic.is_private
             if settings.stored is None and traffic.is_exhausted:
                 seen.notes.append(
                     f"the page was cut off after {traffic.bytes_received} bytes"
@@ -297,6 +299,8 @@ class PageTries:
         port = parts.port or (443 if parts.scheme == "https" else 80)
         refused = await self._tools.proxy.refusal_of(parts.hostname, port)
         if refused is None:
+            is_private = await self._tools.proxy.is_private(parts.hostname, port)
+            self._is_private = self._is_private or is_private
             return None
         self._refused[refused] = None
         return refused.reason
@@ -346,6 +350,7 @@ class PageTries:
             },
             tries=self._tries,
             browser=self._tools.browser_version,
+            is_private=self._is_private,
         )
 
 

@@ -187,6 +187,7 @@ class CaptureRecord(BaseModel):
         archived_from: the address of that copy.
         imported_from: the file that the page was imported from instead of being captured.
         copied_from: the other agent for whose answers the page was captured.
+        is_private: the page or a part of it came from a private network, where only some runs may go.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -214,6 +215,7 @@ class CaptureRecord(BaseModel):
     archived_from: str | None = None
     imported_from: str | None = None
     copied_from: str | None = None
+    is_private: bool = False
 
     @property
     def is_refused_as_private(self) -> bool:

@@ -9,12 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
 from rich.console import Console
 from rich.table import Table
 
-from mind2web2.capture.network.destinations import literal_address, refusal_reason
+from mind2web2.capture.network.destinations import is_private_url
 from mind2web2.cli.console import counted, line, number, plain_console, print_amounts
 from mind2web2.cli.displays import duration_text, totals_text
 from mind2web2.judge.budget import Budget
@@ -505,23 +504,11 @@ def _suspect_line(results: Sequence[_Scored], recapture: str) -> str | None:
         for url in decisive_suspects(leaf)
     ]
     option = "--allow_private_network"
-    if option not in recapture and any(map(_is_on_private_network, urls)):
+    if option not in recapture and any(map(is_private_url, urls)):
         recapture = f"{recapture} {option}"
     return (
         f"claims judged on pages that look wrong: {_total(kinds)}; look at these pages; to capture them "
         f"again: {recapture}"
-    )
-
-
-def _is_on_private_network(url: str) -> bool:
-    """Return whether a URL's host says that it is not in the public internet; names are not looked up."""
-    try:
-        host = urlsplit(url).hostname or ""
-        address = literal_address(host)
-    except ValueError:
-        return False
-    return (
-        host == "localhost" if address is None else refusal_reason(address) is not None
     )
 
 

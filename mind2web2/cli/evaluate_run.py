@@ -213,7 +213,9 @@ async def _evaluate_and_report(run: _Run, ray: Any) -> list[AnswerOutcome]:
         own = OwnParts(
             budget=run.budget,
             other_stores=others,
-            other_pages=PagesOfOthers(),
+            other_pages=PagesOfOthers(
+                with_private_network=settings.allow_private_network
+            ),
             observer=None if telemetry is None else telemetry.question,
         )
         async with open_run(settings, judgments, own=own, check_roots=roots) as session:

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from mind2web2.pages.importing import ImportOutcome
+    from mind2web2.pages.other_agents import PagesOfOthers
 
 CACHE = """\
 Find every page that an agent's answers cite and store it as a judge needs it: text and screenshot, or PDF.
@@ -632,7 +633,7 @@ async def _cache_agent(
             choice=caching.only
             or ("doubtful" if caching.is_archive_asked else "missing"),
             archive=archive,
-            keep_apart=caching.settings.keep_apart,
+            others=_pages_of_others(caching.settings),
             pages_at_once=caching.pages_at_once
             * (_NODES if caching.settings.engine == RAY else 1),
         )
@@ -662,6 +663,14 @@ def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
     return BatchBrowserManager(
         settings.headless, caching.pages_at_once, caching.retries, settings=settings
     )
+
+
+def _pages_of_others(settings: RunSettings) -> PagesOfOthers | None:
+    from mind2web2.pages.other_agents import PagesOfOthers
+
+    if settings.keep_apart:
+        return None
+    return PagesOfOthers(with_private_network=settings.allow_private_network)
 
 
 def _archive(

@@ -429,7 +429,9 @@ async def _opened_parts(setup: NodeSetup) -> AsyncIterator[NodeParts]:
             budget=None
             if setup.terms is None
             else LeasedBudget(setup.terms, store.database),
-            other_pages=PagesOfOthers(),
+            other_pages=PagesOfOthers(
+                with_private_network=settings.allow_private_network
+            ),
             captures=ClusterCaptures,
             judge_check=setup.judge_check,
         )

@@ -367,7 +367,7 @@ async def crawl(
     choice: Choice = "missing",
     pages_at_once: int = 5,
     archive: Archive | None = None,
-    keep_apart: bool = False,
+    others: PagesOfOthers | None = None,
 ) -> list[TaskPages]:
     """Store the chosen pages in the tasks' caches, and return all cited pages as they are stored then.
 
@@ -376,7 +376,7 @@ async def crawl(
 
     Args:
         archive: asked for a copy of each page that is unavailable or looks wrong.
-        keep_apart: take no pages that other agents of the folder have.
+        others: pages of other agents of the folder, which are copied instead of captured.
 
     Raises:
         MachineError: no browser can be started.
@@ -388,7 +388,7 @@ async def crawl(
         progress,
         choice,
         archive,
-        None if keep_apart else PagesOfOthers(),
+        others,
     )
     try:
         left = await run.copy_known(await run.plan())

@@ -11,6 +11,7 @@ from glob import escape
 from pathlib import Path
 
 from mind2web2.capture.models import CaptureRecord
+from mind2web2.capture.network.destinations import is_private_url
 from mind2web2.errors import CacheReadError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.page_cache import PageCache
@@ -22,9 +23,14 @@ _RECENT = timedelta(days=30)
 
 
 class PagesOfOthers:
-    """What the other agents of a cache root have of the same tasks."""
+    """What the other agents of a cache root have of the same tasks.
 
-    def __init__(self) -> None:
+    Args:
+        with_private_network: also pages of private addresses, as a capture of this run may visit them.
+    """
+
+    def __init__(self, *, with_private_network: bool = False) -> None:
+        self._with_private_network = with_private_network
         self._caches: dict[Path, list[CacheFileSys]] = {}
 
     def source_of(self, url: str, own: CacheFileSys) -> CacheFileSys | None:
@@ -37,6 +43,9 @@ class PagesOfOthers:
         for cache in self._of_task(own.task_dir):
             record = _readable_record(url, cache)
             if record is None or record.kind is None or record.is_suspect:
+                continue
+            # A capture of this run would be refused.
+            if not self._with_private_network and _is_private(url, record):
                 continue
             # What a person or a file put in its place may be one agent's own view.
             is_capture = record.reviewed is None and record.imported_from is None
@@ -81,6 +90,12 @@ def _readable_record(url: str, cache: CacheFileSys) -> CaptureRecord | None:
     except CacheReadError as error:
         log.warning("page of another agent is left out url=%s: %s", url, error)
         return None
+
+
+def _is_private(url: str, record: CaptureRecord) -> bool:
+    """Tell whether a page came from a private network; names are not looked up again."""
+    addresses = (url, record.requested_url, record.final_url)
+    return record.is_private or any(map(is_private_url, addresses))
 
 
 def copy_from_agent(url: str, source: CacheFileSys, own: CacheFileSys) -> bool:

@@ -428,7 +428,25 @@ async def test_the_users_browser_captures_many_at_once_and_keeps_its_tabs(tmp_pa
             assert left == {"about:blank#users", "about:blank#mine"}
 
 
-async def test_the_users_browser_loads_no_frame_from_within(tmp_path):
+async def test_the_record_says_whether_a_part_came_from_a_private_network(browser):
+    """Other runs may not go there; a local replica of a site stands for the site."""
+    with SmallSite() as pages, SmallSite() as internal:
+        picture = f"<img src='{internal.url}/map.png'>"
+        pages.pages |= {"/a": HTML + ARTICLE, "/b": HTML + ARTICLE + picture}
+        hosts = {"a.example": ("127.0.0.1", pages.port)}
+        network = NetworkSettings(allow_private_network=True, host_map=hosts)
+        async with capturing(browser, network) as manager:
+            records = [
+                (await manager.capture(f"http://a.example/{name}")).record
+                for name in "ab"
+            ]
+    assert [record.is_private for record in records] == [False, True]
+
+
+@pytest.mark.parametrize("is_allowed", [False, True])
+async def test_the_users_browser_loads_frames_from_within_where_allowed(
+    tmp_path, is_allowed
+):
     """What no proxy filters is checked before it is opened, and the record says what was refused."""
     with SmallSite() as pages, SmallSite() as internal:
         internal.pages["/secret"] = f"{HTML}<p>Internal secret</p>"
@@ -436,12 +454,15 @@ async def test_the_users_browser_loads_no_frame_from_within(tmp_path):
             f"{HTML}{ARTICLE}<iframe src='{internal.url}/secret' width=400 height=200></iframe>"
         )
         port = pages.port
-        network = NetworkSettings(host_map={"a.example": ("127.0.0.1", port)})
+        hosts = {"a.example": ("127.0.0.1", port)}
+        network = NetworkSettings(allow_private_network=is_allowed, host_map=hosts)
         rules = f"--host-resolver-rules=MAP *.example 127.0.0.1:{port}"
         async with users_browser(tmp_path, rules) as address:
             settings = CaptureSettings(network=network, cdp_url=address)
             async with BatchBrowserManager(max_retries=0, settings=settings) as manager:
                 page = await manager.capture("http://a.example/a")
-        assert internal.asked == []
+        assert ("/secret" in internal.asked) is is_allowed
         assert "The lock at Brim" in page.text
-        assert [refused.host for refused in page.record.refused] == ["127.0.0.1"]
+        refused = [refused.host for refused in page.record.refused]
+        assert refused == ([] if is_allowed else ["127.0.0.1"])
+        assert page.record.is_private is is_allowed

@@ -19,6 +19,7 @@ from mind2web2.pages.crawl import (
     crawl,
     find_citations,
 )
+from mind2web2.pages.other_agents import PagesOfOthers
 
 A, B, C = "https://a.example/1", "https://b.example/2", "https://c.example/3"
 PUZZLE = Trouble(kind="challenge", detail="a puzzle")
@@ -207,7 +208,8 @@ async def test_a_sound_page_of_another_agent_is_copied(
     theirs.put_capture(CapturedPage(record, "their text", jpeg()))
     before = theirs.capture_record(A)
     capturer = ScriptedCapturer()
-    await run(cache, capturer, citing("one", A), keep_apart=keep_apart)
+    others = None if keep_apart else PagesOfOthers()
+    await run(cache, capturer, citing("one", A), others=others)
     own = cache.of("one")
     assert (capturer.captured == [], own.get_web(A)[0] == "their text") == (
         is_copied,

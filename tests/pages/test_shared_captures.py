@@ -169,6 +169,39 @@ async def test_a_sound_page_of_another_agent_is_copied(tmp_path, days, task, is_
     assert browser.urls == ([] if is_copied else [PAGE])
 
 
+@pytest.mark.parametrize(
+    ("cited", "final", "is_private"),
+    [
+        ("http://10.0.0.7/depth", None, True),
+        ("http://localhost:8080/depth", None, True),
+        ("http://wiki.internal/depth", None, True),
+        (PAGE, "http://[::1]/depth", True),
+        (PAGE, PAGE, True),
+        (PAGE, "https://8.8.8.8/depth", False),
+    ],
+)
+@pytest.mark.parametrize("is_allowed", [False, True])
+async def test_a_private_page_of_another_agent_is_copied_where_one_may_be_captured(
+    tmp_path, cited, final, is_private, is_allowed
+):
+    """Without the permission, a capture would be refused; names are judged by what their capture recorded."""
+    theirs = CacheFileSys(tmp_path / "other" / "lake")
+    made = CaptureRecord(
+        requested_url=cited,
+        final_url=final or cited,
+        kind="web",
+        captured_at=datetime.now(UTC).isoformat(),
+        is_private=is_private and cited == final,
+    )
+    theirs.put_capture(CapturedPage(made, "their text", image()))
+    own, browser = CacheFileSys(tmp_path / "bot" / "lake"), Browser()
+    others = PagesOfOthers(with_private_network=is_allowed)
+    async with SharedCaptures(lambda: browser, others) as captures:
+        await bring(captures, own, cited)
+    is_copied = is_allowed or not is_private
+    assert browser.urls == ([] if is_copied else [cited])
+
+
 @pytest.mark.parametrize("harmed", ["index.json", "*.txt", "*.jpg", "*.capture.json"])
 async def test_a_page_of_another_agent_that_cannot_be_read_is_captured(
     tmp_path, harmed

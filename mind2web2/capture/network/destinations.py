@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Literal, Protocol
+from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 from mind2web2.capture.models import NetworkSettings
@@ -274,11 +275,16 @@ _BAD_PORTS = frozenset(int(port) for port in _BAD_PORT_LIST.split())
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Addresses to try in this order, all of them checked, or the proxy that looks the name up."""
+    """Addresses to try in this order, all of them checked, or the proxy that looks the name up.
+
+    Args:
+        is_private: a run that may not visit private networks refuses the host.
+    """
 
     addresses: tuple[IPAddress, ...]
     port: int
     upstream: Upstream | None = None
+    is_private: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,20 +358,20 @@ class Destinations:
             )
         upstream = upstream_for(host, port, self._network.proxies)
         if upstream is not None:
-            self._check_unresolved(host)
-            return Destination((), port, upstream)
+            # Where a name leads that is not a private one, only the proxy knows.
+            reason = _unresolved_reason(host)
+            self._check_allowed(reason)
+            return Destination((), port, upstream, is_private=reason is not None)
         addresses = await self._addresses_of(host)
-        return Destination(self._checked(addresses), port)
+        public, reason = _public_of(addresses)
+        if public and not self._network.allow_private_network:
+            return Destination(public, port)
+        self._check_allowed(reason)
+        return Destination(addresses, port, is_private=reason is not None)
 
-    def _check_unresolved(self, host: str) -> None:
-        """Refuse private addresses and names; where other names lead, only the proxy knows."""
-        literal = _literal(host)
-        if literal is not None:
-            self._checked((literal,))
-        elif is_private_name(host) and not self._network.allow_private_network:
-            raise PrivateDestinationError(
-                f"{host} is a name of this machine or a private network"
-            )
+    def _check_allowed(self, reason: str | None) -> None:
+        if reason is not None and not self._network.allow_private_network:
+            raise PrivateDestinationError(reason)
 
     async def _addresses_of(self, host: str) -> tuple[IPAddress, ...]:
         literal = _literal(host)
@@ -374,20 +380,6 @@ class Destinations:
         if host == "localhost" or host.endswith(".localhost"):
             return (IPv4Address("127.0.0.1"), IPv6Address("::1"))
         return await self._looked_up(host)
-
-    def _checked(self, addresses: tuple[IPAddress, ...]) -> tuple[IPAddress, ...]:
-        if self._network.allow_private_network:
-            return addresses
-        reasons = {
-            address: refusal_reason(address) or own_address_reason(address)
-            for address in addresses
-        }
-        public = tuple(address for address, reason in reasons.items() if reason is None)
-        if not public:
-            raise PrivateDestinationError(
-                "; ".join(reason for reason in reasons.values() if reason)
-            )
-        return public
 
     async def _looked_up(self, host: str) -> tuple[IPAddress, ...]:
         clock = asyncio.get_running_loop().time
@@ -417,6 +409,40 @@ class Destinations:
                 ConnectFailure("name_not_found", f"{host} has no address")
             )
         return tuple(found)
+
+
+def is_private_url(url: str) -> bool:
+    """Tell whether a URL's host says that it is none of the public internet's; names are not looked up."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return _unresolved_reason(_plain(host)) is not None
+    except (ValueError, DestinationRefusedError):
+        return False
+
+
+def _unresolved_reason(host: str) -> str | None:
+    """Say why a host is private as far as its name or number tells."""
+    literal = _literal(host)
+    if literal is not None:
+        return _public_of((literal,))[1]
+    if not is_private_name(host):
+        return None
+    return f"{host} is a name of this machine or a private network"
+
+
+def _public_of(
+    addresses: tuple[IPAddress, ...],
+) -> tuple[tuple[IPAddress, ...], str | None]:
+    """Return the public ones of some addresses, and why the others are private."""
+    public = []
+    reasons = []
+    for address in addresses:
+        reason = refusal_reason(address) or own_address_reason(address)
+        if reason is None:
+            public.append(address)
+        else:
+            reasons.append(reason)
+    return tuple(public), "; ".join(reasons) or None
 
 
 def _literal(host: str) -> IPAddress | None:

@@ -173,6 +173,13 @@ class FilteringProxy:
             return None
         return None
 
+    async def is_private(self, host: str, port: int) -> bool:
+        """Tell whether a connection that is not refused leads to a private network."""
+        try:
+            return (await self._destinations.find(host, port)).is_private
+        except (DestinationRefusedError, DestinationFailedError):
+            return False
+
     @asynccontextmanager
     async def session(
         self, max_bytes: int, *, is_optimistic: bool = False
@@ -193,6 +200,9 @@ class FilteringProxy:
 class ProxySession:
     """One capture's port, with counts of its traffic and its refused connections.
 
+    Attributes:
+        is_private: some connection went where only a run goes that may visit private networks.
+
     Args:
         max_bytes: in either direction; past it every connection is cut, and no more are made.
         is_optimistic: tell a client that it is connected before it is, and reset the connection where that
@@ -209,6 +219,7 @@ class ProxySession:
     ) -> None:
         self.server_url = ""
         self.failures: dict[str, ConnectFailure] = {}
+        self.is_private = False
         self.bytes_received = 0
         self.bytes_sent = 0
         self._refused: dict[RefusedConnection, None] = {}
@@ -339,6 +350,7 @@ class ProxySession:
                 f"more than {self._limits.max_tunnels} connections at once"
             )
         destination = await self._destinations.find(host, port)
+        self.is_private = self.is_private or destination.is_private
         if destination.upstream is not None:
             try:
                 return await open_tunnel(destination.upstream, host, port)

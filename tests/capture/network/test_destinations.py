@@ -14,6 +14,7 @@ from mind2web2.capture.network.destinations import (
     DestinationFailedError,
     DestinationRefusedError,
     Destinations,
+    is_private_url,
     literal_address,
     own_address_reason,
     refusal_reason,
@@ -64,6 +65,42 @@ async def test_names_of_internal_addresses_are_refused(answer):
     assert await found("site.example", answer, network=ANYWHERE) == [
         str(ip_address(a)) for a in answer.split()
     ]
+
+
+@pytest.mark.parametrize(
+    ("host", "answer", "is_private"),
+    [
+        ("site.example", "8.8.8.8", False),
+        ("site.example", "8.8.8.8 10.0.0.1", True),
+        ("site.example", "10.0.0.1", True),
+        ("127.0.0.1", "", True),
+        ("replica.example", "", False),
+    ],
+)
+async def test_a_destination_tells_whether_it_is_private(host, answer, is_private):
+    """A local replica of a site stands for the site."""
+    replica = {"replica.example": ("127.0.0.1", 80)}
+    network = NetworkSettings(allow_private_network=True, host_map=replica)
+    destination = await Destinations(network, names(answer)[0]).find(host, 80)
+    assert destination.is_private is is_private
+
+
+@pytest.mark.parametrize(
+    ("url", "is_private"),
+    [
+        ("http://127.1/", True),
+        ("https://wiki.internal:8443/depth", True),
+        ("http://[fd00::1]/", True),
+        ("http://intranet/", True),
+        ("http://a.localhost./", True),
+        ("https://8.8.8.8/", False),
+        ("https://site.example/", False),
+        ("http://[", False),
+    ],
+)
+def test_a_url_says_whether_it_is_private(url, is_private):
+    """Without a look at any name server."""
+    assert is_private_url(url) is is_private
 
 
 async def test_a_name_that_is_rebound_is_not_asked_again():

@@ -130,8 +130,7 @@ def _take(lock: ProcessLock, folder: Path) -> bool:
     return is_ours
 
 
-# Pages that are captured at once, and judge requests at once, of a whole run.
-DEFAULT_PAGE_LIMIT = 10
+# Judge requests at once of a whole run.
 DEFAULT_JUDGE_LIMIT = 30
 
 

@@ -266,11 +266,6 @@ class Deferral:
 
     # Waiting
 
-    @property
-    def has_pending(self) -> bool:
-        """Tell whether a verification is pending."""
-        return bool(self._tasks)
-
     def settle_now(self) -> None:
         """Wait for all pending verifications in a plain function.
 

@@ -78,11 +78,6 @@ def hosted(
     return result
 
 
-def can_wait() -> bool:
-    """Tell whether this code runs in a hosted coroutine."""
-    return isinstance(getcurrent(), _Host)
-
-
 def wait_now(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """Return a coroutine's result to a plain function, while the event loop goes on with other tasks.
 

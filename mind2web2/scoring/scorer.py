@@ -77,8 +77,6 @@ _SCRIPTS_LOG.setLevel(logging.CRITICAL)
 NoScoreKind = Literal["script", "judge", "page", "budget", "machine", "closed"]
 MissingPages = Literal["no_score", "unavailable", "capture"]
 _AGENT_NAME = "scorer"
-# Without a file, so many judgments are kept: about 30 MB.
-_JUDGMENTS_IN_MEMORY = 20_000
 # After so long, requests are sent again to a judge that was unreachable or rejected the key or the model.
 _TRY_AGAIN_AFTER_S = 10.0
 # For calls in flight to end when the scorer is closed; a script that blocks the thread never does.

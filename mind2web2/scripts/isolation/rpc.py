@@ -17,7 +17,7 @@ import struct
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache, partial
@@ -403,10 +403,6 @@ def _value_or_error(answer: Callable[..., Any], arguments: dict[str, Any]) -> An
         return answer(**arguments)
     except Exception as error:  # a template's own code may raise anything: the question fails with that
         return error
-
-
-# Asks the script's process.
-AskScript = Callable[..., Awaitable[Any]]
 
 
 class Service(Protocol):

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, SupportsIndex, TypeVar
 
 from pydantic import BaseModel
-from pydantic_core import to_jsonable_python
+from pydantic_core import SchemaSerializer, to_jsonable_python
 
 from mind2web2.errors import JudgeError, Mind2Web2Error
 from mind2web2.judge.client_judge import as_judge
@@ -312,16 +312,31 @@ class _Extractions:
         self._calls = itertools.count()
 
     def recorded(
-        self, name: str, extraction: Callable[[], Awaitable[Template]]
+        self,
+        name: str,
+        extraction: Callable[[], Awaitable[Template]],
+        serializer: SchemaSerializer | None = None,
     ) -> Coroutine[Any, Any, Template]:
-        """Number a call, and return the rest of the work: the extraction and its record."""
-        return self._recorded(next(self._calls), name, extraction)
+        """Number a call, and return the rest of the work: the extraction and its record.
+
+        Args:
+            serializer: of the template when it was called; else that of the value counts.
+        """
+        return self._recorded(next(self._calls), name, extraction, serializer)
 
     async def _recorded(
-        self, number: int, name: str, extraction: Callable[[], Awaitable[Template]]
+        self,
+        number: int,
+        name: str,
+        extraction: Callable[[], Awaitable[Template]],
+        serializer: SchemaSerializer | None,
     ) -> Template:
         value = await extraction()
-        result = plain_info(value.model_dump(mode="json", warnings=False))
+        if serializer is None:
+            dumped = value.model_dump(mode="json", warnings=False)
+        else:
+            dumped = serializer.to_python(value, mode="json", warnings=False)
+        result = plain_info(dumped)
         place = bisect_left(self._numbers, number)
         self._numbers.insert(place, number)
         self.results.insert(place, {"type": name, "result": result})
@@ -504,7 +519,12 @@ class Evaluator(Rubric):
                 use_screenshot=use_screenshot,
                 extraction_name=extraction_name,
             )
-            return [self._extractions.recorded(extraction_name, extraction)]
+            # A script may change the class before the value is there.
+            serializer = template_class.__pydantic_serializer__
+            recorded = self._extractions.recorded(
+                extraction_name, extraction, serializer
+            )
+            return [recorded]
 
         return Request([None], start)
 

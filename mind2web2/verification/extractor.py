@@ -25,11 +25,12 @@ from mind2web2.pages.page_cache import PageCache
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.verdicts import ExtractionRecord
-from mind2web2.scheduling.deferral import guard_access
+from mind2web2.scheduling.deferral import guard_access, is_guarded
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import Answered, EvaluationContext
 from mind2web2.verification.messages import BinaryEvalResult, extraction_messages
+from mind2web2.verification.plain_templates import is_plain, kept
 from mind2web2.verification.script_access import ScriptAccess, limits_of
 from mind2web2.verification.verifier import Verifier
 
@@ -81,10 +82,16 @@ _VALUE_CHARS = 2_000
 
 @dataclass(frozen=True)
 class _Extraction(Generic[Template]):
-    """An extraction as a script asks for it."""
+    """An extraction as a script asks for it.
+
+    Args:
+        template: as the judge fills it.
+        empty: returns an empty instance.
+    """
 
     context: EvaluationContext
     template: type[Template]
+    empty: Callable[[], Template]
     prompt: str
     url: str | None
     additional_instruction: str
@@ -191,11 +198,17 @@ class Extractor(ScriptAccess):
         extraction_name: str = "extraction",
     ) -> Callable[[], Coroutine[Any, Any, Template]]:
         """Note an extraction with all it depends on, as it stands now, and return the rest of the work."""
-        # The configuration is the script's, and may change.
+        # The configuration is the script's, and may change, as its classes may.
         context = replace(self._context, config=copy(self._context.config))
+        template = template_class
+        empty: Callable[[], Template] = partial(empty_instance, template_class)
+        # A client of the script's own gets its own class.
+        if is_guarded(context.judge) and is_plain(template_class):
+            template, empty = kept(template_class), _returning(empty())
         asked = _Extraction(
             context,
-            template_class,
+            template,
+            empty,
             prompt,
             url,
             additional_instruction,
@@ -217,7 +230,7 @@ class Extractor(ScriptAccess):
             self._records[number] = ExtractionRecord(
                 name=asked.name, url=asked.url, unavailable=str(error)
             )
-            return empty_instance(asked.template)
+            return asked.empty()
         value, self._records[number] = await self._fill(asked, page)
         return value
 
@@ -241,7 +254,11 @@ class Extractor(ScriptAccess):
             _value_text(answered.value),
         )
         value = answered.value
-        return empty_instance(asked.template) if value is None else value, record
+        return asked.empty() if value is None else value, record
+
+
+def _returning(value: Template) -> Callable[[], Template]:
+    return lambda: value
 
 
 def _value_text(value: BaseModel | None) -> str:

@@ -1,4 +1,7 @@
-"""Templates that are filled without any code of a script: when they are filled makes no difference to it."""
+"""Templates that are filled without any code of a script: when they are filled makes no difference to it.
+
+Such a template can be kept as it is when a script asks for an extraction: a script may change its class.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,23 @@ import decimal
 import types
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
+from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
+from pydantic_core import PydanticUndefined, SchemaValidator
+
+Template = TypeVar("Template", bound=BaseModel)
 
 _VALUES = frozenset(
     {
@@ -75,7 +90,7 @@ def _adds_nothing(kind: type) -> bool:
 def _is_plain_field(field: FieldInfo, seen: set[type]) -> bool:
     factory = field.default_factory
     return (
-        (factory is None or _is_plain_type(factory, seen))
+        (factory is None or _is_plain_factory(factory, seen))
         and _is_plain_default(field.default, seen)
         and not callable(field.json_schema_extra)
         and all(map(_is_plain_metadata, field.metadata))
@@ -83,10 +98,27 @@ def _is_plain_field(field: FieldInfo, seen: set[type]) -> bool:
     )
 
 
+def _is_plain_factory(factory: object, seen: set[type]) -> bool:
+    """Tell whether a factory makes a value without a function of the script, and without an error."""
+    if isinstance(factory, type) and issubclass(factory, BaseModel):
+        has_all = not any(map(FieldInfo.is_required, factory.model_fields.values()))
+        return has_all and _is_plain(factory, seen)
+    return factory in _VALUES or factory in _CONTAINERS
+
+
 def _is_plain_default(default: Any, seen: set[type]) -> bool:
-    if default is PydanticUndefined or default is None:
-        return True
-    return _is_plain_type(type(default), seen)
+    if isinstance(default, BaseModel):
+        return _is_plain(type(default), seen) and _is_plain_value(vars(default))
+    return default is PydanticUndefined or _is_plain_value(default)
+
+
+def _is_plain_value(value: object) -> bool:
+    """Tell whether comparing and copying a value call no function of the script."""
+    if type(value) is dict:
+        return all(map(_is_plain_value, (*value, *value.values())))
+    if type(value) in (list, tuple, set, frozenset):
+        return all(map(_is_plain_value, value))  # type: ignore[call-overload]  # a container, as checked above
+    return type(value) in _VALUES
 
 
 def _is_plain_metadata(constraint: object) -> bool:
@@ -94,17 +126,16 @@ def _is_plain_metadata(constraint: object) -> bool:
     return (
         module.startswith(_LIBRARIES)
         and not module.startswith(_FUNCTIONAL)
-        and not _holds_function(constraint)
+        and _has_plain_parts(constraint)
     )
 
 
-def _holds_function(constraint: object) -> bool:
-    """Tell whether a constraint has a function, as ``Predicate`` and ``Discriminator`` may have."""
-    return (
-        is_dataclass(constraint)
-        and not isinstance(constraint, type)
-        and any(callable(getattr(constraint, each.name)) for each in fields(constraint))
-    )
+def _has_plain_parts(constraint: object) -> bool:
+    """Tell whether a constraint has no function, as ``Predicate`` has, and no bound of a script's class."""
+    if not is_dataclass(constraint) or isinstance(constraint, type):
+        return True
+    parts = (getattr(constraint, each.name) for each in fields(constraint))
+    return all(map(_is_plain_value, parts))
 
 
 def _is_plain_type(annotation: Any, seen: set[type]) -> bool:
@@ -118,8 +149,52 @@ def _is_plain_type(annotation: Any, seen: set[type]) -> bool:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return _is_plain(annotation, seen)
     return (
-        origin is Literal
+        (origin is Literal and _is_plain_value(get_args(annotation)))
         or annotation is Any
         or annotation in (*_VALUES, *_CONTAINERS)
         or getattr(annotation, "__module__", None) == "pydantic.networks"
     )
+
+
+# Kept as they are
+
+
+class _KeptTemplate(BaseModel):
+    """Stands for a template as it was: has its schema, and reads replies into instances of its class."""
+
+    kept_schema: ClassVar[dict[str, Any]]
+    kept_validator: ClassVar[SchemaValidator]
+
+    @classmethod
+    def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
+        """Return the schema that the template had."""
+        return cls.kept_schema
+
+    @classmethod
+    def model_validate_json(cls, json_data: Any, **_: Any) -> Any:
+        """Return an instance of the template's own class."""
+        return cls.kept_validator.validate_json(json_data)
+
+
+# By the class. One that a script asks for again and again is kept once.
+_kept: WeakKeyDictionary[type[BaseModel], type[_KeptTemplate]] = WeakKeyDictionary()
+
+
+def kept(template: type[Template]) -> type[Template]:
+    """Return a plain template as it is now: what becomes of its class later does not count."""
+    schema = template.model_json_schema()
+    validator = template.__pydantic_validator__
+    known = _kept.get(template)
+    if (
+        known is None
+        or known.kept_validator is not validator
+        or known.kept_schema != schema
+    ):
+        members = {
+            "__module__": __name__,
+            "kept_schema": schema,
+            "kept_validator": validator,
+        }
+        known = type(template.__name__, (_KeptTemplate,), members)
+        _kept[template] = known
+    return known  # type: ignore[return-value]  # what it reads is of the template's class

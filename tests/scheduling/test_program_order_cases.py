@@ -233,6 +233,26 @@ WITH_EXTRACTIONS = {
     '    fourth = await ev.extract("The fourth", Town, "fourth")\n    statuses()\n'
     '    await ev.verify(f"{third.name} ALWAYSTRUE", ev.add_leaf("l", "l", root))\n'
     + GOOD.format("len(ev._extraction_results) == 4"),
+    # What becomes of a template after the call is of no account.
+    "extract_rebuilt": """class Lake(BaseModel):
+        \"\"\"A lake.\"\"\"
+        depth: str = ""
+
+    lake = await ev.extract("The lake", Lake, "lake", source="https://www.example.org/page/2")
+    Lake.__doc__ = "A sea."
+    Lake.model_fields["depth"].annotation = int
+    Lake.model_rebuild(force=True)
+    sea = await ev.extract("The sea", Lake, "sea", source="https://www.example.org/page/3")
+"""
+    + GOOD.format("type(lake.depth) is str and type(sea.depth) is int"),
+    "extract_with_other_defaults": """class Lake(BaseModel):
+        depth: str = "unknown"
+
+    lake = await ev.extract("The lake", Lake, "lake", source="https://www.example.org/none")
+    Lake.model_fields["depth"].default = "deep"
+    Lake.model_dump = None
+"""
+    + GOOD.format('lake.depth == "unknown"'),
     "extract_log": "count = Count(); logger.addHandler(count)\n"
     '    third = await ev.extract("The third", Town, "third")\n    lines = count.all\n'
     + GOOD.format("lines == 1"),

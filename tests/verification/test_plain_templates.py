@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 
 import pytest
-from annotated_types import Predicate
+from annotated_types import Ge, Gt, Lt, Predicate
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -11,6 +11,7 @@ from pydantic import (
     Discriminator,
     Field,
     HttpUrl,
+    StringConstraints,
     Tag,
     computed_field,
     field_serializer,
@@ -18,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from mind2web2.verification.plain_templates import is_plain
+from mind2web2.verification.plain_templates import is_plain, kept
 
 
 class Town(BaseModel):
@@ -44,6 +45,20 @@ class Towns(BaseModel):
     more: "list[Towns]" = []
 
 
+class Level(int):
+    """A bound, or a value, that compares by a function of the script."""
+
+    def __lt__(self, other):
+        """Tell whether it is below any other one."""
+        return True
+
+
+class Lake(BaseModel):
+    """A lake with a field that has no default."""
+
+    depth: str
+
+
 def with_members(**members):
     """Return a template with these members."""
     return type("Made", (BaseModel,), {"__module__": __name__, **members})
@@ -61,7 +76,17 @@ CHECKED = with_members(
 )
 
 
-@pytest.mark.parametrize("template", [Town, Towns, with_field(Towns | None)])
+@pytest.mark.parametrize(
+    "template",
+    [
+        Town,
+        Towns,
+        with_field(Towns | None),
+        with_field(Annotated[int, Field(ge=1, lt=9)]),
+        with_field(Annotated[str, StringConstraints(min_length=2)]),
+        with_field(Town, Field(default_factory=Town)),
+    ],
+)
 def test_plain_ones(template):
     """Fields of JSON's types, with constraints and methods of their own."""
     assert is_plain(template)
@@ -90,8 +115,33 @@ def test_plain_ones(template):
         with_members(model_post_init=lambda self, _: None),  # noqa: ARG005
         with_members(model_config=ConfigDict(json_encoders={str: repr})),
         with_field(object, object()),
+        with_field(Annotated[Any, Gt(Level())]),
+        with_field(Annotated[Any, Ge(Level())]),
+        with_field(list[Annotated[Any, Lt(Level())]]),
+        with_field(list[Any], [Level()]),
+        # An empty instance cannot be made.
+        with_field(Lake, Field(default_factory=Lake)),
     ],
 )
 def test_what_runs_functions_of_the_script(template):
-    """Validators, serializers, hooks, factories, conditions, methods that pydantic or the toolkit calls."""
+    """Validators, hooks, factories, conditions, bounds, methods that pydantic or the toolkit calls."""
     assert not is_plain(template)
+
+
+def test_a_kept_template_stays_as_it_was():
+    """By schema and by what it reads, whatever becomes of the class; it is the same one until then."""
+
+    class Pond(BaseModel):
+        depth: str
+
+    before = kept(Pond)
+    schema = Pond.model_json_schema()
+    assert kept(Pond) is before
+    Pond.__doc__ = "Deep."
+    Pond.model_fields["depth"].annotation = int
+    Pond.model_rebuild(force=True)
+    assert before.model_json_schema() == schema != kept(Pond).model_json_schema()
+    values = [
+        each.model_validate_json('{"depth": "3"}') for each in (before, kept(Pond))
+    ]
+    assert [(type(value), value.depth) for value in values] == [(Pond, "3"), (Pond, 3)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any, Literal
 from weakref import WeakValueDictionary
 
@@ -115,6 +115,8 @@ class CachingJudge:
         self._asked_now: set[str] = set()
         # Judgments asked ahead that nothing rests on yet: task and usage, by key.
         self._ahead: dict[str, tuple[str, Usage]] = {}
+        # Those whose caller was cancelled while their request was in flight.
+        self._given_up: set[asyncio.Task[Judgment]] = set()
         # Replies that a full disk did not take. No request follows until they are written.
         self._unwritten: dict[str, Judgment] = {}
         self._writing = asyncio.Lock()
@@ -208,35 +210,24 @@ class CachingJudge:
     ) -> Judgment:
         """Return a judgment that may never count.
 
-        A cancelled caller waits for a request that is sent, so that its reply is stored.
+        Once the caller is cancelled, a request in flight is left to this judge, which stores its reply.
 
         Raises:
             JudgeError: the judge failed, or a budget is set, which such judgments would use up.
         """
         if self.budget is not None:
             raise JudgeError("within a budget, nothing is asked ahead")
-        sent: list[bool] = []
-        given_up: list[bool] = []
-
-        def check() -> None:
-            limits.check()
-            if given_up:
-                raise JudgeError("the question is not asked any more")
-            sent.append(True)
-
-        checked = AnswerLimits(limits.places, check, is_ahead=True)
+        question = _QuestionAhead(limits)
+        checked = AnswerLimits(question, question.check, is_ahead=True)
         asked = asyncio.create_task(
-            self._judged_ahead(request, subject, source, checked, sent)
+            self._judged_ahead(request, subject, source, checked, question)
         )
         try:
             return await asyncio.shield(asked)
         except asyncio.CancelledError:
-            given_up.append(True)
-            if not sent:
-                asked.cancel()
-            await asyncio.wait({asked})
-            if not asked.cancelled():
-                asked.exception()  # retrieved: nothing depends on it
+            self._given_up.add(asked)
+            asked.add_done_callback(self._forget_given_up)
+            question.give_up(asked)
             raise
 
     async def _judged_ahead(
@@ -245,12 +236,17 @@ class CachingJudge:
         subject: QuestionContext,
         source: tuple[str, str],
         limits: AnswerLimits,
-        sent: Sequence[bool],
+        question: _QuestionAhead,
     ) -> Judgment:
         judgment = await self.judgment(request, subject, source, limits)
-        if sent:
+        if question.is_sent:
             self._ahead[judgment.key] = (source[0], usage_of(judgment, self.price))
         return judgment
+
+    def _forget_given_up(self, asked: asyncio.Task[Judgment]) -> None:
+        self._given_up.discard(asked)
+        if not asked.cancelled():
+            asked.exception()  # retrieved: nothing depends on it
 
     def spent_for_nothing(self) -> Usage:
         """Return the usage of the judgments that were asked ahead for leaves that were skipped then."""
@@ -299,13 +295,15 @@ class CachingJudge:
         self._unreachable, self._is_checked = None, False
 
     async def write_rest(self) -> None:
-        """Store replies that could not be stored before.
+        """Store replies that could not be stored before, or that are still to come.
 
         Raises:
             JudgmentStoreError: they still cannot; the text gives their number.
         """
         if self.first is not None:
             await self.first.write_rest()
+        if self._given_up:
+            await asyncio.wait(self._given_up)
         try:
             await self._write_unwritten()
         except JudgmentStoreError as error:
@@ -506,6 +504,52 @@ class CachingJudge:
             cost_usd=cost_usd,
         )
         return cost_usd
+
+
+class _QuestionAhead(AbstractAsyncContextManager[None]):
+    """The limits of a question that may never count: once it is given up, no request of it is sent.
+
+    Args:
+        limits: of its answer.
+
+    Attributes:
+        is_sent: a request is in flight, or has its reply.
+    """
+
+    def __init__(self, limits: AnswerLimits) -> None:
+        self._limits = limits
+        self._given_up: asyncio.Task[Judgment] | None = None
+        self.is_sent = False
+
+    def check(self) -> None:
+        """Note that a request is to be sent. Raises JudgeError: it must not be."""
+        self._limits.check()
+        if self._given_up is not None:
+            raise JudgeError("the question is not asked any more")
+        self.is_sent = True
+
+    def give_up(self, asked: asyncio.Task[Judgment]) -> None:
+        """Cancel the task that asks, as soon as no request is in flight without a reply."""
+        self._given_up = asked
+        if not self.is_sent:
+            asked.cancel()
+
+    async def __aenter__(self) -> None:
+        await self._limits.places.__aenter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._limits.places.__aexit__(kind, error, trace)
+        if error is None:
+            return
+        self.is_sent = False
+        if self._given_up is not None:
+            # It would wait for its next try.
+            self._given_up.cancel()
 
 
 def _no_reply(sent: SentRequests) -> ChatReply:

@@ -1,10 +1,11 @@
 """Judgments asked ahead: they may be for nothing, and are counted so until something rests on them."""
 
 import asyncio
-from contextlib import nullcontext, suppress
+import threading
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 import pytest
-from servers.judge_server import JudgeServer
+from servers.judge_server import JudgeServer, rate_limited
 
 from mind2web2.errors import JudgeError
 from mind2web2.judge.budget import Budget
@@ -90,7 +91,7 @@ async def test_a_question_that_is_given_up_before_its_turn_is_not_sent(run, serv
 
 
 async def test_a_question_that_is_given_up_after_it_is_sent_is_stored(client, tmp_path):
-    """It is paid for; the caller that was cancelled waits for that."""
+    """It is paid for. Its caller does not wait for that; the end of the run does."""
     is_sent, may_come = asyncio.Event(), asyncio.Event()
 
     class Slow:
@@ -107,12 +108,55 @@ async def test_a_question_that_is_given_up_after_it_is_sent_is_stored(client, tm
         ahead = asyncio.create_task(run.judgment_ahead(*QUESTION, limits()))
         await is_sent.wait()
         ahead.cancel()
-        may_come.set()
-        with suppress(asyncio.CancelledError):
-            await ahead
+        await asyncio.wait({ahead})
         assert ahead.cancelled()
+        assert list(store.all()) == []
+        may_come.set()
+        await run.write_rest()
         assert len(list(store.all())) == 1
         assert run.spent_for_nothing().judgments == 1
+
+
+class Places(AbstractAsyncContextManager):
+    """A limit that tells when a request fails."""
+
+    def __init__(self):
+        self.failed = asyncio.Event()
+
+    async def __aexit__(self, kind, error, trace):
+        """Note an error."""
+        if error is not None:
+            self.failed.set()
+
+
+@pytest.mark.parametrize("is_in_flight", [True, False])
+async def test_a_question_that_is_given_up_is_not_sent_again(is_in_flight):
+    """Neither its caller nor the end of the run waits for the time that the server names."""
+    is_here, may_fail = threading.Event(), threading.Event()
+
+    def refused(_body):
+        is_here.set()
+        may_fail.wait()
+        return rate_limited(retry_after="600")
+
+    places = Places()
+    with JudgeServer(faults=refused) as server, JudgmentStore(None) as store:
+        async with LLMClient(
+            "openai", True, base_url=server.base_url, api_key="key"
+        ) as client:
+            run = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
+            ahead = asyncio.create_task(run.judgment_ahead(*QUESTION, limits(places)))
+            await asyncio.to_thread(is_here.wait)
+            if is_in_flight:
+                ahead.cancel()
+                await asyncio.wait({ahead})
+            may_fail.set()
+            await places.failed.wait()
+            ahead.cancel()
+            await asyncio.wait({ahead})
+            await run.write_rest()
+        assert ahead.cancelled()
+        assert len(server.requests) == 1
 
 
 async def test_nothing_is_asked_ahead_within_a_budget(client, server):

@@ -1,4 +1,4 @@
-"""Batch jobs at the provider: the endpoints of OpenAI and Azure over the official SDK, with retries."""
+"""Batch jobs at the provider: the endpoints of OpenAI and Azure, with retries."""
 
 from __future__ import annotations
 
@@ -6,29 +6,27 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.batch_state import BatchError, BatchFolder, JobInput, JobRecord
-from mind2web2.llm_client.failures import RequestFailedError, Service, one_line
+from mind2web2.llm_client.failures import RequestFailedError, one_line
+from mind2web2.llm_client.http_pool import HttpPool, PoolPerLoop
 from mind2web2.llm_client.openai_protocol import (
-    PoolPerLoop,
-    SdkPool,
+    Connection,
     azure_connection,
     openai_connection,
-    sdk_failures,
 )
 from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.llm_client.transport import ReplyPart
 from mind2web2.utils.json_fields import JsonObject
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +39,6 @@ _OVER = frozenset({"completed", "failed", "expired", "cancelled"})
 # Azure validates an upload before a job may name it.
 _FILE_PENDING = frozenset({"pending", "running"})
 _FILE_WAIT_S = 1.0
-_CHUNK_BYTES = 1 << 20
 # Statuses of servers without these endpoints.
 _NOT_THERE = (404, 405, 501)
 
@@ -110,12 +107,10 @@ class _Page(ReplyPart):
 class BatchEndpoints:
     """One provider's files and batches; retries nothing. A job's requests name ``url`` as their endpoint."""
 
-    def __init__(
-        self, connect: Callable[[], SdkPool], service: Service, url: str
-    ) -> None:
-        self.service = service
+    def __init__(self, connection: Connection, url: str) -> None:
+        self.service = connection.service
         self.url = url
-        self._pools = PoolPerLoop(connect)
+        self._pools = PoolPerLoop(partial(HttpPool, connection.server))
 
     async def check(self) -> None:
         """Check that the server has these endpoints.
@@ -140,20 +135,18 @@ class BatchEndpoints:
 
     async def upload(self, path: Path) -> str:
         """Upload a job's input and return the file's id once a job may name it."""
+        import aiohttp  # takes half a second
+
         file = await asyncio.to_thread(path.open, "rb")
-        try:
-            content = (path.name, file, "application/jsonl")
-            creation = self._sdk.files.with_raw_response.create(
-                file=content, purpose="batch"
+        with file:
+            form = aiohttp.FormData({"purpose": "batch"})
+            form.add_field(
+                "file", file, filename=path.name, content_type="application/jsonl"
             )
-            uploaded = await self._reply(_File, creation)
-        finally:
-            file.close()
+            uploaded = await self._reply(_File, "POST", "/files", data=form)
         while uploaded.status in _FILE_PENDING:
             await asyncio.sleep(_FILE_WAIT_S)
-            uploaded = await self._reply(
-                _File, self._sdk.files.with_raw_response.retrieve(uploaded.id)
-            )
+            uploaded = await self._reply(_File, "GET", f"/files/{_quoted(uploaded.id)}")
         if uploaded.status == "error":
             raise RequestFailedError(
                 f"the provider cannot read the uploaded file {uploaded.id}"
@@ -162,13 +155,13 @@ class BatchEndpoints:
 
     async def create(self, file_id: str, name: str) -> BatchReport:
         """Start a job; ``name`` is our own, to find it by."""
-        creation = self._sdk.batches.with_raw_response.create(
-            input_file_id=file_id,
-            endpoint=cast(Any, self.url),  # Azure's are not among the SDK's literals
-            completion_window="24h",
-            metadata={_NAME: name},
-        )
-        return await self._reply(BatchReport, creation)
+        job = {
+            "input_file_id": file_id,
+            "endpoint": self.url,
+            "completion_window": "24h",
+            "metadata": {_NAME: name},
+        }
+        return await self._reply(BatchReport, "POST", "/batches", json=job)
 
     async def find(self, name: str, since_s: float) -> BatchReport | None:
         """Return the job with this name, ``None`` if none was started since that moment."""
@@ -185,60 +178,46 @@ class BatchEndpoints:
 
     async def report(self, batch_id: str) -> BatchReport:
         """Return the state of a job."""
-        return await self._reply(
-            BatchReport, self._sdk.batches.with_raw_response.retrieve(batch_id)
-        )
+        return await self._reply(BatchReport, "GET", f"/batches/{_quoted(batch_id)}")
 
     async def cancel(self, batch_id: str) -> None:
         """Ask the provider to stop a job."""
-        with sdk_failures(self.service.secrets):
-            await self._sdk.batches.with_raw_response.cancel(batch_id)
+        await self._pool.request("POST", f"/batches/{_quoted(batch_id)}/cancel")
 
     async def download(self, file_id: str, path: Path) -> None:
         """Append a file of results to the one at ``path``, piece by piece."""
-        import httpx2
-
-        try:
-            with sdk_failures(self.service.secrets):
-                async with self._sdk.files.with_streaming_response.content(
-                    file_id
-                ) as response:
-                    async for chunk in response.iter_bytes(_CHUNK_BYTES):
-                        await asyncio.to_thread(_append, path, chunk)
-        except httpx2.HTTPError as error:
-            raise RequestFailedError(
-                one_line(str(error), self.service.secrets)
-            ) from error
+        content = self._pool.chunks(f"/files/{_quoted(file_id)}/content")
+        async with aclosing(content) as chunks:
+            async for chunk in chunks:
+                await asyncio.to_thread(_append, path, chunk)
 
     async def delete(self, file_id: str) -> None:
         """Delete a file at the provider."""
-        with sdk_failures(self.service.secrets):
-            await self._sdk.files.with_raw_response.delete(file_id)
+        await self._pool.request("DELETE", f"/files/{_quoted(file_id)}")
 
     async def close(self) -> None:
         """Close the connection pool."""
         await self._pools.close()
 
     @property
-    def _sdk(self) -> AsyncOpenAI:
-        return self._pools.here().sdk
+    def _pool(self) -> HttpPool:
+        return self._pools.here()
 
     async def _list(self, limit: int, after: str | None = None) -> _Page:
         query: dict[str, int | str] = {"limit": limit}
         if after is not None:
             query["after"] = after
-        return await self._reply(
-            _Page, self._sdk.batches.with_raw_response.list(extra_query=query)
-        )
+        return await self._reply(_Page, "GET", "/batches", params=query)
 
-    async def _reply(self, kind: type[Part], call: Awaitable[Any]) -> Part:
-        with sdk_failures(self.service.secrets):
-            response = await call
+    async def _reply(
+        self, kind: type[Part], method: str, path: str, **content: Any
+    ) -> Part:
+        reply = await self._pool.request(method, path, **content)
         try:
-            return kind.model_validate_json(response.content)
+            return kind.model_validate_json(reply.content)
         except ValidationError as error:
             start = one_line(
-                response.content[:200].decode(errors="replace"), self.service.secrets
+                reply.content[:200].decode(errors="replace"), self.service.secrets
             )
             raise RequestFailedError(
                 f"the reply is not of a batch endpoint but {start!r}"
@@ -252,9 +231,9 @@ def batch_endpoints(provider: str, base_url: str | None = None) -> BatchEndpoint
         UsageError: the provider has none, or a setting is missing.
     """
     if provider == "openai":
-        return BatchEndpoints(*openai_connection(base_url), "/v1/chat/completions")
+        return BatchEndpoints(openai_connection(base_url), "/v1/chat/completions")
     if provider == "azure_openai":
-        return BatchEndpoints(*azure_connection(base_url), "/chat/completions")
+        return BatchEndpoints(azure_connection(base_url), "/chat/completions")
     raise UsageError(
         f"--batch needs --llm_provider openai or azure_openai, not {provider}"
     )
@@ -458,6 +437,10 @@ class BatchTransfer:
                     failure,
                 )
             await asyncio.sleep(pause_s)
+
+
+def _quoted(provider_id: str) -> str:
+    return quote(provider_id, safe="")
 
 
 def _append(path: Path, chunk: bytes) -> None:

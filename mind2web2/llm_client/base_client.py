@@ -87,7 +87,7 @@ class AsyncOpenAIClient(AsyncProviderClient):
         retry: RetryPolicy | None = None,
     ) -> None:
         super().__init__(
-            OpenAITransport(*openai_connection(base_url, api_key)),
+            OpenAITransport(openai_connection(base_url, api_key)),
             retry or RetryPolicy(),
         )
 
@@ -128,7 +128,7 @@ class AsyncAzureOpenAIClient(AsyncProviderClient):
         retry: RetryPolicy | None = None,
     ) -> None:
         connection = azure_connection(base_url, api_key, api_version)
-        super().__init__(OpenAITransport(*connection), retry or RetryPolicy())
+        super().__init__(OpenAITransport(connection), retry or RetryPolicy())
 
 
 class AzureOpenAIClient(SyncProviderClient):
@@ -258,7 +258,7 @@ def _build(
     if provider == "azure_openai":
         return AsyncAzureOpenAIClient(base_url=base_url, api_key=api_key, retry=retry)
     if provider == "gemini":
-        transport = OpenAITransport(*openai_connection(base_url, api_key, provider))
+        transport = OpenAITransport(openai_connection(base_url, api_key, provider))
         return AsyncProviderClient(transport, retry or RetryPolicy())
     if provider in ("anthropic", "bedrock_anthropic"):
         if provider == "anthropic":

@@ -27,14 +27,13 @@ from mind2web2.llm_client.failures import (
     allowances_in,
     one_line,
 )
-from mind2web2.llm_client.openai_protocol import (
+from mind2web2.llm_client.http_pool import (
     CONNECT_TIMEOUT_S,
-    MODELS_TIMEOUT_S,
     PoolPerLoop,
     failed_response,
     not_connected,
-    read_models,
 )
+from mind2web2.llm_client.openai_protocol import MODELS_TIMEOUT_S, read_models
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.llm_client.settings import (
@@ -295,11 +294,16 @@ def _sdk_failures(secrets: tuple[str, ...]) -> Iterator[None]:
     try:
         yield
     except anthropic.APIStatusError as error:
-        raise failed_response(error.response, secrets) from error
-    except anthropic.APIConnectionError as error:
-        raise not_connected(error.__cause__ or error, secrets) from error
-    except httpx2.HTTPError as error:
-        raise not_connected(error, secrets) from error
+        reply = error.response
+        raise failed_response(
+            reply.status_code, reply.text, reply.headers, secrets
+        ) from error
+    except (anthropic.APIConnectionError, httpx2.HTTPError) as error:
+        is_sent = not isinstance(
+            error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout
+        )
+        cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
+        raise not_connected(cause or error, secrets, is_sent=is_sent) from error
 
 
 def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion:

@@ -40,7 +40,7 @@ class _Server:
     ) -> None:
         self.listed = listed
         self.transport = OpenAITransport(
-            *openai_connection(listed.base_url, key_name=listed.key_name)
+            openai_connection(listed.base_url, key_name=listed.key_name)
         )
         self.address = self.transport.service.address
         name = f"Judge server {self.address}"

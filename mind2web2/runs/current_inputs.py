@@ -57,9 +57,8 @@ NO_PROVENANCE = "it does not say what it was made from"
 
 # Libraries that send requests to judges, or render and scale the pages that judges see.
 _SHAPING_LIBRARIES = (
+    "aiohttp",
     "anthropic",
-    "httpx2",
-    "openai",
     "patchright",
     "pillow",
     "pydantic",

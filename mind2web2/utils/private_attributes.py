@@ -32,23 +32,12 @@ class PrivateAttribute(NamedTuple):
 REQUIREMENTS = {
     "aiohttp": "aiohttp>=3.14,<4",
     "arxiv": "arxiv>=4.0,<5",
-    "httpx2": "httpx2[socks]>=2.16,<3",
-    "openai": "openai[aiohttp]>=3.52,<4",
     "pydantic": "pydantic>=2.14,<3",
     "ray": "ray>=2.60,<3",
     "time-machine": "time-machine>=3.6,<4",
 }
 _UNASKED = "drop a connection on which a reply came that no request asked for"
 PRIVATE_ATTRIBUTES = (
-    PrivateAttribute("httpx2", "httpx2", "AsyncClient", "_transport", _UNASKED),
-    PrivateAttribute("httpx2", "httpx2", "AsyncClient", "_mounts", _UNASKED),
-    PrivateAttribute(
-        "openai",
-        "openai._vendor.httpx_aiohttp.transport",
-        "AiohttpTransport",
-        "get_client",
-        _UNASKED,
-    ),
     PrivateAttribute("aiohttp", "aiohttp", "BaseConnector", "_factory", _UNASKED),
     PrivateAttribute(
         "aiohttp", "aiohttp.client_proto", "ResponseHandler", "should_close", _UNASKED

@@ -1,4 +1,4 @@
-"""The real SDK against a judge on loopback that speaks Azure's paths."""
+"""The Azure client against a judge on loopback that speaks Azure's paths."""
 
 import pytest
 from pydantic import BaseModel

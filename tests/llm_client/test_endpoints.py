@@ -52,7 +52,7 @@ def test_one_server_is_one_judge_with_and_without_v1(spelling):
         == endpoint_of("openai", address)
         == "openai http://localhost:9/v1"
     )
-    service = openai_connection(address)[1]
+    service = openai_connection(address).service
     assert service.shown == f"openai http://localhost:9{spelling.rstrip('/')}"
     assert (
         endpoint_of("openai", "http://localhost:9/api")

@@ -1,4 +1,4 @@
-"""The real OpenAI SDK against a judge on loopback: requests, replies, and the error for each fault."""
+"""The OpenAI client against a judge on loopback: requests, replies, and the error for each fault."""
 
 import asyncio
 import logging

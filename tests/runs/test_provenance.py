@@ -89,11 +89,10 @@ def test_versions_cover_everything_that_shapes_a_question():
     assert versions["python"] == platform.python_version()
     assert versions["pillow"] == version("pillow")
     assert {
-        "openai",
+        "aiohttp",
         "pypdfium2",
         "patchright",
         "pydantic",
-        "httpx2",
     } <= versions.keys()
 
 

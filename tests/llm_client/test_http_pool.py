@@ -1,0 +1,124 @@
+"""The way to a judge: proxies of the environment, TLS, redirects, and replies that no request asked for."""
+
+import base64
+import json
+import ssl
+
+import pytest
+import trustme
+from servers.http_proxy import CREDENTIALS, http_proxy
+from servers.judge_server import JudgeServer, status
+from servers.tcp_server import tcp_server
+
+from mind2web2.capture.models import NetworkSettings
+from mind2web2.capture.network.proxy import FilteringProxy
+from mind2web2.errors import JudgeUnavailableError
+from mind2web2.llm_client.base_client import AsyncOpenAIClient
+from mind2web2.llm_client.chat import ChatRequest
+
+QUESTION = ChatRequest(model="m", messages=[{"role": "user", "content": "q"}])
+# No name server knows it.
+ADDRESS = "http://judge.invalid/v1"
+
+
+async def ask(base_url, quick, times=1):
+    """Return the texts of one client's replies."""
+    async with AsyncOpenAIClient(
+        base_url=base_url, api_key="sk-test", retry=quick
+    ) as client:
+        return [(await client.chat(QUESTION)).text for _ in range(times)]
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
+async def test_an_http_proxy_with_credentials(quick, monkeypatch, variable):
+    """It knows the judge's name, and gets user and password."""
+    with JudgeServer("yes") as server:
+        hosts = {"judge.invalid": ("127.0.0.1", server.port)}
+        async with http_proxy(hosts) as proxy:
+            monkeypatch.setenv(variable, proxy.url_with_credentials)
+            assert await ask(ADDRESS, quick) == ["yes"]
+            monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+            assert await ask(server.base_url, quick) == ["yes"]
+    assert proxy.requests == [f"{ADDRESS}/chat/completions"]
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+async def test_a_socks_proxy(quick, monkeypatch, scheme):
+    """It resolves the judge's name; a failure of it is one of the connection."""
+    with JudgeServer("yes") as server:
+        network = NetworkSettings(
+            host_map={"judge.invalid": ("127.0.0.1", server.port)}, proxies={}
+        )
+        async with (
+            FilteringProxy(network) as proxy,
+            proxy.session(max_bytes=100_000) as session,
+        ):
+            url = session.server_url.replace("socks5", scheme)
+            monkeypatch.setenv("ALL_PROXY", url)
+            assert await ask(ADDRESS, quick, times=2) == ["yes"] * 2
+    with pytest.raises(JudgeUnavailableError, match="connection error"):
+        await ask(ADDRESS, quick)
+
+
+async def test_certificates_of_the_environment_are_trusted(
+    quick, monkeypatch, tmp_path
+):
+    """An authority of a company's own is named by SSL_CERT_FILE; others are refused."""
+    authority = trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(context)
+    body = json.dumps({"choices": [{"message": {"content": "yes"}}]}).encode()
+
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body))
+        writer.write(body)
+        await writer.drain()
+
+    async with tcp_server(answer, ssl=context) as served:
+        address = f"https://localhost:{served.port}/v1"
+        with pytest.raises(JudgeUnavailableError, match="certificate verify failed"):
+            await ask(address, quick)
+        authority.cert_pem.write_to_path(tmp_path / "authority.pem")
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+        assert await ask(address, quick) == ["yes"]
+
+
+async def test_a_redirect_gets_the_whole_question(quick):
+    """The body is sent again."""
+    with JudgeServer("yes") as server:
+        moved = status(307, headers={"Location": f"{server.base_url}/chat/completions"})
+        with JudgeServer(faults=[moved]) as old_server:
+            assert await ask(old_server.base_url, quick) == ["yes"]
+    assert server.requests == old_server.requests
+
+
+async def test_a_user_in_the_address_is_sent(quick):
+    """In place of a key."""
+    with JudgeServer("yes") as server:
+        address = server.base_url.replace("//", f"//{CREDENTIALS}@")
+        assert await ask(address, quick) == ["yes"]
+    sent = server.calls[0].headers["authorization"].removeprefix("Basic ")
+    assert base64.b64decode(sent).decode() == "reader:p@ss:word"
+
+
+async def test_a_reply_that_no_request_asked_for_answers_none(quick):
+    """A server that replies twice to one question does not decide the next one."""
+    replies = iter(["first", "second"])
+
+    def reply(text):
+        body = json.dumps({"choices": [{"message": {"content": text}}]}).encode()
+        return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+
+    async def answer(reader, writer):
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = head.lower().partition(b"content-length:")[2].split()[0]
+            await reader.readexactly(int(length))
+            writer.write(reply(next(replies)) + reply("unasked"))
+            await writer.drain()
+
+    async with tcp_server(answer) as served:
+        address = f"http://127.0.0.1:{served.port}/v1"
+        assert await ask(address, quick, times=2) == ["first", "second"]
+    assert served.connections == 2

@@ -14,19 +14,20 @@ from mind2web2.verification.extractor import empty_instance
 
 MOST_ITEMS = 12
 _WORDS = (
-    *(
-        "Alder",
-        "Birch",
-        "Cedar",
-        "Dogwood",
-        "Elm",
-        "Fir",
-        "Gumtree",
-        "Hazel",
-        "Ironwood",
-        "Juniper",
-    ),
-    *("Kapok", "Larch", "Maple", "Nutmeg"),
+    "Alder",
+    "Birch",
+    "Cedar",
+    "Dogwood",
+    "Elm",
+    "Fir",
+    "Gumtree",
+    "Hazel",
+    "Ironwood",
+    "Juniper",
+    "Kapok",
+    "Larch",
+    "Maple",
+    "Nutmeg",
 )
 # So that items of several lists differ.
 _ENDINGS = ("", "ham", "ton", "by", "field", "wick")

@@ -176,12 +176,10 @@ class ScriptFacts:
             if site.name in _VERIFYING:
                 found.append(
                     ClaimSite(
-                        *(
-                            site.line,
-                            site.place,
-                            given.get("claim"),
-                            given.get("sources"),
-                        ),
+                        site.line,
+                        site.place,
+                        given.get("claim"),
+                        given.get("sources"),
                         given.get("additional_instruction"),
                         opens_page=site.name.startswith("verify_by"),
                     )

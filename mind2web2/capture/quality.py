@@ -241,17 +241,17 @@ _GRANTING_PATH = re.compile(
     r"/(?:authorize|authenticate)(?:\.\w{2,5})?(?:/|$)", re.IGNORECASE
 )
 _GRANT_ARGUMENTS = {
-    *(
-        "client_id",
-        "redirect_uri",
-        "response_type",
-        "redirect",
-        "return",
-        "returnTo",
-        "return_to",
-        "next",
-    ),
-    *("continue", "state", "SAMLRequest"),
+    "client_id",
+    "redirect_uri",
+    "response_type",
+    "redirect",
+    "return",
+    "returnTo",
+    "return_to",
+    "next",
+    "continue",
+    "state",
+    "SAMLRequest",
 }
 _LOGIN_HOST = re.compile(
     r"^(?:log-?in|sign-?in|sso|auth|idp|accounts?)\.", re.IGNORECASE

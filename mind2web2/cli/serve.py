@@ -28,17 +28,18 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "MIND2WEB2_TOKEN"
 _SETTINGS = (
-    *(
-        "eval_scripts_root",
-        "eval_version",
-        *JUDGE_SETTINGS,
-        "judge_cascade",
-        "judge_doubt",
-        "votes",
-        "judgments",
-        "max_llm_requests",
-    ),
-    *("max_cost", "max_concurrent_answers", "answer_timeout", "strict"),
+    "eval_scripts_root",
+    "eval_version",
+    *JUDGE_SETTINGS,
+    "judge_cascade",
+    "judge_doubt",
+    "votes",
+    "judgments",
+    "max_llm_requests",
+    "max_cost",
+    "max_concurrent_answers",
+    "answer_timeout",
+    "strict",
 )
 _CHANGED = (
     asking_providers(),

@@ -115,23 +115,20 @@ class VerificationNode:
 
     __slots__ = (
         *(f"_{name}" for name in FIELDS),
-        *(
-            "_parent",
-            "_position",
-            "_members",
-            "_tree",
-            "_verdict",
-            "_blocks",
-            "_blocked_as",
-            "_remembered",
-        ),
-        *(
-            "_blocking_children",
-            "_blocking_critical_children",
-            "_pending",
-            "_pending_children",
-        ),
-        *("_tags", "_figure_weight"),
+        "_parent",
+        "_position",
+        "_members",
+        "_tree",
+        "_verdict",
+        "_blocks",
+        "_blocked_as",
+        "_remembered",
+        "_blocking_children",
+        "_blocking_critical_children",
+        "_pending",
+        "_pending_children",
+        "_tags",
+        "_figure_weight",
         "__weakref__",
     )
     # Sets of nodes would have another order in each run.

@@ -29,29 +29,29 @@ _UTC_NAMES = frozenset(
 # By which programs read the date: methods, whatever the object is called, and functions of ``time``.
 _READS_CLOCK = frozenset(
     {
-        *(
-            ".now",
-            ".today",
-            ".utcnow",
-            "time.time",
-            "time.time_ns",
-            "time.localtime",
-            "time.gmtime",
-        ),
-        *("time.ctime", "time.asctime", "time.strftime"),
+        ".now",
+        ".today",
+        ".utcnow",
+        "time.time",
+        "time.time_ns",
+        "time.localtime",
+        "time.gmtime",
+        "time.ctime",
+        "time.asctime",
+        "time.strftime",
     }
 )
 _USES_LOCAL_TIME = frozenset(
     {
-        *(
-            ".fromtimestamp",
-            ".astimezone",
-            ".timestamp",
-            ".mktime",
-            ".localtime",
-            ".ctime",
-        ),
-        *("mktime", "localtime", "ctime"),
+        ".fromtimestamp",
+        ".astimezone",
+        ".timestamp",
+        ".mktime",
+        ".localtime",
+        ".ctime",
+        "mktime",
+        "localtime",
+        "ctime",
     }
 )
 

@@ -38,16 +38,18 @@ _WRITING = os.O_WRONLY | os.O_RDWR
 # Audit events of changes that another attempt of the script, or a verification, may find.
 _LASTING = frozenset(
     {
-        *(
-            "os.rename",
-            "os.remove",
-            "os.rmdir",
-            "os.mkdir",
-            "os.link",
-            "os.symlink",
-            "os.truncate",
-        ),
-        *("os.chdir", "os.putenv", "os.unsetenv", "sqlite3.connect", "os.system"),
+        "os.rename",
+        "os.remove",
+        "os.rmdir",
+        "os.mkdir",
+        "os.link",
+        "os.symlink",
+        "os.truncate",
+        "os.chdir",
+        "os.putenv",
+        "os.unsetenv",
+        "sqlite3.connect",
+        "os.system",
     }
 )
 # Events of what a script starts, and what then runs beside it.

@@ -37,8 +37,18 @@ _PACKAGE_FOLDER = str(Path(__file__).parents[1])
 # Tools that scripts call: they read for the script.
 _TOOLS = os.path.join(_PACKAGE_FOLDER, "api_tools")  # noqa: PTH118 (compared as text, thousands of times)
 _SYSTEM = (
-    *("/dev", "/proc", "/sys", "/etc", "/run", "/lib", "/lib64"),
-    *("/usr/lib", "/usr/lib64", "/usr/share", "/usr/local/lib", "/usr/local/share"),
+    "/dev",
+    "/proc",
+    "/sys",
+    "/etc",
+    "/run",
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/share",
+    "/usr/local/lib",
+    "/usr/local/share",
 )
 _PYTHON = ("stdlib", "platstdlib", "purelib", "platlib")
 _SITE_FOLDERS = frozenset({"site-packages", "dist-packages"})
@@ -114,24 +124,25 @@ _USES = frozenset(
 # Follows a call whose coroutine is not awaited at once: it may be awaited later by its name.
 _NO_AWAIT = frozenset(
     {
-        *(
-            "POP_TOP",
-            "STORE_FAST",
-            "STORE_NAME",
-            "STORE_GLOBAL",
-            "STORE_DEREF",
-            "UNARY_NOT",
-        ),
-        *("POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE"),
-        *("JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP"),
+        "POP_TOP",
+        "STORE_FAST",
+        "STORE_NAME",
+        "STORE_GLOBAL",
+        "STORE_DEREF",
+        "UNARY_NOT",
+        "POP_JUMP_FORWARD_IF_FALSE",
+        "POP_JUMP_FORWARD_IF_TRUE",
+        "JUMP_IF_FALSE_OR_POP",
+        "JUMP_IF_TRUE_OR_POP",
         # Python 3.12 and later.
-        *(
-            "POP_JUMP_IF_FALSE",
-            "POP_JUMP_IF_TRUE",
-            "POP_JUMP_IF_NONE",
-            "POP_JUMP_IF_NOT_NONE",
-        ),
-        *("COPY", "TO_BOOL", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST"),
+        "POP_JUMP_IF_FALSE",
+        "POP_JUMP_IF_TRUE",
+        "POP_JUMP_IF_NONE",
+        "POP_JUMP_IF_NOT_NONE",
+        "COPY",
+        "TO_BOOL",
+        "STORE_FAST_STORE_FAST",
+        "STORE_FAST_LOAD_FAST",
     }
 )
 _UNKNOWN_KEYWORD = re.compile(r"unexpected keyword argument '(\w+)'")

@@ -7,20 +7,20 @@ from contextlib import suppress
 from pathlib import Path
 
 _NETWORK_KINDS = (
-    *(
-        "afs",
-        "beegfs",
-        "ceph",
-        "cifs",
-        "glusterfs",
-        "gpfs",
-        "lustre",
-        "ncpfs",
-        "nfs",
-        "nfs4",
-        "orangefs",
-    ),
-    *("pvfs2", "smb3", "smbfs"),
+    "afs",
+    "beegfs",
+    "ceph",
+    "cifs",
+    "glusterfs",
+    "gpfs",
+    "lustre",
+    "ncpfs",
+    "nfs",
+    "nfs4",
+    "orangefs",
+    "pvfs2",
+    "smb3",
+    "smbfs",
 )
 _NETWORK_FUSE = ("ceph", "gcsfuse", "glusterfs", "lustre", "rclone", "s3fs", "sshfs")
 

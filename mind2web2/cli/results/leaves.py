@@ -45,7 +45,14 @@ which leaves tell nothing about the answers.
 # "quotation not found in 3"
 _NOTES_WIDTH = 24
 _COLUMNS = (
-    *("leaf", "passed", "failed", "skipped", "r", "page", "votes", "$"),
+    "leaf",
+    "passed",
+    "failed",
+    "skipped",
+    "r",
+    "page",
+    "votes",
+    "$",
     "notes",
 )
 

@@ -74,15 +74,13 @@ an answer has no result.
 """
 _TIMES = 3
 _JUDGE = (
-    *(
-        "llm_provider",
-        "judge_model",
-        "judge_cascade",
-        "judge_doubt",
-        "judge_reasoning_effort",
-        "judge_temperature",
-        "judge_extra_body",
-    ),
+    "llm_provider",
+    "judge_model",
+    "judge_cascade",
+    "judge_doubt",
+    "judge_reasoning_effort",
+    "judge_temperature",
+    "judge_extra_body",
     *SERVER_NAMES,
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel
@@ -39,6 +39,7 @@ from mind2web2.verification.extractor import empty_instance
 # A worthless answer may have that many points before they are a finding.
 MOST_POINTS = 0.1
 _NEARLY = 1e-9
+_MOST_NAMES = 8
 _NO_ANSWER = "I could not find anything about this."
 
 
@@ -85,6 +86,10 @@ class Structure:
     pages: int = 0
     judge_model: str = ""
     cost_usd: float | None = None
+
+    def note(self, kind: str, message: str, leaves: Iterable[str] = ()) -> None:
+        """Add a finding."""
+        self.findings.append(Finding(kind, message, tuple(leaves)))
 
 
 @dataclass(frozen=True)
@@ -190,19 +195,15 @@ class _Rehearsal:
         probe = await self.run(
             "many items", filling=Filling(default_count=MOST_ITEMS, given=self._given)
         )
+        claims = [f"{asked.claim} {asked.page}" for asked in probe.requests.claims]
+        asked_text = "\n".join(claims).lower()
         for name, template in self.templates.items():
             for number, path in enumerate(lists_of(template, name)):
-                if path not in self.counts:
-                    texts = [
-                        f"{asked.claim} {asked.page}".lower()
-                        for asked in probe.requests.claims
-                    ]
-                    used = [
-                        i
-                        for i in range(MOST_ITEMS)
-                        if any(word_of(number, i).lower() in t for t in texts)
-                    ]
-                    self.counts[path] = max(used, default=2) + 1
+                if path in self.counts:
+                    continue
+                words = [word_of(number, item).lower() for item in range(MOST_ITEMS)]
+                used = [item for item, word in enumerate(words) if word in asked_text]
+                self.counts[path] = max(used, default=2) + 1
 
 
 def _wanted_values(rubric: RubricFile) -> dict[str, object]:
@@ -212,19 +213,18 @@ def _wanted_values(rubric: RubricFile) -> dict[str, object]:
         equals = node.equals
         if equals is None or equals.field.startswith(f"{ITEM}."):
             continue
+        own = _path(rubric, equals.field)
         if equals.value is not None:
-            wanted[_path(rubric, equals.field)] = equals.value
+            wanted[own] = equals.value
         elif equals.same_as is not None:
             same = _path(rubric, equals.same_as)
-            kind = rubric.field_at(equals.field).type
-            value = wanted.get(same, 7 if kind in ("number", "integer") else "2019")
-            wanted[same] = wanted[_path(rubric, equals.field)] = value
+            is_number = rubric.field_at(equals.field).type in ("number", "integer")
+            wanted[own] = wanted.setdefault(same, 7 if is_number else "2019")
         else:
-            for part in equals.sum_of:
-                wanted.setdefault(_path(rubric, part), 3)
-            wanted[_path(rubric, equals.field)] = sum(
-                float(str(wanted[_path(rubric, part)])) for part in equals.sum_of
-            )
+            parts = [_path(rubric, part) for part in equals.sum_of]
+            for part in parts:
+                wanted.setdefault(part, 3)
+            wanted[own] = sum(float(str(wanted[part])) for part in parts)
     return wanted
 
 
@@ -271,9 +271,7 @@ async def structure_of(
     _check_reached(found, rehearsal, met)
     _check_twins(found, rehearsal, right)
     for error, world in rehearsal.failures.items():
-        found.findings.append(
-            Finding("script failed", f"{world}: no result, since {error}")
-        )
+        found.note("script failed", f"{world}: no result, since {error}")
     runs = zip(rehearsal.names, rehearsal.runs, strict=True)
     return RehearsedStructure(found, tuple(runs))
 
@@ -281,11 +279,9 @@ async def structure_of(
 def _note_amounts(found: Structure, right: Rehearsed, price: JudgePrice) -> None:
     requests = right.requests
     found.leaves = len(right.tree.leaves)
-    found.judgments, found.longest_chain, found.pages = (
-        requests.count,
-        requests.rounds,
-        len(requests.pages),
-    )
+    found.judgments = requests.count
+    found.longest_chain = requests.rounds
+    found.pages = len(requests.pages)
     mean = requests.usage.input_tokens // max(requests.usage.requests, 1)
     found.judge_model = price.model
     usage = Usage(input_tokens=mean, output_tokens=OUTPUT_TOKENS)
@@ -337,32 +333,21 @@ def _check_right(
     found: Structure, right: Rehearsed, met: Mapping[str, Outcome]
 ) -> None:
     found.scores["all right"] = right.score
-    skipped = [
-        leaf.id
-        for leaf in right.tree.leaves
-        if leaf.verdict.status in ("skipped", "initialized")
-    ]
-    undecided = [
-        leaf.id for leaf in right.tree.leaves if leaf.verdict.status == "initialized"
-    ]
+    statuses = {leaf.id: leaf.verdict.status for leaf in right.tree.leaves}
+    undecided = [name for name, status in statuses.items() if status == "initialized"]
     if undecided:
-        found.findings.append(
-            Finding(
-                "never judged",
-                f"never judged, and so never passed: {_names(undecided)}",
-                tuple(undecided),
-            )
-        )
+        message = f"never judged, and so never passed: {_names(undecided)}"
+        found.note("never judged", message, undecided)
     if right.score >= 1 - _NEARLY or met:
         return
-    failed = [leaf.id for leaf in right.tree.leaves if leaf.verdict.status == "failed"]
-    found.findings.append(
-        Finding(
-            "no full score",
-            f"all right gives {right.score:.2f} instead of 1: {_names(failed or skipped)} does not pass",
-            tuple(failed or skipped),
-        )
+    failed = [name for name, status in statuses.items() if status == "failed"]
+    unverified = ("skipped", "initialized")
+    skipped = [name for name, status in statuses.items() if status in unverified]
+    lost = failed or skipped
+    message = (
+        f"all right gives {right.score:.2f} instead of 1: {_names(lost)} does not pass"
     )
+    found.note("no full score", message, lost)
 
 
 async def _check_worthless(found: Structure, rehearsal: _Rehearsal) -> None:
@@ -381,13 +366,8 @@ async def _check_worthless(found: Structure, rehearsal: _Rehearsal) -> None:
         found.scores[name] = done.score
         if done.score > MOST_POINTS:
             leaves = [leaf.id for leaf in done.tree.leaves if _gives_points(done, leaf)]
-            found.findings.append(
-                Finding(
-                    "points for nothing",
-                    f"{name} gives {done.score:.2f} instead of 0: points come from {_names(leaves)}",
-                    tuple(leaves),
-                )
-            )
+            points = f"{done.score:.2f} instead of 0: points come from {_names(leaves)}"
+            found.note("points for nothing", f"{name} gives {points}", leaves)
 
 
 def _gives_points(done: Rehearsed, leaf: TreeNode) -> bool:
@@ -425,10 +405,9 @@ async def _check_leaves(
         if _score(done.tree, met) >= full - _NEARLY:
             confirmed.append(name)
     if confirmed:
-        message = (
-            f"never matters: the score stays {full:.2f} without {_names(confirmed)}"
-        )
-        found.findings.append(Finding("never matters", message, tuple(confirmed)))
+        names = _names(confirmed)
+        message = f"never matters: the score stays {full:.2f} without {names}"
+        found.note("never matters", message, confirmed)
 
 
 async def _check_fields(
@@ -440,34 +419,29 @@ async def _check_fields(
         for path in fields_of(template, name):
             filling = rehearsal.filling(empty=frozenset({path}))
             done = await rehearsal.run(f"{path} empty", filling=filling)
-            before = [(asked.claim, asked.page) for asked in right.requests.claims]
-            same = [
-                (asked.claim, asked.page) for asked in done.requests.claims
-            ] == before
-            if same and done.statuses() == right.statuses():
+            is_asked_alike = _questions(done) == _questions(right)
+            if is_asked_alike and done.statuses() == right.statuses():
                 unused.append(path)
-            with_page = {
-                asked.node for asked in right.requests.claims if asked.page is not None
-            }
-            without = {
-                asked.node for asked in done.requests.claims if asked.page is None
-            }
-            if unsourced := sorted(
-                name for name in with_page & without if name is not None
-            ):
+            if unsourced := _judged_without_page(done, right):
                 message = f"without {path} these claims are judged from the answer alone: {_names(unsourced)}"
-                found.findings.append(
-                    Finding("page not needed", message, tuple(unsourced))
-                )
+                found.note("page not needed", message, unsourced)
             if done.score > right.score + _NEARLY:
                 message = f"an empty {path} gives {done.score:.2f}, more than the full {right.score:.2f}"
-                found.findings.append(Finding("gain by omission", message))
+                found.note("gain by omission", message)
     if unused:
-        found.findings.append(
-            Finding(
-                "unused field", f"extracted and never used: {', '.join(unused)}", ()
-            )
-        )
+        found.note("unused field", f"extracted and never used: {', '.join(unused)}")
+
+
+def _questions(done: Rehearsed) -> list[tuple[str, str | None]]:
+    return [(asked.claim, asked.page) for asked in done.requests.claims]
+
+
+def _judged_without_page(done: Rehearsed, right: Rehearsed) -> list[str]:
+    """Return the leaves with a claim on a page where all is right, and on no page now."""
+    claims = right.requests.claims
+    with_page = {asked.node for asked in claims if asked.page is not None}
+    without = {asked.node for asked in done.requests.claims if asked.page is None}
+    return sorted(name for name in with_page & without if name is not None)
 
 
 async def _check_lists(
@@ -475,22 +449,19 @@ async def _check_lists(
 ) -> None:
     """Give lists 0, 1, k and k + 2 items."""
     for path, count in sorted(rehearsal.counts.items()):
+        name = path.rpartition(".")[2]
         for items in dict.fromkeys((0, 1, count + 2)):
             counts = {**rehearsal.counts, path: items}
             filling = rehearsal.filling(counts=counts)
             done = await rehearsal.run(f"{items} items of {path}", filling=filling)
-            found.scores[f"{items} of {count} {path.rpartition('.')[2]}"] = done.score
-            if (
-                items < count
-                and count > 1
-                and done.score >= right.score - _NEARLY
-                and right.score > 0
-            ):
+            found.scores[f"{items} of {count} {name}"] = done.score
+            is_less = done.score < right.score - _NEARLY
+            if items < count and count > 1 and right.score > 0 and not is_less:
                 message = f"{items} of {count} items of {path} have the score of all, {done.score:.2f}"
-                found.findings.append(Finding("missing items are free", message))
-            if items > count and done.score < right.score - _NEARLY:
+                found.note("missing items are free", message)
+            if items > count and is_less:
                 message = f"{items} items of {path} give {done.score:.2f}, less than {count} items"
-                found.findings.append(Finding("more is less", message))
+                found.note("more is less", message)
 
 
 def _check_reached(
@@ -502,46 +473,49 @@ def _check_reached(
             seen[leaf.id].add(leaf.verdict.status)
     never = [name for name, statuses in seen.items() if statuses <= {"skipped"}]
     if never and not met:
-        found.findings.append(
-            Finding("never reached", f"never reached: {_names(never)}", tuple(never))
-        )
+        found.note("never reached", f"never reached: {_names(never)}", never)
     always = [
         name
         for name, statuses in seen.items()
         if statuses == {"passed"} and name not in met
     ]
     if always:
-        found.findings.append(
-            Finding(
-                "always true",
-                f"true in every rehearsal: {_names(always)}",
-                tuple(always),
-            )
-        )
+        found.note("always true", f"true in every rehearsal: {_names(always)}", always)
 
 
 def _check_twins(found: Structure, rehearsal: _Rehearsal, right: Rehearsed) -> None:
     """Find leaves that ask the same, and leaves decided by code that always fall together."""
-    questions: dict[tuple[str, frozenset[str | None]], set[str]] = defaultdict(set)
+    for group in (*_of_one_question(right), *_of_one_history(rehearsal, right)):
+        # Items of a loop are alike by design.
+        kinds = {re.sub(r"\d+", "", name) for name in group}
+        if len(kinds) > 1:
+            names = sorted(group)
+            found.note("twins", f"always fall together: {_names(names)}", names)
+
+
+def _of_one_question(right: Rehearsed) -> list[set[str]]:
+    """Return the leaves of each claim that is judged on the same pages."""
     pages: dict[tuple[str, str], set[str | None]] = defaultdict(set)
     for asked in right.requests.claims:
         pages[asked.node or "", asked.claim].add(asked.page)
-    for (node, claim), where in pages.items():
-        questions[claim, frozenset(where)].add(node)
-    verdicts: dict[tuple[str | None, ...], set[str]] = defaultdict(set)
+    leaves: dict[tuple[str, frozenset[str | None]], set[str]] = defaultdict(set)
+    for (node, claim), cited in pages.items():
+        leaves[claim, frozenset(cited)].add(node)
+    return list(leaves.values())
+
+
+def _of_one_history(rehearsal: _Rehearsal, right: Rehearsed) -> list[set[str]]:
+    """Return the leaves that code decides, those with the same verdict in every run together."""
     runs = [run.statuses() for run in rehearsal.runs]
+    leaves: dict[tuple[str | None, ...], set[str]] = defaultdict(set)
     for leaf in right.tree.leaves:
         history = tuple(run.get(leaf.id) for run in runs)
         if leaf.decided_by == "script" and len(set(history)) > 1:
-            verdicts[history].add(leaf.id)
-    for group in (*questions.values(), *verdicts.values()):
-        # Items of a loop are alike by design.
-        if len({re.sub(r"\d+", "", name) for name in group}) > 1:
-            names = sorted(group)
-            message = f"always fall together: {_names(names)}"
-            found.findings.append(Finding("twins", message, tuple(names)))
+            leaves[history].add(leaf.id)
+    return list(leaves.values())
 
 
-def _names(names: Sequence[str], most: int = 8) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST_NAMES])
+    more = len(names) - _MOST_NAMES
+    return f"{shown} and {more} more" if more > 0 else shown

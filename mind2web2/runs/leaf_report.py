@@ -31,6 +31,10 @@ _STATUSES: dict[str, Verdict] = {
     "failed": "failed",
     "skipped": "skipped",
 }
+_OTHER_VERDICTS = {
+    "passed": Outcome(0.0, "failed"),
+    "failed": Outcome(1.0, "passed"),
+}
 _THIRDS = ("first third", "second third", "last third")
 _MOST_PAGES = 4
 
@@ -175,31 +179,41 @@ def _shares(
 ) -> tuple[dict[str, Share], dict[str, Share]]:
     """Return the judged leaves by pages, and by position."""
     pages: dict[str, list[bool]] = defaultdict(list)
-    positions: dict[str, list[bool]] = {third: [] for third in _THIRDS}
+    positions: dict[str, list[bool]] = defaultdict(list)
     for each in found:
         leaves = list(each.result.leaves())
         for number, leaf in enumerate(leaves):
             if not is_claim(leaf) or leaf.evidence is None:
                 continue
+            third = _THIRDS[3 * number // len(leaves)]
             passed = leaf.verdict.status == "passed"
             pages[_page_group(len(leaf.evidence.pages))].append(passed)
-            positions[_THIRDS[3 * number // len(leaves)]].append(passed)
-    return _counted(dict(sorted(pages.items()))), _counted(positions)
+            positions[third].append(passed)
+    return _counted(pages), _counted(positions)
 
 
 def _counted(groups: Mapping[str, Sequence[bool]]) -> dict[str, Share]:
-    return {name: Share(sum(each), len(each)) for name, each in groups.items() if each}
+    names = sorted(groups, key=_group_order)
+    return {name: Share(sum(groups[name]), len(groups[name])) for name in names}
+
+
+def _group_order(name: str) -> tuple[int, str]:
+    """Return what groups of leaves are sorted by: thirds of the rubric as they follow each other."""
+    third = _THIRDS.index(name) if name in _THIRDS else 0
+    return third, name
 
 
 def _together(parts: Sequence[Mapping[str, Share]]) -> dict[str, Share]:
-    passed: Counter[str] = Counter()
-    of: Counter[str] = Counter()
+    shares: dict[str, list[Share]] = defaultdict(list)
     for part in parts:
         for name, share in part.items():
-            passed[name] += share.passed
-            of[name] += share.of
-    names = sorted(of, key=lambda name: (name in _THIRDS and _THIRDS.index(name), name))
-    return {name: Share(passed[name], of[name]) for name in names}
+            shares[name].append(share)
+    found = {}
+    for name in sorted(shares, key=_group_order):
+        passed = sum(share.passed for share in shares[name])
+        of = sum(share.of for share in shares[name])
+        found[name] = Share(passed, of)
+    return found
 
 
 def _scores(found: Sequence[JudgedResult]) -> dict[str, list[float]]:
@@ -213,7 +227,9 @@ def _scores(found: Sequence[JudgedResult]) -> dict[str, list[float]]:
 def _page_group(pages: int) -> str:
     if pages >= _MOST_PAGES:
         return f"{_MOST_PAGES} pages or more"
-    return "no page" if not pages else "1 page" if pages == 1 else f"{pages} pages"
+    if pages == 0:
+        return "no page"
+    return "1 page" if pages == 1 else f"{pages} pages"
 
 
 def task_report(
@@ -225,28 +241,26 @@ def task_report(
         figures: of the task among all tasks; ``None`` where it has no scores.
     """
     trees = [dict(_paths(each.result)) for each in found]
-    matter = [_matter(each.result) for each in found]
-    names = list(dict.fromkeys(path for tree in trees for path in tree))
-    table: dict[str, list[Verdict]] = {
-        path: [_verdict(tree.get(path)) for tree in trees] for path in names
-    }
+    # By their ids in memory: a leaf of one result is no leaf of another.
+    matter = set[int]().union(*(_matter(each.result) for each in found))
+    paths = list(dict.fromkeys(path for tree in trees for path in tree))
+    columns = {path: [tree.get(path) for tree in trees] for path in paths}
+    table = {path: list(map(_verdict, leaves)) for path, leaves in columns.items()}
     rests = _rests(table, len(found))
     rows = []
-    for path in names:
-        leaves = [tree.get(path) for tree in trees]
-        counted = [
-            id(leaf) in moving
-            for leaf, moving, verdict in zip(leaves, matter, table[path], strict=True)
-            if verdict in ("passed", "failed")
-        ]
-        rows.append(_row(path, leaves, table[path], rests[path], counted, found))
+    for path, leaves in columns.items():
+        decided = [leaf for leaf in leaves if _verdict(leaf) in ("passed", "failed")]
+        matters = [id(leaf) in matter for leaf in decided]
+        rows.append(_row(path, leaves, table[path], rests[path], matters, found))
     by_pages, by_position = _shares(found)
-    judges = Counter(each.result.judge_model for each in found)
+    judges = Counter(
+        each.result.judge_model for each in found if each.result.judge_model
+    )
     return TaskReport(
         task_id=task_id,
         results=len(found),
         agents=tuple(dict.fromkeys(each.agent for each in found)),
-        judges={name: count for name, count in sorted(judges.items(), key=str) if name},
+        judges=dict(sorted(judges.items())),
         too_few=len(found) < ENOUGH_RESULTS,
         leaves=tuple(rows),
         twins=tuple(twins(table)),
@@ -278,6 +292,7 @@ def _row(
     facts = [claim_facts(leaf) for leaf in judged]
     first = there[0][0]
     costs = [_cost(leaf, result) for leaf, result in there]
+    known_costs = [cost for cost in costs if cost is not None]
     return LeafRow(
         leaf=path,
         desc=first.desc,
@@ -290,9 +305,7 @@ def _row(
         split=sum(fact.is_split for fact in facts),
         quotes_missing=sum("not_found" in fact.quotes for fact in facts),
         judgments=sum(map(_votes, judged)),
-        cost_usd=None
-        if None in costs
-        else sum(cost for cost in costs if cost is not None),
+        cost_usd=sum(known_costs) if len(known_costs) == len(costs) else None,
     )
 
 
@@ -300,17 +313,15 @@ def _paths(result: ResultFile) -> Iterator[tuple[str, WrittenNode]]:
     """Yield the leaves with the ids from below the root to them; a path that occurs again gets a number."""
     seen: dict[str, int] = defaultdict(int)
     for tree in result.trees:
-        stack = [(child, child.id) for child in reversed(tree.children)] or [
-            (tree, tree.id)
-        ]
+        tops = tree.children or (tree,)
+        stack = [(top, top.id) for top in reversed(tops)]
         while stack:
             node, path = stack.pop()
             if not node.children:
                 seen[path] += 1
                 yield path if seen[path] == 1 else f"{path} ({seen[path]})", node
-            stack += [
-                (child, f"{path}/{child.id}") for child in reversed(node.children)
-            ]
+            for child in reversed(node.children):
+                stack.append((child, f"{path}/{child.id}"))
 
 
 def _verdict(leaf: WrittenNode | None) -> Verdict:
@@ -326,14 +337,11 @@ def _matter(result: ResultFile) -> set[int]:
     score = rescoring.score
     found = set()
     for leaf in tree.leaves():
-        if leaf.verdict.status in ("passed", "failed"):
-            other = (
-                Outcome(0.0, "failed")
-                if leaf.verdict.status == "passed"
-                else Outcome(1.0, "passed")
-            )
-            if rescoring.score_with({id(leaf): other}) != score:
-                found.add(id(leaf))
+        other = _OTHER_VERDICTS.get(leaf.verdict.status)
+        if other is None:
+            continue
+        if rescoring.score_with({id(leaf): other}) != score:
+            found.add(id(leaf))
     return found
 
 
@@ -348,28 +356,25 @@ def _rests(
     table: Mapping[str, Sequence[Verdict]], results: int
 ) -> dict[str, list[float]]:
     """Return, for each leaf and result, the share of the other leaves that passed."""
-    there, passed = [0] * results, [0] * results
-    for verdicts in table.values():
-        for position, verdict in enumerate(verdicts):
-            there[position] += verdict != "absent"
-            passed[position] += verdict == "passed"
+    by_result = [
+        Counter(verdicts[position] for verdicts in table.values())
+        for position in range(results)
+    ]
     rests = {}
     for path, verdicts in table.items():
         shares = []
-        for position, verdict in enumerate(verdicts):
-            others = there[position] - (verdict != "absent")
-            others_passed = passed[position] - (verdict == "passed")
+        for verdict, counts in zip(verdicts, by_result, strict=True):
+            others = counts.total() - counts["absent"] - (verdict != "absent")
+            others_passed = counts["passed"] - (verdict == "passed")
             shares.append(others_passed / others if others else 0.0)
         rests[path] = shares
     return rests
 
 
 def _votes(leaf: WrittenNode) -> int:
-    return (
-        0
-        if leaf.evidence is None
-        else sum(len(votes) for votes in vote_groups(leaf.evidence))
-    )
+    if leaf.evidence is None:
+        return 0
+    return sum(len(votes) for votes in vote_groups(leaf.evidence))
 
 
 def _cost(leaf: WrittenNode, result: ResultFile) -> float | None:

@@ -71,18 +71,12 @@ def _table(answers: Iterable[ScoredAnswer]) -> _Table:
                 f"answer {answer.task_id}/{answer.answer_name} is given twice"
             )
         found[place] = answer
-    in_order = sorted(
-        found, key=lambda place: (natural_key(place[0]), natural_key(place[1]))
-    )
+    in_order = sorted(found, key=lambda place: tuple(map(natural_key, place)))
     return {place: found[place] for place in in_order}
 
 
 def _grid_of_scored(table: _Table) -> ScoreGrid:
-    scores = {
-        place: answer.score
-        for place, answer in table.items()
-        if answer.score is not None
-    }
+    scores = _scores(table)
     known_tasks = _ordered(task for task, _ in table)
     known_runs = _ordered(run for _, run in table)
     missing = _missing(table, known_tasks, known_runs)
@@ -107,12 +101,9 @@ def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
     outside = _ordered(task for task, _ in table if task not in wanted)
     table = {place: answer for place, answer in table.items() if place[0] in wanted}
     runs = _ordered(run for _, run in table)
-    own = {
-        place: answer.score
-        for place, answer in table.items()
-        if answer.score is not None
-    }
-    scores = {(task, run): own.get((task, run), 0.0) for task in tasks for run in runs}
+    known_scores = _scores(table)
+    places = [(task, run) for task in tasks for run in runs]
+    scores = {place: known_scores.get(place, 0.0) for place in places}
     missing = _missing(table, tasks, runs)
     warnings = _missing_warnings(missing, "counted as 0", len(tasks))
     if outside:
@@ -123,13 +114,16 @@ def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
     return ScoreGrid(table, scores, tasks, runs, missing, True, tuple(warnings))
 
 
+def _scores(table: _Table) -> dict[tuple[str, str], float]:
+    found = {place: answer.score for place, answer in table.items()}
+    return {place: score for place, score in found.items() if score is not None}
+
+
 def _unequal_chances(
     table: _Table, tasks: Sequence[str], runs: Sequence[str]
 ) -> list[str]:
     """Return a warning that names the tasks with fewer scores than runs."""
-    scored = Counter(
-        task for (task, _), answer in table.items() if answer.score is not None
-    )
+    scored = Counter(task for task, _ in _scores(table))
     fewer = [f"{task} {scored[task]}" for task in tasks if scored[task] < len(runs)]
     if not fewer:
         return []
@@ -247,11 +241,11 @@ def _version_warnings(answers: Sequence[ScoredAnswer], done: str) -> Iterator[st
     for answer in answers:
         for name, version in answer.facts.versions.items():
             versions[name][version] += 1
-    mixed = {name: found for name, found in versions.items() if len(found) > 1}
+    mixed = sorted(name for name, found in versions.items() if len(found) > 1)
+    # Of this package first: it decides how a judge is asked.
+    mixed.sort(key=lambda name: name != "mind2web2")
     if mixed:
-        # Of this package first: it decides how a judge is asked.
-        names = sorted(mixed, key=lambda name: (name != "mind2web2", name))
-        listed = "; ".join(f"{name} {_counted(mixed[name])}" for name in names)
+        listed = "; ".join(f"{name} {_counted(versions[name])}" for name in mixed)
         yield f"results of different versions are {done}: {listed}"
 
 

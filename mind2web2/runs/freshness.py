@@ -354,55 +354,45 @@ def results_now(
         selected = select_answers(paths, agent_name)
     except UsageError as error:
         return ResultsNow(unchecked=(f"whether results are stale: {error}",))
-    if not paths.eval_scripts_root.is_dir():
+    scripts = paths.eval_scripts_root
+    if not scripts.is_dir():
         return ResultsNow(
-            unchecked=(
-                f"whether results are stale: no folder {paths.eval_scripts_root}",
-            )
+            unchecked=(f"whether results are stale: no folder {scripts}",)
         )
-    there = [
-        (task_id, answer.name)
-        for task_id, found in selected.items()
-        for answer in found
-    ]
-    answers = list(answers)
-    known = {(answer.task_id, answer.answer_name): answer.score for answer in answers}
-    counted = {
-        place for place in (*there, *known) if task_ids is None or place[0] in task_ids
-    }
+    known = {(answer.task_id, answer.answer_name): answer for answer in answers}
+    there = [(task_id, file.name) for task_id in selected for file in selected[task_id]]
+    if task_ids is not None:
+        known = {place: known[place] for place in known if place[0] in task_ids}
+        there = [place for place in there if place[0] in task_ids]
+    scored = {place: one for place, one in known.items() if one.score is not None}
+    # A run in which the agent failed has a score with a reason, and neither an answer nor a result.
+    judged = [place for place, answer in scored.items() if not answer.reason]
+    failed_tasks = {task_id for (task_id, _), one in scored.items() if one.reason}
     pages = paths.cache_root / agent_name
-    reader = PresentReader(paths, agent_name, with_pages=pages.is_dir())
-    failed_runs = {
-        (answer.task_id, answer.answer_name)
-        for answer in answers
-        if answer.score is not None and answer.reason
-    }
+    unchecked = f"whether pages have changed: no folder {pages}"
+    tasks = dict.fromkeys(task_id for task_id, _ in known)
+    kept = selected.keys() | failed_tasks
+    return ResultsNow(
+        stale=_stale(paths, agent_name, set(judged)),
+        unevaluated=tuple("/".join(place) for place in there if place not in known),
+        removed=tuple(task_id for task_id in tasks if task_id not in kept),
+        unchecked=() if pages.is_dir() else (unchecked,),
+    )
+
+
+def _stale(
+    paths: PathConfig, agent_name: str, judged: Collection[tuple[str, str]]
+) -> dict[str, tuple[str, ...]]:
+    """Return what has changed since the newest results of answers were made, by task and answer."""
+    has_pages = (paths.cache_root / agent_name).is_dir()
+    reader = PresentReader(paths, agent_name, with_pages=has_pages)
     stale = {}
     for task_id, name, found in latest_results(paths.eval_results_root, agent_name):
-        if (task_id, name) not in counted - failed_runs or known.get(
-            (task_id, name)
-        ) is None:
+        if (task_id, name) not in judged:
             continue
         result = found.content
         present = reader.present(task_id, name, result.provenance)
-        if changes := present.changes_since(
-            result.provenance, is_edited=result.is_edited
-        ):
+        changes = present.changes_since(result.provenance, is_edited=result.is_edited)
+        if changes:
             stale[f"{task_id}/{name}"] = changes
-    gone = (
-        {task for task, _ in counted}
-        - selected.keys()
-        - {task for task, _ in failed_runs}
-    )
-    return ResultsNow(
-        stale=stale,
-        unevaluated=tuple(
-            "/".join(place)
-            for place in there
-            if place in counted and place not in known
-        ),
-        removed=tuple(dict.fromkeys(task for task, _ in known if task in gone)),
-        unchecked=()
-        if pages.is_dir()
-        else (f"whether pages have changed: no folder {pages}",),
-    )
+    return stale

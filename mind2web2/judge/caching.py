@@ -303,6 +303,10 @@ class CachingJudge:
         if self.first is not None:
             await self.first.write_rest()
         if self._given_up:
+            if self.settings.batch:
+                # A job may take hours, and a later run fetches its replies.
+                for asked in self._given_up:
+                    asked.cancel()
             await asyncio.wait(self._given_up)
         try:
             await self._write_unwritten()

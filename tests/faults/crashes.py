@@ -78,6 +78,12 @@ class Undisturbed:
     asked: int
     seconds: float
 
+    @property
+    def shared(self) -> int:
+        """Return how many questions of answers are also those of another answer, and asked once for both."""
+        usages = [result["judge_usage"] for result in self.results.values()]
+        return sum(usage["judgments"] for usage in usages) - self.asked
+
 
 @contextmanager
 def evaluating(opened: Preloaded | None = None) -> Iterator[EvaluatedExample]:

@@ -67,7 +67,7 @@ def _evaluated_twice(
         run.start(results, "second", *options, "--max_concurrent_tasks", 2),
     ]
     started_s = time.monotonic()
-    lost_at_most = 0
+    twice_at_most = 0
     if kill_after is not None:
         first = processes[0]
         while run.asked("first", "second") < kill_after and not first.ends_within(
@@ -76,7 +76,7 @@ def _evaluated_twice(
             pass
         first.kill()
         # What was with the judge then, or on its way to the store, is asked once more.
-        lost_at_most = 2 * _REQUESTS_AT_ONCE
+        twice_at_most = 2 * _REQUESTS_AT_ONCE
     statuses = [process.status() for process in processes]
     is_killed = kill_after is not None and statuses[0] < 0
     expected = [-9, 0] if is_killed else [0, 0]
@@ -86,12 +86,14 @@ def _evaluated_twice(
         else f"{where}: exit statuses {statuses}: {_printed(processes)}"
     )
     if not is_killed:
-        lost_at_most = 0
+        twice_at_most = 0
+    # A question that two answers share is asked twice if each process judges one of them at that moment.
+    twice_at_most += undisturbed.shared
     asked = run.asked("first", "second")
     figures = Figures(
         "",
         disturbances=1,
-        judged_twice=max(0, asked - undisturbed.asked - lost_at_most),
+        judged_twice=max(0, asked - undisturbed.asked - twice_at_most),
         half_written_files=len(half_written(results) + in_the_way(results)),
         lost_judgments=undisturbed.asked - len(stored_judgments(results)),
         recovery_s=(time.monotonic() - started_s,),

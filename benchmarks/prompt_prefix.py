@@ -3,6 +3,9 @@
 Providers charge a fraction for such a prefix, in whole blocks of 128 tokens. Tokens are counted by a
 stand-in: four characters each, and images by the model's published rule from their size in pixels. So the
 share is what the order of a prompt makes possible, whatever a provider then makes of it.
+
+No request waits for the first one about its page, so that requests in flight at the same time cannot use each
+other's prefix. The share "after a reply" counts the prefixes of answered requests alone.
 """
 
 from __future__ import annotations
@@ -46,17 +49,25 @@ CHARS_A_TOKEN = 4
 BLOCK_TOKENS = 128
 TARGET_PERCENT = 80
 PAGES, CHECKS_A_PAGE = 6, 5
+# A run's default, and what one may choose to pay less: --max_llm_requests.
+IN_FLIGHT = (30, 5)
+LATENCY_S = 0.2
 
 
 class Ledger:
-    """Counts the tokens of requests, and those in blocks that an earlier request began with."""
+    """Counts the tokens of requests, and those in blocks that an earlier request began with.
 
-    def __init__(self) -> None:
+    Args:
+        after_reply: only requests that are answered count as earlier ones.
+    """
+
+    def __init__(self, *, after_reply: bool = False) -> None:
         self.requests = self.tokens = self.shared_tokens = 0
         self._prefixes: set[bytes] = set()
+        self._after_reply = after_reply
 
-    def note(self, request: ChatRequest) -> None:
-        """Count a request as it is sent."""
+    def note(self, request: ChatRequest) -> list[bytes]:
+        """Count a request as it is sent, and return its prefixes."""
         tokens = [
             token
             for message in request.messages
@@ -66,29 +77,47 @@ class Ledger:
         shared = 0
         while shared < len(prefixes) and prefixes[shared] in self._prefixes:
             shared += 1
-        self._prefixes.update(prefixes)
+        if not self._after_reply:
+            self._prefixes.update(prefixes)
         self.requests += 1
         self.tokens += len(tokens)
         self.shared_tokens += shared * BLOCK_TOKENS
+        return prefixes
+
+    def note_reply(self, prefixes: list[bytes]) -> None:
+        """Count a request as answered."""
+        self._prefixes.update(prefixes)
 
     def show(self, what: str) -> None:
         """Print the share."""
         percent = 100 * self.shared_tokens / self.tokens
         sys.stdout.write(
-            f"  {what:<58} {percent:5.1f}% of {self.tokens / 1000:6.0f}k tokens in {self.requests:3} requests"
+            f"  {what:<88} {percent:5.1f}% of {self.tokens / 1000:6.0f}k tokens in {self.requests:3} requests"
             f" (target {TARGET_PERCENT}%)\n"
         )
         sys.stdout.flush()
 
 
 class NotingJudge(CachingJudge):
-    """A run's judge that counts what it is asked: all of it, and without the second and third trials."""
+    """A run's judge that counts what it is asked: all of it, and without the second and third trials.
+
+    Args:
+        in_flight: so many requests at the same time, each for ``LATENCY_S``.
+    """
 
     def __init__(
-        self, settings: JudgeSettings, store: JudgmentStore, *, is_replay: bool
+        self,
+        settings: JudgeSettings,
+        store: JudgmentStore,
+        *,
+        is_replay: bool,
+        in_flight: int,
     ) -> None:
         super().__init__(settings, None if is_replay else InstantProvider(), store)
         self.all, self.first_trials = Ledger(), Ledger()
+        self.after_reply = Ledger(after_reply=True)
+        self._in_flight = in_flight
+        self._places = asyncio.Semaphore(in_flight)
 
     async def judgment(
         self,
@@ -97,16 +126,22 @@ class NotingJudge(CachingJudge):
         source: tuple[str, str],
         limits: AnswerLimits,
     ) -> Judgment:
-        """Count, and answer."""
-        self.all.note(request)
-        if subject.trial == 1:
-            self.first_trials.note(request)
-        return await super().judgment(request, subject, source, limits)
+        """Count, and answer after a while."""
+        async with self._places:
+            self.all.note(request)
+            if subject.trial == 1:
+                self.first_trials.note(request)
+            prefixes = self.after_reply.note(request)
+            await asyncio.sleep(LATENCY_S)
+            self.after_reply.note_reply(prefixes)
+            return await super().judgment(request, subject, source, limits)
 
     def show(self, what: str) -> None:
-        """Print both shares."""
-        self.all.show(what)
-        self.first_trials.show(f"{what}, one trial a claim")
+        """Print the shares; those of all requests do not depend on how many are in flight."""
+        if self._in_flight == IN_FLIGHT[0]:
+            self.all.show(what)
+            self.first_trials.show(f"{what}, one trial a claim")
+        self.after_reply.show(f"{what}, after a reply, {self._in_flight} in flight")
 
 
 def _tokens(content: object) -> Iterator[str]:
@@ -168,7 +203,7 @@ async def example(judge: NotingJudge, results: Path) -> None:
     run = RunParts(
         judge=judge,
         library=PageLibrary(),
-        limits=DualSemaphore(asyncio.Semaphore(10), asyncio.Semaphore(30)),
+        limits=DualSemaphore(asyncio.Semaphore(10), asyncio.Semaphore(IN_FLIGHT[0])),
         reuse=False,
         answer_timeout_s=None,
     )
@@ -182,7 +217,7 @@ async def example(judge: NotingJudge, results: Path) -> None:
 async def synthetic(
     judge: NotingJudge, folder: Path, page_chars: int, screenshot_px: int
 ) -> None:
-    """Verify 30 claims on 6 pages, one awaited call after another, page by page in turn."""
+    """Verify 30 claims on 6 pages at the same time, page by page in turn."""
     cache = CacheFileSys(folder)
     urls = [f"https://www.ottermoss.example/{number}" for number in range(PAGES)]
     for number, url in enumerate(urls):
@@ -199,12 +234,15 @@ async def synthetic(
         answer=prose(5000, 101),
         global_cache=cache,
     )
-    for number in range(PAGES * CHECKS_A_PAGE):
-        await evaluator.verify(
+    claims = (
+        evaluator.verify(
             f"The page says of number {number}: {prose(120, 200 + number)}",
             None,
             urls[number % PAGES],
         )
+        for number in range(PAGES * CHECKS_A_PAGE)
+    )
+    await asyncio.gather(*claims)
 
 
 def main() -> None:
@@ -212,25 +250,31 @@ def main() -> None:
     title(
         "Input tokens in a prefix that an earlier request of the run has sent, blocks of 128 tokens"
     )
-    with tempfile.TemporaryDirectory() as folder:
-        with open_for_replay(REPOSITORY / "examples" / "judgments.jsonl") as store:
-            settings = JudgeSettings("replay", store.identities()[0].model)
-            judge = NotingJudge(settings, store, is_replay=True)
-            asyncio.run(example(judge, Path(folder) / "results"))
-            judge.show("the example, nine answers")
-        for name, page_chars, screenshot_px in (
-            ("pages of 2 KB of text", 2000, 0),
-            ("pages of 20 KB of text", 20_000, 0),
-            ("pages of 20 KB with a screenshot of 6,000 px", 20_000, 6000),
-        ):
-            with JudgmentStore(None) as store:
-                judge = NotingJudge(
-                    JudgeSettings("openai", MODEL), store, is_replay=False
-                )
-                asyncio.run(
-                    synthetic(judge, Path(folder) / name, page_chars, screenshot_px)
-                )
-                judge.show(f"30 checks on 6 {name}")
+    for in_flight in IN_FLIGHT:
+        with tempfile.TemporaryDirectory() as folder:
+            _measure(Path(folder), in_flight)
+
+
+def _measure(folder: Path, in_flight: int) -> None:
+    with open_for_replay(REPOSITORY / "examples" / "judgments.jsonl") as store:
+        settings = JudgeSettings("replay", store.identities()[0].model)
+        judge = NotingJudge(settings, store, is_replay=True, in_flight=in_flight)
+        asyncio.run(example(judge, folder / "results"))
+        judge.show("the example, nine answers")
+    for name, page_chars, screenshot_px in (
+        ("pages of 2 KB of text", 2000, 0),
+        ("pages of 20 KB of text", 20_000, 0),
+        ("pages of 20 KB with a screenshot of 6,000 px", 20_000, 6000),
+    ):
+        with JudgmentStore(None) as store:
+            judge = NotingJudge(
+                JudgeSettings("openai", MODEL),
+                store,
+                is_replay=False,
+                in_flight=in_flight,
+            )
+            asyncio.run(synthetic(judge, folder / name, page_chars, screenshot_px))
+            judge.show(f"30 checks on 6 {name}")
 
 
 if __name__ == "__main__":

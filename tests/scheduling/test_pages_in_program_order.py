@@ -130,3 +130,26 @@ async def test_a_script_may_look_at_a_plain_cache(tmp_path):
         client=judge, cache=cache, **dict.fromkeys(names)
     )
     assert summary["eval_breakdown"][0]["info"] == [{"custom": {"urls": []}}]
+
+
+async def test_no_question_waits_for_the_first_one_about_its_page(tmp_path):
+    """All five are asked before any has its reply: a page's prefix is not warmed by a request of its own."""
+    project = Project(tmp_path)
+    project.add_answer()
+    project.cache().put_web(PAGE, "a text", None)
+    project.add_script_body(
+        "for n in range(5):\n"
+        f"    await evaluator.verify(f'claim {{n}}', evaluator.add_leaf(f'l{{n}}', 'd'), '{PAGE}')\n"
+        "return evaluator.get_summary()\n"
+    )
+    all_are_asked = asyncio.Event()
+
+    async def verdict(_claim):
+        if len(set(judge.claims)) == 5:
+            all_are_asked.set()
+        await all_are_asked.wait()
+        return True
+
+    judge = ClaimJudge(verdict)
+    [done] = await evaluate(project, judge)
+    assert (done.reason, len(judge.claims)) == (None, 10)

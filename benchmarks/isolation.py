@@ -1,7 +1,7 @@
 """What scripts in processes of their own cost: time an answer, memory a process, questions a second.
 
 The judge answers at once, so that nothing hides behind its latency: in a run that waits for a real judge,
-all of this is done in the meantime. Each figure stands beside the same without isolation.
+all of this is done in the meantime. Each figure stands beside that of scripts in the run's own process.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ import asyncio
 import random
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
+from in_this_process import scripts_here
 from measuring import show, title
 from PIL import Image
 from processes import memory_bytes
@@ -31,10 +34,11 @@ from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.scripts.isolation.processes import fork_server
-from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.verification.extractor import BinaryEvalResult
 
+# In which process scripts run in its block: this one, or processes of their own.
+Place = Callable[[], AbstractContextManager[None]]
 AGENT, TASK, PAGE = "isolated", "lake", "https://lake.example/depth"
 MEGABYTE = 1024**2
 HEADER = """
@@ -127,7 +131,7 @@ def screenshot() -> bytes:
 
 
 async def evaluate(
-    paths: PathConfig, load: Load, judge: InstantJudge, isolation: Isolation | None
+    paths: PathConfig, load: Load, judge: InstantJudge, where: Place = nullcontext
 ) -> float:
     """Evaluate everything as a run does, and return the seconds that it takes."""
     with JudgmentStore(None) as store:
@@ -137,14 +141,14 @@ async def evaluate(
             limits=DualSemaphore(asyncio.Semaphore(10), asyncio.Semaphore(10_000)),
             reuse=False,
             answer_timeout_s=3600,
-            isolation=isolation,
         )
         folders = RunFolders(AGENT, paths.cache_root, paths.eval_results_root)
         work = select_work(paths, AGENT)
         started_s = time.perf_counter()
-        outcomes = await evaluate_work(
-            work, folders, run, Concurrency(3, load.at_once), RunProgress()
-        )
+        with where():
+            outcomes = await evaluate_work(
+                work, folders, run, Concurrency(3, load.at_once), RunProgress()
+            )
         took_s = time.perf_counter() - started_s
     if any(outcome.result is None for outcome in outcomes):
         raise SystemExit(f"not every answer has a result: {outcomes[0]}")
@@ -152,7 +156,7 @@ async def evaluate(
 
 
 def measured(
-    load: Load, isolation: Isolation | None, wait_for: int = 0
+    load: Load, where: Place = nullcontext, wait_for: int = 0
 ) -> tuple[float, int]:
     """Return the seconds, the shorter of two runs, and the memory while all waited."""
     took_s, waiting_bytes = [], 0
@@ -160,18 +164,16 @@ def measured(
         with tempfile.TemporaryDirectory() as folder:
             judge = InstantJudge(wait_for)
             took_s.append(
-                asyncio.run(
-                    evaluate(load.lay_out(Path(folder)), load, judge, isolation)
-                )
+                asyncio.run(evaluate(load.lay_out(Path(folder)), load, judge, where))
             )
             waiting_bytes = judge.waiting_bytes
     return min(took_s), waiting_bytes
 
 
 def compare(what: str, load: Load, count: int) -> None:
-    """Print how long one of ``count`` things takes, with and without isolation."""
-    here_s, _ = measured(load, None)
-    isolated_s, _ = measured(load, Isolation())
+    """Print how long one of ``count`` things takes, here and in processes of their own."""
+    here_s, _ = measured(load, scripts_here)
+    isolated_s, _ = measured(load)
     show(
         f"{what}, in the run's process",
         here_s / count,
@@ -195,9 +197,7 @@ def main() -> None:
     started_s = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         load = Load("    return evaluator.get_summary()\n", 1)
-        asyncio.run(
-            evaluate(load.lay_out(Path(folder)), load, InstantJudge(), Isolation())
-        )
+        asyncio.run(evaluate(load.lay_out(Path(folder)), load, InstantJudge()))
     show("the first answer, fork server included", time.perf_counter() - started_s)
 
     title(f"{options.answers} answers, three at once")
@@ -230,8 +230,8 @@ def main() -> None:
     )
     load = Load(CHECKS.format(checks=1, source=PAGE), 9, at_once=9)
     fork_server.close()
-    _, here_bytes = measured(load, None, wait_for=9)
-    _, isolated_bytes = measured(load, Isolation(), wait_for=9)
+    _, here_bytes = measured(load, scripts_here, wait_for=9)
+    _, isolated_bytes = measured(load, wait_for=9)
     each_mb = (isolated_bytes - here_bytes) / 9 / MEGABYTE
     totals = f"the run {here_bytes / MEGABYTE:.0f} MB, isolated {isolated_bytes / MEGABYTE:.0f} MB"
     title(f"  {totals}: {each_mb:.1f} MB an answer")

@@ -1,7 +1,7 @@
 """Answers that a ``Scorer`` scores in a second with an instant judge, and the memory that it takes.
 
 All calls are made at once, as a trainer makes them; each answer has a text of its own, so that no judgment
-is reused. On a busy machine compare the processor time: nearly all of it is in one thread.
+is reused. On a busy machine compare the processor time, which leaves out that of the scripts' processes.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ ANSWER = (
 )
 
 
-async def measure(scripts: Path, answers: int, *, isolate: bool) -> None:
+async def measure(scripts: Path, answers: int) -> None:
     """Score the answers and print rate and memory."""
     judge = Judge(client=InstantClient(), model="o4-mini")
     memory_mb: list[float] = []
-    async with Scorer(judge=judge, scripts=scripts, isolate=isolate) as scorer:
+    async with Scorer(judge=judge, scripts=scripts) as scorer:
 
         async def one(number: int) -> None:
             outcome = await scorer.score("town", ANSWER.format(number=number))
@@ -46,11 +46,8 @@ async def measure(scripts: Path, answers: int, *, isolate: bool) -> None:
             time.perf_counter() - started_s,
             time.process_time() - processor_s,
         )
-    where = (
-        "each script in a process of its own" if isolate else "scripts in this process"
-    )
     show(
-        f"an answer, {where}",
+        "an answer",
         took_s / answers,
         1 / TARGET_A_SECOND,
         f"{answers / took_s:.0f}/s",
@@ -70,7 +67,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--answers", type=int, default=2000)
     parser.add_argument("--checks", type=int, default=8)
-    parser.add_argument("--isolate", action="store_true")
     options = parser.parse_args()
     title(
         f"{options.answers} answers at once, {options.checks} checks each, a judge that answers at once"
@@ -78,7 +74,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "town.py"
         script.write_text(SCRIPT.format(task="town", checks=options.checks))
-        asyncio.run(measure(Path(folder), options.answers, isolate=options.isolate))
+        asyncio.run(measure(Path(folder), options.answers))
 
 
 if __name__ == "__main__":

@@ -88,6 +88,14 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
     Path("figures.json").write_text(json.dumps(figures))
     return evaluator.get_summary()
 """
+# With the script in the run's process, so that both sides of a verification are seen.
+COMMAND = """
+import sys
+from in_this_process import scripts_here
+from mind2web2.cli import evaluate_main
+with scripts_here():
+    sys.exit(evaluate_main(sys.argv[1:]))
+"""
 
 
 def one_evaluation() -> tuple[int, int, int]:
@@ -107,15 +115,13 @@ def one_evaluation() -> tuple[int, int, int]:
         CacheFileSys(folder / "cache/agent/task").put_web(
             URL, "The lake is 80 m deep.", None
         )
-        command = [
-            sys.executable,
-            str(REPOSITORY / "run_eval.py"),
-            "--agent_name",
-            "agent",
-            "--no_isolate",
-        ]
+        command = [sys.executable, "-c", COMMAND, "--agent_name", "agent"]
         command += ["--sequential", "--judge_base_url", server.base_url]
-        environment = {**os.environ, "OPENAI_API_KEY": "dummy"}
+        environment = {
+            **os.environ,
+            "OPENAI_API_KEY": "dummy",
+            "PYTHONPATH": str(REPOSITORY / "tests"),
+        }
         subprocess.run(
             command, cwd=folder, check=True, capture_output=True, env=environment
         )

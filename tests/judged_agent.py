@@ -33,7 +33,7 @@ def judged_agent(
         patch.setenv("OPENAI_API_KEY", "dummy")
         patch.setenv("OPENAI_BASE_URL", server.base_url)
         patch.chdir(root)
-        run = call(evaluate_main, AGENT, "--judge_model", model, "--no_isolate")
+        run = call(evaluate_main, AGENT, "--judge_model", model)
         assert run.returncode == 0, run.stderr
         yield server
 

@@ -209,11 +209,11 @@ async def evaluate(
     dump_cache: bool = False,
     log_to_console: bool = False,
     captures: SharedCaptures | None = None,
-    isolation: Isolation | None = None,
+    isolation: Isolation = Isolation(),  # noqa: B008 (frozen)
     order: ExecutionOptions | None = None,
     as_of: AsOf | None = None,
 ) -> list[AnswerOutcome]:
-    """Evaluate all of a project's answers in this process; ``client=None`` replays."""
+    """Evaluate all of a project's answers by a run in this process; ``client=None`` replays."""
     folders = RunFolders(
         AGENT, project.paths.cache_root, project.paths.eval_results_root
     )

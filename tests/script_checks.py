@@ -12,7 +12,6 @@ from projects import Project, block_in, evaluate, messages_text
 
 from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.scheduling.options import ExecutionOptions
-from mind2web2.scripts.isolation.run import Isolation
 
 PAGES = [f"https://www.example.org/page/{number}" for number in range(8)]
 ANSWER = "\n".join(
@@ -149,7 +148,6 @@ async def _outcome(script, root, verdict, order):
     [outcome] = await evaluate(
         project,
         TemplateJudge(verdict),
-        isolation=Isolation(),
         order=order,
         answer_timeout_s=120,
     )

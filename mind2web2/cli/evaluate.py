@@ -107,36 +107,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def prepared(settings: RunSettings) -> RunSettings:
-    """Check the settings, decide where scripts run, and start the server of isolated scripts if needed.
+    """Check the settings, and start the process that starts scripts if this machine runs any.
 
     Raises:
         UsageError: settings contradict each other, or this system lacks something that they need.
     """
     settings.check()
-    settings = replace(settings, isolate=_is_isolated(settings))
     hide_memory()
-    if settings.isolate and not settings.estimate and settings.engine != RAY:
+    if not settings.estimate and settings.engine != RAY:
         # It loads what scripts need while this process loads what judges need.
         from mind2web2.scripts.isolation.processes import fork_server
 
         fork_server.warm_up()
     return settings
-
-
-def _is_isolated(settings: RunSettings) -> bool:
-    if settings.isolate is False:  # conflicts with --as_of
-        return False
-    from mind2web2.scripts.isolation.processes import IS_POSSIBLE
-
-    if settings.isolate and not IS_POSSIBLE:
-        raise UsageError(
-            "--isolate needs a system that can fork processes: evaluate without it"
-        )
-    if settings.as_of is not None and not IS_POSSIBLE:
-        raise UsageError(
-            "--as_of needs isolated scripts, which this system cannot run: leave it out"
-        )
-    return IS_POSSIBLE
 
 
 def _agent_name(*given: str | None) -> str:

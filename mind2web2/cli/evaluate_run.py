@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from mind2web2.api_tools.surroundings import downloads_from
 from mind2web2.bridges.telemetry import (
     Telemetry,
     exported,
@@ -65,7 +64,6 @@ from mind2web2.runs.session import (
     OwnParts,
     Session,
     budget_of,
-    longest_block_s,
     open_run,
 )
 from mind2web2.runs.settings import RAY, RunSettings
@@ -77,7 +75,6 @@ from mind2web2.runs.shard_states import (
 )
 from mind2web2.runs.summaries import merge_all_results, summarised_answers
 from mind2web2.runs.usage_file import write_usage
-from mind2web2.scripts.run import LoopGuard
 from mind2web2.storage.publication import is_in_object_store, remove_published
 from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.logging_setup import LogFile
@@ -325,14 +322,8 @@ async def _this_machine(
     session: Session,
 ) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
     """Open what evaluates answers in this process."""
-    # An isolated script is guarded in its own process.
-    guard = (
-        nullcontext()
-        if session.settings.isolate
-        else LoopGuard(longest_block_s(session.settings))
-    )
-    with downloads_from(session.network), gc_frozen():
-        async with session.at_work() as concurrency, guard:
+    with gc_frozen():
+        async with session.at_work() as concurrency:
             yield session.parts, concurrency
 
 

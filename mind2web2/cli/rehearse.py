@@ -137,9 +137,7 @@ def run(options: argparse.Namespace) -> int:
     ]
     reports = rehearse_all(plans)
     if is_judged:
-        with scorer_of(
-            settings, options.pages, options.missing_pages, isolate=True
-        ) as scorer:
+        with scorer_of(settings, options.pages, options.missing_pages) as scorer:
             reports = [
                 _judged(scorer, plan, report)
                 for plan, report in zip(plans, reports, strict=True)

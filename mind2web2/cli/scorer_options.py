@@ -20,13 +20,10 @@ def scorer_of(
     settings: RunSettings,
     pages: Path | None,
     missing_pages: MissingPages,
-    *,
-    isolate: bool,
 ) -> Scorer:
     """Return a scorer by the settings of a command; it takes ``SCORING_DEFAULTS``."""
     from mind2web2.runs.paths import paths_of
     from mind2web2.scoring.scorer import Judge, Scorer
-    from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 
     hide_memory()
     return Scorer(
@@ -48,7 +45,6 @@ def scorer_of(
         eval_version=settings.eval_version,
         judgments=settings.judgments,
         missing_pages=missing_pages,
-        isolate=IS_POSSIBLE and isolate,
         max_answers=settings.max_concurrent_answers or 1,
         max_llm_requests=settings.max_llm_requests,
         max_cost=settings.max_cost,

@@ -101,12 +101,6 @@ def add_command(commands: Subcommands) -> None:
     )
     add_settings(parser, ["allow_private_network"], group=pages)
     add_settings(parser, _SETTINGS, base=SCORING_DEFAULTS, changed=_CHANGED)
-    limits = parser.add_argument_group("scripts")
-    limits.add_argument(
-        "--no_isolate",
-        action="store_true",
-        help="run scripts in the server's process: three times as fast, but one that blocks holds up all",
-    )
     parser.set_defaults(run=run)
 
 
@@ -128,12 +122,7 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(
                 f"--host {host} is open to other machines: set {TOKEN_VARIABLE} to a secret"
             )
-        with scorer_of(
-            settings,
-            options.pages,
-            options.missing_pages,
-            isolate=not options.no_isolate,
-        ) as scorer:
+        with scorer_of(settings, options.pages, options.missing_pages) as scorer:
             address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
             parts = _in_words(settings, options.pages, options.missing_pages)
             line(console, f"Scoring at {address} until Ctrl-C. {parts}")

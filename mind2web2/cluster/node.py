@@ -40,8 +40,6 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from mind2web2 import __version__
-from mind2web2.api_tools.surroundings import downloads_from
-from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import (
     CacheReadError,
     CaptureError,
@@ -325,7 +323,6 @@ class NodeParts:
     Args:
         roots: the folders of answers, scripts, results and pages here.
         admission: entered by each answer.
-        network: what scripts' downloads may connect to.
     """
 
     run: RunParts
@@ -333,7 +330,6 @@ class NodeParts:
     store: NodeStore
     roots: Sequence[Path]
     admission: AbstractAsyncContextManager[None]
-    network: NetworkSettings
 
 
 @dataclass(frozen=True)
@@ -445,9 +441,7 @@ async def _opened_parts(setup: NodeSetup) -> AsyncIterator[NodeParts]:
             assert isinstance(client, LLMClient), (
                 "RunSettings.check refuses replays and batches"
             )
-            yield NodeParts(
-                session.parts, client, store, roots, admission, session.network
-            )
+            yield NodeParts(session.parts, client, store, roots, admission)
         for problem in session.problems:
             log.error("%s", problem)
 
@@ -572,10 +566,7 @@ class NodeActor:
         """
         parts = self._opened()
         try:
-            with downloads_from(parts.network):
-                outcome = await parts.run.evaluate(
-                    await asyncio.to_thread(self._job, job)
-                )
+            outcome = await parts.run.evaluate(await asyncio.to_thread(self._job, job))
         except JudgeUnusableError as error:
             return JudgeUnusableError(str(error))
         except CacheReadError as error:

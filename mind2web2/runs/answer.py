@@ -9,28 +9,18 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from mind2web2 import __version__
-from mind2web2.api_tools.surroundings import (
-    refused_downloads_reported,
-    services_answered_by,
-)
 from mind2web2.errors import (
     EvalScriptError,
     JudgeUnusableError,
-    JudgmentMissingError,
     Mind2Web2Error,
     ResultWriteError,
     StorageError,
 )
 from mind2web2.judge.admission import DualSemaphore
-from mind2web2.judge.answer_client import AnswerClient
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.protocol import JudgeLedger
-from mind2web2.judge.services import AskService, ServiceRequest
 from mind2web2.judge.store import CheckRecord
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
@@ -57,11 +47,11 @@ from mind2web2.runs.results import (
     write_file,
     write_result,
 )
-from mind2web2.scheduling.options import ExecutionOptions, execution_options
-from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment, static_reading
-from mind2web2.scripts.input_recorder import InputRecorder, inputs_recorded
-from mind2web2.scripts.inputs import ScriptInputs, variable_digests
-from mind2web2.scripts.run import ScriptCall, script_result
+from mind2web2.scheduling.options import ExecutionOptions
+from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment
+from mind2web2.scripts.inputs import variable_digests
+from mind2web2.scripts.isolation.run import Isolation, RunSide, isolated_result
+from mind2web2.scripts.run import ScriptCall
 from mind2web2.storage.publication import (
     bring_here_in_thread,
     publish,
@@ -71,9 +61,6 @@ from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import remove_leftovers
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 from mind2web2.utils.process_lock import ProcessLock
-
-if TYPE_CHECKING:
-    from mind2web2.scripts.isolation.run import Isolation
 
 _LOCK_NAME = ".judging.lock"
 # Short for a person, long for a disk.
@@ -146,9 +133,9 @@ class RunParts:
         captures: captures pages that are not cached; ``None`` captures none.
         clock: returns the seconds that count towards ``answer_timeout_s``.
         execution: which verifications may run ahead of the script.
-        isolation: runs each script in a process of its own; ``None`` runs scripts in this process.
+        isolation: how scripts are run in processes of their own.
         barred: the sources that flag an answer; ``None`` flags none.
-        as_of: the moment at which the clock of isolated scripts stands still; ``None`` for the real time, in
+        as_of: the moment at which the clock of scripts stands still; ``None`` for the real time, in
             a replay for the moment of the newest result.
         judge_check: the judge's last check on the labelled set, for the results.
         strict: an answer whose script makes mistakes that may cost it points has no result.
@@ -164,7 +151,7 @@ class RunParts:
     captures: SharedCaptures | None = None
     clock: Callable[[], float] = time.monotonic
     execution: ExecutionOptions = field(default_factory=ExecutionOptions)
-    isolation: Isolation | None = None
+    isolation: Isolation = field(default_factory=Isolation)
     as_of: AsOf | None = None
     barred: BarredList | None = None
     judge_check: CheckRecord | None = None
@@ -182,7 +169,7 @@ class RunParts:
             with_captures=self.captures is not None,
             with_private_network=self.with_private_network,
             as_of=self.as_of,
-            variables={} if self.isolation is None else self.isolation.variables,
+            variables=self.isolation.variables,
             strict=self.strict,
         )
 
@@ -460,8 +447,17 @@ async def run_script_on_answer(
         answer=text,
         model=run.judge.settings.model,
     )
-    summary, ledger, inputs = await _script_result(
-        job, run, call, cache, script_time, logger
+    side = RunSide(
+        run.judge,
+        run.limits,
+        run.execution,
+        run.answer_timeout_s,
+        run.clock,
+        script_time.as_of,
+        script_time.zone,
+    )
+    summary, ledger, inputs = await isolated_result(
+        call, job.task_id, cache, side, run.isolation, logger
     )
     script_faults = list(dict.fromkeys(ledger.script_faults))
     if run.strict and script_faults:
@@ -528,57 +524,6 @@ def _refused_pages(
         return ()
     missing = [url for url, sha256 in pages.items() if sha256 is None]
     return tuple(url for url in missing if captures.is_refused_as_private(url))
-
-
-async def _script_result(
-    job: AnswerSetting,
-    run: RunParts,
-    call: ScriptCall,
-    cache: AnswerCache,
-    script_time: ScriptTime,
-    logger: logging.Logger,
-) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
-    """Run the script, isolated or in this process; return its result, judge usage and inputs."""
-    if run.isolation is not None:
-        from mind2web2.scripts.isolation.run import RunSide, isolated_result
-
-        side = RunSide(
-            run.judge,
-            run.limits,
-            run.execution,
-            run.answer_timeout_s,
-            run.clock,
-            script_time.as_of,
-            script_time.zone,
-        )
-        return await isolated_result(
-            call, job.task_id, cache, side, run.isolation, logger
-        )
-    judge = AnswerClient(run.judge, job.task_id, job.answer.name, run.limits.llm)
-    recorder = InputRecorder(job.script_path)
-
-    async def answer_service(request: ServiceRequest, ask: AskService) -> Any:
-        source = (job.task_id, job.answer.name)
-        try:
-            answer, record = await run.judge.services.answer(request, ask, source)
-        except JudgmentMissingError as error:
-            raise judge.fail(error) from error.__cause__
-        judge.note_service(record)
-        return answer
-
-    with (
-        inputs_recorded(recorder),
-        services_answered_by(answer_service),
-        execution_options(run.execution),
-        refused_downloads_reported(partial(judge.note, "refused_downloads")),
-    ):
-        result = await script_result(
-            call, judge, cache, logger, run.answer_timeout_s, run.clock
-        )
-    inputs = await asyncio.to_thread(
-        lambda: recorder.inputs(static_reading(recorder.sources()))
-    )
-    return result, judge.ledger, inputs
 
 
 def _write(job: AnswerJob, text: str, result: ResultFile) -> None:

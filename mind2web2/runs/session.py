@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import JudgmentStoreError
 from mind2web2.judge.admission import Admission, DualSemaphore
 from mind2web2.judge.batch_endpoints import BatchPace, batch_endpoints
@@ -103,7 +102,6 @@ class Session:
         parts: what its answers share.
         client: the judge's, where the session has opened one; ``first_client`` that of the judge asked
             before it, likewise ``first_batches``.
-        network: what scripts' downloads may connect to (``downloads_from``).
         problems: failures of its end, one line each.
     """
 
@@ -114,7 +112,6 @@ class Session:
     batches: BatchJobs | None
     first_client: LLMClient | BatchClient | None
     first_batches: BatchJobs | None
-    network: NetworkSettings
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -205,7 +202,6 @@ async def open_run(
             batches,
             first_client,
             first_batches,
-            network_of(settings),
         )
         try:
             yield session
@@ -458,7 +454,7 @@ def run_parts(
             votes=judge.settings.votes,
             doubt=judge.settings.doubt,
         ),
-        isolation=_isolation(settings) if settings.isolate else None,
+        isolation=_isolation(settings),
         as_of=settings.as_of,
         barred=_barred(settings),
         judge_check=judge_check,

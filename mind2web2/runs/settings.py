@@ -635,27 +635,10 @@ class RunSettings:
         ),
     )
 
-    isolate: bool | None = _setting(
-        None,
-        Setting(
-            group=_SCRIPTS,
-            flags={
-                "--isolate": Flag(
-                    True,
-                    "run the script of each answer in a process of its own, with limits and without keys, so "
-                    "that its failure costs only its own answer (default, except on Windows)",
-                ),
-                "--no_isolate": Flag(
-                    False,
-                    "run scripts in the process of the run, for debugging; their output then appears at once",
-                ),
-            },
-        ),
-    )
     script_memory: int | None = _setting(
         None,
         Setting(
-            "memory of each isolated script; one that takes more is ended, and its answer has no result",
+            "memory of each script's process; one that takes more is ended, and its answer has no result",
             parse=values.byte_count,
             metavar="SIZE",
             group=_SCRIPTS,
@@ -665,7 +648,7 @@ class RunSettings:
     as_of: datetime | Literal["answer"] | None = _setting(
         None,
         Setting(
-            "the date that isolated scripts see: 2025-03-14 (noon, and the clock stands still), with a time "
+            "the date that scripts see: 2025-03-14 (noon, and the clock stands still), with a time "
             "such as 2025-03-14T09:30, or 'answer': 'created' in each answer's meta file, or else the time "
             "of its file",
             parse=as_of,
@@ -677,7 +660,7 @@ class RunSettings:
     script_env: tuple[str, ...] = _setting(
         (),
         Setting(
-            "pass an environment variable to isolated scripts, beside those that any program needs (PATH, "
+            "pass an environment variable to scripts, beside those that any program needs (PATH, "
             "HOME, LANG and the like, but no proxy with a password); may be repeated",
             parse=str,
             metavar="NAME",
@@ -1001,8 +984,6 @@ def _cluster_conflicts(settings: RunSettings) -> Iterator[str]:
         yield "a replay asks no judge, and reads a file of this machine: leave --engine ray out"
     if here := _given(settings, "batch", "self_debug", "headed", "cdp_url"):
         yield f"{here} belongs to one machine: leave it out with --engine ray"
-    if settings.isolate is False:
-        yield "--no_isolate is for debugging on one machine: leave it out with --engine ray"
     if not settings.is_shared:
         yield "the nodes of a cluster share judgments: add --judgments postgresql://HOST/DATABASE"
 
@@ -1024,9 +1005,6 @@ def _capture_conflicts(settings: RunSettings) -> Iterator[str]:
 
 
 def _script_conflicts(settings: RunSettings) -> Iterator[str]:
-    isolated = _given(settings, "script_memory", "script_env", "as_of")
-    if isolated and settings.isolate is False:
-        yield f"--no_isolate runs scripts in the process of the run: leave {isolated} out"
     for name in settings.script_env:
         if name not in os.environ:
             yield (

@@ -111,7 +111,6 @@ async def evaluate_task(
         llm_provider="client",
         overwrite=overwrite,
         answer_timeout=None,
-        isolate=False,
         self_debug=is_self_debug,
     )
     own = OwnParts(

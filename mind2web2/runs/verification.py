@@ -43,7 +43,6 @@ from mind2web2.runs.session import OwnParts, replaying_judge, run_parts
 from mind2web2.runs.settings import REPLAY, RunSettings
 from mind2web2.runs.summaries import ALL_RESULTS_NAME
 from mind2web2.runs.task_summary import SUMMARY_NAME, read_entries, task_summary
-from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.storage.publication import bring_here
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import read_regular_file, text_sha256
@@ -409,7 +408,6 @@ def _parts(
         answer_timeout=_ANSWER_TIMEOUT_S,
         allow_private_network=made_from.with_private_network,
         script_env=tuple(made_from.inputs.variables),
-        isolate=IS_POSSIBLE,
         no_barred=True,
     )
     return run_parts(

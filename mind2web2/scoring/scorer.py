@@ -17,7 +17,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
 
-from mind2web2.api_tools.surroundings import downloads_from
 from mind2web2.errors import (
     AnswerError,
     BudgetReachedError,
@@ -59,7 +58,7 @@ from mind2web2.runs.answers import (
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.session import OwnParts, Session, open_run
 from mind2web2.runs.settings import DOUBT_LEVELS, VOTE_RULES, RunSettings
-from mind2web2.scripts.isolation.processes import IS_POSSIBLE
+from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.loop_thread import LoopThread
@@ -197,8 +196,6 @@ class Scorer:
         judgments: the file that keeps the judge's replies; by default they are kept in memory.
         missing_pages: the outcome for a cited page that is not in ``pages``: ``no_score``; ``unavailable``
             (claims on it fail, as with ``evaluate --no_capture``); or ``capture`` it now.
-        isolate: run each script in a process of its own, where the system can fork; without, scripts change
-            this process (docs/in-process.md).
         max_answers: answers in work at once; further calls wait.
         max_llm_requests: judge requests at once.
         max_cost: dollars, after which no request is sent.
@@ -220,7 +217,6 @@ class Scorer:
         eval_version: str | None = None,
         judgments: str | Path | None = None,
         missing_pages: MissingPages = "no_score",
-        isolate: bool = IS_POSSIBLE,
         max_answers: int = 64,
         max_llm_requests: int = DEFAULT_JUDGE_LIMIT,
         max_cost: float | None = None,
@@ -235,10 +231,6 @@ class Scorer:
         if judge.doubt not in DOUBT_LEVELS:
             raise UsageError(
                 f"doubt is {judge.doubt!r}: give {', '.join(DOUBT_LEVELS)}"
-            )
-        if isolate and not IS_POSSIBLE:
-            raise UsageError(
-                "isolate needs a system that can fork processes: leave it out"
             )
         if missing_pages not in get_args(MissingPages):
             raise UsageError(
@@ -280,7 +272,6 @@ class Scorer:
             max_llm_requests=max_llm_requests,
             max_cost=max_cost,
             answer_timeout=answer_timeout,
-            isolate=isolate,
             # A score is waited for.
             lookahead="gates",
             allow_private_network=allow_private_network,
@@ -368,6 +359,8 @@ class Scorer:
         with self._lock:
             if self._loop_thread.is_started:
                 raise UsageError("a scorer is entered once: make another one")
+            # It loads what scripts need while the judge is opened.
+            fork_server.warm_up()
             self._loop_thread.start()
         try:
             self._parts = self._loop_thread.run(self._opened()).result()
@@ -413,9 +406,7 @@ class Scorer:
         try:
             ending.result(_CLOSE_GRACE_S)
         except TimeoutError:
-            log.error(
-                "scorer's thread is left behind: an eval script blocks it; isolate=True prevents that"
-            )
+            log.error("scorer's thread is left behind: the judge's client blocks it")
             self._is_left_behind = True
             for future in list(self._futures):
                 future.cancel()
@@ -497,10 +488,9 @@ class Scorer:
         self, parts: _Parts, setting: AnswerSetting, text: str
     ) -> Score | NoScore:
         try:
-            with downloads_from(parts.session.network):
-                result = await run_script_on_answer(
-                    setting, parts.session.parts, text, _SCRIPTS_LOG
-                )
+            result = await run_script_on_answer(
+                setting, parts.session.parts, text, _SCRIPTS_LOG
+            )
         except (Mind2Web2Error, OSError) as error:
             if isinstance(error, JudgeAccessError | JudgeUnusableError):
                 parts.try_judge_again()

@@ -26,21 +26,7 @@ _LOCALTIME = Path("/etc/localtime")
 _UTC_NAMES = frozenset(
     {"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu"}
 )
-# By which programs read the date: methods, whatever the object is called, and functions of ``time``.
-_READS_CLOCK = frozenset(
-    {
-        ".now",
-        ".today",
-        ".utcnow",
-        "time.time",
-        "time.time_ns",
-        "time.localtime",
-        "time.gmtime",
-        "time.ctime",
-        "time.asctime",
-        "time.strftime",
-    }
-)
+# By which programs convert times: methods, whatever the object is called, and functions of ``time``.
 _USES_LOCAL_TIME = frozenset(
     {
         ".fromtimestamp",
@@ -113,15 +99,6 @@ def reading_at(moment: datetime, *, is_read: bool) -> ClockReading:
         zone=time_zone(),
         is_read=is_read,
     )
-
-
-def static_reading(sources: Iterable[bytes]) -> ClockReading | None:
-    """Return what a result may depend on by the text of its script, where its process was not watched."""
-    names = set(names_in(sources))
-    is_read = not names.isdisjoint(_READS_CLOCK)
-    if not is_read and names.isdisjoint(_USES_LOCAL_TIME):
-        return None
-    return reading_at(datetime.now(UTC), is_read=is_read)
 
 
 def answer_moment(path: Path, created: str | None) -> datetime:

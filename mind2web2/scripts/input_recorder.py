@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
 from importlib.util import source_from_cache
@@ -99,11 +98,9 @@ class InputRecorder:
 
     Args:
         script_path: of the script, which is recorded elsewhere.
-        is_only_one: all that this process reads for no known caller is read for this script.
     """
 
     script_path: Path
-    is_only_one: bool = False
     _digests: dict[str, str | None] = field(default_factory=dict)
     _folders: dict[str, str | None] = field(default_factory=dict)
     _not_compared: set[str] = field(default_factory=set)
@@ -190,32 +187,14 @@ class InputRecorder:
             "lxml" in imported_names(source) for source in sources
         ):
             yield "the script parses files by lxml, which are not compared"
-        if not self.is_only_one and not names.isdisjoint(_READS_VARIABLES):
-            yield "the script reads variables without isolation, which are not compared"
 
     def _modules(self) -> dict[str, str | None]:
-        """Return helper modules: those read now, and those that the process has read for another script."""
-        read = {
+        """Return the digests of the helper modules that were read."""
+        return {
             path: sha256
             for path, sha256 in self._digests.items()
-            if path.endswith(".py")
+            if path.endswith(".py") and path != str(self.script_path)
         }
-        _known_modules.update(read)
-        found = {
-            path: sha256
-            for path, sha256 in read.items()
-            if path != str(self.script_path)
-        }
-        texts = [_content(str(self.script_path)), *map(_content, found)]
-        while texts and (
-            others := _known_modules.keys() - found.keys() - {str(self.script_path)}
-        ):
-            imported = imported_names(texts.pop() or b"")
-            for path in others:
-                if _module_name(path) in imported:
-                    found[path] = _known_modules[path]
-                    texts.append(_content(path))
-        return found
 
     def _name(self, path: str) -> str:
         """Return a path from the script's folder; from the root where it is in another place altogether."""
@@ -226,33 +205,18 @@ class InputRecorder:
         return os.path.relpath(path, folder) if is_near and shared != os.sep else path
 
 
-# Helper modules that this process has read; Python reads each of them once.
-_known_modules: dict[str, str | None] = {}
-_recorder: ContextVar[InputRecorder | None] = ContextVar(
-    "recorder of a script's inputs", default=None
-)
-_only_recorder: list[InputRecorder] = []
+# The one of this process.
+_recorders: list[InputRecorder] = []
 _state = threading.local()
-_is_installed: list[bool] = []
 
 
-@contextmanager
-def inputs_recorded(recorder: InputRecorder) -> Iterator[None]:
-    """Let a recorder note which files scripts open in this block, and in tasks and threads started in it."""
-    if not _is_installed:
-        # Hooks cannot be taken back.
-        sys.addaudithook(_hook)
-        os.stat = _recording(os.stat)
-        os.lstat = _recording(os.lstat, with_folders=False)
-        os.access = _recording_access(os.access)
-        _is_installed.append(True)
-    if recorder.is_only_one:
-        _only_recorder.append(recorder)
-    token = _recorder.set(recorder)
-    try:
-        yield
-    finally:
-        _recorder.reset(token)
+def record_inputs(recorder: InputRecorder) -> None:
+    """Have a recorder note which files this process reads from now on, which runs one script."""
+    _recorders.append(recorder)
+    sys.addaudithook(_hook)
+    os.stat = _recording(os.stat)
+    os.lstat = _recording(os.lstat, with_folders=False)
+    os.access = _recording_access(os.access)
 
 
 def _recording(
@@ -334,13 +298,12 @@ def _is_compiled_module(arguments: tuple[Any, ...]) -> bool:
 @contextmanager
 def _recorder_at_work() -> Iterator[InputRecorder | None]:
     """Yield the recorder, unless this thread is recording already: what a recorder reads does not count."""
-    recorder = _recorder.get() or next(iter(_only_recorder), None)
-    if recorder is None or getattr(_state, "is_busy", False):
+    if getattr(_state, "is_busy", False):
         yield None
         return
     _state.is_busy = True
     try:
-        yield recorder
+        yield _recorders[0]
     except (OSError, ValueError, TypeError):
         pass  # the call itself fails for the same reason, or concerns no file
     finally:
@@ -377,11 +340,11 @@ def _note_unseen(event: str, arguments: tuple[Any, ...]) -> None:
     if event.startswith("socket.") and isinstance(arguments[-1], str | bytes):
         return  # a socket of this machine
     with _recorder_at_work() as recorder:
-        if recorder is not None:
-            # Code without a known caller is the script's in a process of its own; else it may be the judge's.
-            counted = ("script", "other") if recorder.is_only_one else ("script",)
-            if event == DOWNLOAD_EVENT or caller_of(frame) in counted:
-                recorder.note_unseen(_UNSEEN[event])
+        # Code without a known caller is the script's, too.
+        if recorder is not None and (
+            event == DOWNLOAD_EVENT or caller_of(frame) != "own"
+        ):
+            recorder.note_unseen(_UNSEEN[event])
 
 
 def _read_path(opened: object) -> str | None:
@@ -392,11 +355,6 @@ def _read_path(opened: object) -> str | None:
     if path.endswith(".pyc"):
         path = source_from_cache(path)
     return None if is_installed(path) else path
-
-
-def _module_name(path: str) -> str:
-    name = Path(path)
-    return name.parent.name if name.stem == "__init__" else name.stem
 
 
 def _content(path: str) -> bytes | None:

@@ -29,7 +29,7 @@ from mind2web2.scheduling.stopping import (
     blocks_noted,
     stop_script,
 )
-from mind2web2.scripts.load import MODULE_PREFIX, load_eval_script, unload_eval_script
+from mind2web2.scripts.load import MODULE_PREFIX, load_eval_script
 from mind2web2.utils.api_misuse import ScriptReports, is_installed, script_reports
 from mind2web2.utils.files import file_sha256
 
@@ -88,33 +88,15 @@ class LoopGuard:
 log = logging.getLogger(__name__)
 
 
-_SCRIPT_MODULES = (MODULE_PREFIX, "mind2web2.")
-
-
-def log_unseen_errors(
-    logger: logging.Logger, modules: tuple[str, ...] = _SCRIPT_MODULES
-) -> None:
-    """Log errors of tasks that a script never awaits in one line each, unless the loop has a handler.
-
-    Args:
-        modules: beginnings of module names; tasks without code of these are another program's on this loop.
-    """
+def log_unseen_errors(logger: logging.Logger) -> None:
+    """Log errors of tasks that a script never awaits in one line each, unless the loop has a handler."""
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error, task = context.get("exception"), context.get("future")
-        trace = None if error is None else error.__traceback__
-        names = [
-            str(frame.f_globals.get("__name__"))
-            for frame, _ in traceback.walk_tb(trace)
-        ]
-        if (
-            error is None
-            or task is None
-            or not any(name.startswith(modules) for name in names)
-        ):
+        if error is None or task is None:
             loop.default_exception_handler(context)
             return
-        files = [frame.filename for frame in traceback.extract_tb(trace)]
+        files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
         script = next((name for name in reversed(files) if not is_installed(name)), "")
         reason = _where_and_what(error, Path(script))
         logger.warning(
@@ -207,8 +189,6 @@ async def script_result(
     judge: AnswerClient,
     cache: AnswerCache,
     logger: logging.Logger,
-    timeout_s: float | None,
-    clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:
     """Return a script's result on one answer; no question is asked for it any more.
 
@@ -225,7 +205,7 @@ async def script_result(
             partial(judge.note, "script_faults"),
         )
         with script_reports(reports):
-            result = await _loaded_and_run(call, judge, cache, logger, timeout_s, clock)
+            result = await _loaded_and_run(call, judge, cache, logger)
         reports.find_undecided(_undecided(result))
     except Mind2Web2Error:
         # The judge's failure is the reason, even if the script turned it into another error.
@@ -252,34 +232,30 @@ async def _loaded_and_run(
     judge: AnswerClient,
     cache: AnswerCache,
     logger: logging.Logger,
-    timeout_s: float | None,
-    clock: Callable[[], float],
 ) -> dict[str, Any]:
     evaluate_answer = load_script(call.script_path)
-    try:
-        if await asyncio.to_thread(file_sha256, call.script_path) != call.script_sha256:
-            raise EvalScriptError(
-                f"script {call.script_path.name} was changed just now: run the same command again"
-            )
-        # Permits of the script's own: a verification does not wait for those that the script holds.
-        permits = DualSemaphore(
-            asyncio.Semaphore(_SCRIPT_PERMITS), asyncio.Semaphore(_SCRIPT_PERMITS)
+    if await asyncio.to_thread(file_sha256, call.script_path) != call.script_sha256:
+        raise EvalScriptError(
+            f"script {call.script_path.name} was changed just now: run the same command again"
         )
-        takes_model = "model" in inspect.signature(evaluate_answer).parameters
-        evaluate = partial(
-            evaluate_answer,
-            client=judge,
-            answer=call.answer,
-            agent_name=call.agent_name,
-            answer_name=call.answer_name,
-            cache=cache,
-            semaphore=permits,
-            logger=logger,
-            **({"model": call.model} if takes_model else {}),
-        )
-        return await run_script(evaluate, call.script_path, timeout_s, logger, clock)
-    finally:
-        unload_eval_script(evaluate_answer)
+    # Permits of the script's own: a verification does not wait for those that the script holds.
+    permits = DualSemaphore(
+        asyncio.Semaphore(_SCRIPT_PERMITS), asyncio.Semaphore(_SCRIPT_PERMITS)
+    )
+    takes_model = "model" in inspect.signature(evaluate_answer).parameters
+    evaluate = partial(
+        evaluate_answer,
+        client=judge,
+        answer=call.answer,
+        agent_name=call.agent_name,
+        answer_name=call.answer_name,
+        cache=cache,
+        semaphore=permits,
+        logger=logger,
+        **({"model": call.model} if takes_model else {}),
+    )
+    # The run enforces --answer_timeout.
+    return await run_script(evaluate, call.script_path, None, logger)
 
 
 async def run_script(
@@ -287,12 +263,8 @@ async def run_script(
     path: Path,
     timeout_s: float | None,
     logger: logging.Logger,
-    clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:
     """Call a script's evaluation and return its result.
-
-    Args:
-        clock: tells the seconds that count towards ``timeout_s``.
 
     Raises:
         EvalScriptError: it raised, did not return in time, or returned what is not a result.
@@ -307,7 +279,7 @@ async def run_script(
     task = asyncio.ensure_future(_contained(evaluate, path))
     timed_out = False
     try:
-        timed_out = not await ended_in_time(task, timeout_s, clock)
+        timed_out = not await ended_in_time(task, timeout_s, time.monotonic)
     finally:
         if not task.done():
             await _stop(task, path, logger)

@@ -59,14 +59,13 @@ def supported(body):
     }
 
 
-def options_for(server, *more, place="--no_isolate"):
-    """Return the command's options; scripts run in its own process, which is quicker."""
+def options_for(server, *more):
+    """Return the command's options."""
     return [
         "--agent_name",
         "bot",
         "--judge_base_url",
         server.base_url,
-        place,
         *QUICKLY,
         *more,
     ]
@@ -177,7 +176,7 @@ def test_a_direct_run_tells_of_open_batches(project):
 def test_a_short_answer_timeout_does_not_end_a_wait(project):
     """A batch takes as long as it takes."""
     with BatchServer(supported) as server:
-        run = evaluate(project, server, "--answer_timeout", "0.9", place="--isolate")
+        run = evaluate(project, server, "--answer_timeout", "0.9")
     assert run.returncode == 0, run.stdout
     assert scores(project) == [2 / 3, 2 / 3]
 
@@ -187,7 +186,7 @@ def test_a_script_that_hangs_is_ended_all_the_same(project):
     project.add_script_body("await asyncio.Event().wait()", task="pond")
     project.add_answer(task="pond")
     with BatchServer(supported) as server:
-        run = evaluate(project, server, "--answer_timeout", "0.5", place="--isolate")
+        run = evaluate(project, server, "--answer_timeout", "0.5")
     assert run.returncode == 1
     assert "pond/answer_1.md: script pond.py did not return within 0.5 s" in run.stdout
 

@@ -509,7 +509,7 @@ def test_extracted_values_are_shown_for_writing_scripts(project, server):
         return evaluator.get_summary()
         """
     )
-    run = evaluate(server, "--self_debug", "--no_isolate")
+    run = evaluate(server, "--self_debug")
     value = '{"reasoning":"read"}'
     assert (
         f"extracted name=why url=None declined=None value={value}"

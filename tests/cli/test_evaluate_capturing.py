@@ -191,10 +191,7 @@ def test_a_replay_captures_nothing(project, server, judge):
     assert project.task_summary("lake")["answer_1.md"]["score"] == 0.5
 
 
-@pytest.mark.parametrize("isolation", ["--isolate", "--no_isolate"])
-def test_downloads_of_scripts_keep_to_the_same_addresses(
-    project, server, judge, isolation
-):
+def test_downloads_of_scripts_keep_to_the_same_addresses(project, server, judge):
     """PDFs that a script fetches itself, say; such answers are judged again by each run."""
     project.add_script_body(
         f"""
@@ -208,9 +205,7 @@ def test_downloads_of_scripts_keep_to_the_same_addresses(
     )
     runs = (([], 0.0, 1), ([], 0.0, 2), (["--allow_private_network"], 1.0, 3))
     for options, score, results in runs:
-        run = evaluate(
-            project, judge, "--task_id", "lake", "--no_capture", isolation, *options
-        )
+        run = evaluate(project, judge, "--task_id", "lake", "--no_capture", *options)
         assert (run.returncode, complaints(run.stderr)) == (0, [])
         assert project.task_summary("lake")["answer_1.md"]["score"] == score
         assert len(project.result_paths()) == results

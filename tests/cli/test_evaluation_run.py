@@ -130,7 +130,6 @@ def test_results_that_are_done_stay_when_a_run_is_stopped(project):
             "--max_concurrent_tasks",
             "1",
         ]
-        options.append("--no_isolate")
         with start_command(*options, cwd=project.root) as process:
             judge.wait()
             process.send_signal(signal.SIGINT)
@@ -175,8 +174,7 @@ return {"final_score": 0.5}
 """
 
 
-@pytest.mark.parametrize("option", ["--isolate", "--no_isolate"])
-def test_no_script_ends_a_run_or_keeps_it_from_ending(project, option):
+def test_no_script_ends_a_run_or_keeps_it_from_ending(project):
     """Each costs its own answer, with the reason, and the table comes all the same."""
     bodies = {
         "stuck": STUCK,
@@ -195,7 +193,7 @@ def test_no_script_ends_a_run_or_keeps_it_from_ending(project, option):
     with JudgeServer() as server:
         run = run_process(
             *("--agent_name", "bot", "--judge_base_url", server.base_url),
-            *("--answer_timeout", "3", "--max_concurrent_tasks", "12", option),
+            *("--answer_timeout", "3", "--max_concurrent_tasks", "12"),
             cwd=project.root,
         )
     assert (run.returncode, run.stderr) == (1, "")

@@ -134,7 +134,7 @@ def test_a_results_folder_that_cannot_be_written_costs_nothing(project, judge):
     folder = project.root / "eval_results"
     folder.mkdir()
     with read_only(folder):
-        run = run_as_anybody(project, *evaluation(judge), "--no_isolate")
+        run = run_as_anybody(project, *evaluation(judge))
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.count("\n") == 1
     assert "eval_results" in run.stderr
@@ -146,7 +146,7 @@ def test_an_answer_folder_that_cannot_be_written_costs_its_answer_only(project, 
     project.add_answer("answer_2", "The lake is shallow.")
     project.folder("answer_2").mkdir(parents=True)
     with read_only(project.folder("answer_2")):
-        run = run_as_anybody(project, *evaluation(judge), "--no_isolate")
+        run = run_as_anybody(project, *evaluation(judge))
     assert run.returncode == 1, run.stderr
     assert "No result: lake/answer_2.md: cannot write to " in run.stdout
     assert "bot/lake/answer_2: Permission denied" in run.stdout
@@ -163,7 +163,7 @@ def test_a_cache_that_cannot_be_written_is_no_page_that_cannot_be_had(project, j
         folder = project.root / "cache" / "bot" / "lake"
         folder.mkdir(parents=True)
         with read_only(folder):
-            run = run_as_anybody(project, *evaluation(judge), "--no_isolate")
+            run = run_as_anybody(project, *evaluation(judge))
         assert run.returncode == 1, run.stderr
         assert (
             "No result: lake/answer_1.md: cannot write cache folder cache/bot/lake: "

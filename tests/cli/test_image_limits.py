@@ -140,7 +140,7 @@ def test_all_is_scored_with_the_images_that_a_judge_takes(
 ):
     """A limit is found by few requests a run, stands in the evidence, and a replay shows just as much."""
     with JudgeServer(verdict, faults=refuses) as server:
-        run = evaluate("--judge_base_url", server.base_url, "--no_isolate", *options)
+        run = evaluate("--judge_base_url", server.base_url, *options)
     assert run.returncode == 0, run.stdout
     refused = [body for body in server.requests if refuses(body) is not None]
     assert min(most_refused, 1) <= len(refused) <= most_refused

@@ -117,7 +117,7 @@ def test_judging_again_takes_the_servers_of_a_pool(project, servers):
     (project.root / "judges.txt").write_text("\n".join(urls), encoding="utf-8")
     pool = ("--judge_pool", "judges.txt")
     evaluate(*pool, "--judge_model", "m")
-    again = ("rejudge", "bot", "--times", "2", "--no_isolate")
+    again = ("rejudge", "bot", "--times", "2")
     without = call(main, *again)
     assert (without.returncode, without.stderr.count("\n")) == (2, 1)
     assert (

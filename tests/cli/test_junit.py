@@ -34,7 +34,6 @@ def evaluated(tmp_path_factory):
             "bot",
             "--judge_base_url",
             judge.base_url,
-            "--no_isolate",
             "--no_capture",
         ]
         assert run_command(*words, cwd=project.root).returncode == 1

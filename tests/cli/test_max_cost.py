@@ -44,10 +44,10 @@ def server():
         yield server
 
 
-def evaluate(server, *more, place="--no_isolate"):
-    """Evaluate with this judge, scripts in this process."""
+def evaluate(server, *more):
+    """Evaluate with this judge."""
     words = overridden((*MODEL, *AT_ONCE, "--judge_base_url", server.base_url), more)
-    return call(evaluate_main, *OPTIONS, place, *words)
+    return call(evaluate_main, *OPTIONS, *words)
 
 
 def test_a_run_stops_at_its_budget_and_goes_on(project, server):
@@ -55,7 +55,7 @@ def test_a_run_stops_at_its_budget_and_goes_on(project, server):
     scored = []
     for limit_usd in ("0.30", "0.30", "5"):
         before = len(server.calls)
-        run = evaluate(server, "--max_cost", limit_usd, place="--isolate")
+        run = evaluate(server, "--max_cost", limit_usd)
         assert (len(server.calls) - before) * PRICE_USD <= float(limit_usd) + PRICE_USD
         summary = project.task_summary()
         assert {entry["score"] for entry in summary.values()} <= {1.0, None}
@@ -111,7 +111,7 @@ def test_a_budget_is_a_positive_amount(amount):
 
 def test_a_budget_below_a_single_request_says_so(hill, server):
     """The same command would not get any further."""
-    run = evaluate(server, "--max_cost", "0.000001", *hill[1], place="--isolate")
+    run = evaluate(server, "--max_cost", "0.000001", *hill[1])
     assert (run.returncode, server.calls) == (1, [])
     assert "more than all of max_cost 0.000001: give a higher one" in run.stdout
 
@@ -200,7 +200,6 @@ def test_a_stopped_run_keeps_its_usage(project):
         options = [
             *OPTIONS,
             *MODEL,
-            "--no_isolate",
             "--judge_base_url",
             server.base_url,
         ]

@@ -40,11 +40,6 @@ def _project(tmp_path, monkeypatch):
             "replay captures nothing: leave --cdp_url out",
         ),
         (["--cdp_url", "http://127.0.0.1:9", "--headed"], "leave --headed out"),
-        (["--no_isolate", "--script_memory", "2G"], "leave --script_memory out"),
-        (
-            ["--no_isolate", "--script_memory", "2G", "--script_env", "X"],
-            "leave --script_memory and --script_env out",
-        ),
         (
             ["--script_env", "SET", "--script_env", "UNSET"],
             "that is set, not 'UNSET': set it, or leave --script_env out",
@@ -60,7 +55,6 @@ def _project(tmp_path, monkeypatch):
             [*RAY, "--self_debug"],
             "--self_debug belongs to one machine: leave it out with --engine ray",
         ),
-        ([*RAY, "--no_isolate"], "leave it out with --engine ray"),
         (
             ["--script_env", "SET=north"],
             "the name of a variable that is set, not 'SET=north'",
@@ -88,7 +82,7 @@ def test_an_option_without_effect_is_refused(given, message, more):
             "--max_concurrent_tasks",
             "9",
         ],
-        ["--script_env", "SET", "--isolate"],
+        ["--script_env", "SET"],
         [
             "--no_capture",
             "--allow_private_network",

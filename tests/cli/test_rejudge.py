@@ -79,11 +79,11 @@ def test_the_same_judge_is_asked_afresh(project):
     root, judge = project
     before = checksums(root / "eval_results")
     asked = len(judge.models)
-    first = call(main, "rejudge", "bot", "--times", "1", "--no_isolate")
+    first = call(main, "rejudge", "bot", "--times", "1")
     assert first.returncode == 0
     check = "mind2web2 check-judge --llm_provider openai --judge_model judge-1"
     assert f"How often is this judge right? {check}\n" in first.stdout
-    found = rejudged("bot", "--no_isolate")["agents"]["bot"]
+    found = rejudged("bot")["agents"]["bot"]
     assert len(judge.models) - asked == 3 * len(TASKS) * 2 * 4 * 2
     assert set(judge.models[asked:]) == {"judge-1"}
     assert checksums(root / "eval_results") == before
@@ -100,7 +100,7 @@ def test_the_same_judge_is_asked_afresh(project):
     )
     assert found["agreement"] is None
     asked = len(judge.models)
-    text = call(main, "rejudge", "bot", "--no_isolate").stdout
+    text = call(main, "rejudge", "bot").stdout
     assert len(judge.models) == asked
     assert "bot: two judgments of a leaf differ at 16.7%" in text
     assert "between judgments of an answer 0.02083" in text
@@ -114,7 +114,7 @@ def test_another_judge_is_compared_with_the_results(project):
             root / folder / "bot", root / folder / "twin", dirs_exist_ok=True
         )
     judge.fickle = ("nothing",)
-    found = rejudged("bot", "twin", "--judge_model", "judge-2", "--no_isolate")
+    found = rejudged("bot", "twin", "--judge_model", "judge-2")
     judge.fickle = ("Fact 3",)
     shutil.rmtree(root / "answers/twin")
     shutil.rmtree(root / "eval_results/twin")
@@ -151,7 +151,6 @@ def test_agents_without_a_shared_task_have_no_ranking(project):
         "other",
         "--judge_model",
         "judge-2",
-        "--no_isolate",
         "--json",
     )
     for folder in ("answers", "eval_results"):

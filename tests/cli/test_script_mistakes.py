@@ -61,10 +61,9 @@ def faults(project):
     return [fault.format(*numbers) for fault in FAULTS]
 
 
-@pytest.mark.parametrize("isolation", ["--isolate", "--no_isolate"])
-def test_a_run_names_each_with_script_and_line(project, server, isolation):
+def test_a_run_names_each_with_script_and_line(project, server):
     """Once for both answers; the scores stay as published scripts have them."""
-    run = evaluate(server, isolation)
+    run = evaluate(server)
     assert (run.returncode, run.stderr) == (0, "")
     for fault in faults(project):
         assert f"Warning: {fault} (lake/answer_1.md, lake/answer_2.md)\n" in run.stdout

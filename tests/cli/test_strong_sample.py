@@ -16,7 +16,7 @@ from mind2web2.runs.labels import LabelFile
 from mind2web2.runs.results import latest_results
 
 TASKS = [f"lake_{number}" for number in range(8)]
-STRONG = ("rejudge", "bot", "--judge_model", "strong", "--no_isolate")
+STRONG = ("rejudge", "bot", "--judge_model", "strong")
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,7 @@ def test_an_estimate_is_of_the_sample(project):
     assert asked == []
 
 
-PRICED = ("rejudge", "bot", "--judge_model", "gpt-5-mini", "--no_isolate", "--json")
+PRICED = ("rejudge", "bot", "--judge_model", "gpt-5-mini", "--json")
 
 
 @pytest.mark.usefixtures("project")

@@ -26,15 +26,14 @@ def project(tmp_path, monkeypatch):
     return project
 
 
-def evaluated(address, *options, place="--no_isolate"):
-    """Evaluate without pages, in this process: sixty others would take most of the time."""
+def evaluated(address, *options):
+    """Evaluate without pages."""
     words = (
         "--agent_name",
         "bot",
         "--judge_base_url",
         address,
         "--no_capture",
-        place,
         *options,
     )
     return call(evaluate_main, *words)
@@ -126,11 +125,9 @@ def test_stored_judgments_need_no_server(project):
     ],
 )
 def test_a_judge_that_rejects_every_request_ends_the_run(denial, models, words):
-    """The line says what to correct, wherever scripts run."""
+    """The line says what to correct."""
     with JudgeServer(faults=lambda _: denial, models=models) as server:
-        run = evaluated(
-            server.base_url, place="--no_isolate" if models else "--isolate"
-        )
+        run = evaluated(server.base_url)
         assert len(server.requests) <= 30
     assert run.returncode == 2
     assert run.stderr.count("\n") == 1 and words in run.stderr

@@ -22,12 +22,6 @@ TASK, STEM = "museum_saturday", "answer_1"
 NAME = f"{TASK}/{STEM}.md"
 
 
-@pytest.fixture(autouse=True)
-def _in_one_process(monkeypatch):
-    """Replay without a process for each script, which would take most of the time."""
-    monkeypatch.setattr(verification, "IS_POSSIBLE", False)
-
-
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory):
     """Return a folder with the example, judged by a server that is asked twice for some replies."""
@@ -48,7 +42,7 @@ def judged(tmp_path_factory):
             server.base_url,
             "--no_capture",
         ]
-        assert call(evaluate_main, *words, "--no_isolate").returncode == 0
+        assert call(evaluate_main, *words).returncode == 0
     return root
 
 
@@ -86,9 +80,8 @@ def change(path, edit, *, seal=False):
     )
 
 
-def test_results_of_a_run_are_correct_and_up_to_date(example, monkeypatch, caplog):
+def test_results_of_a_run_are_correct_and_up_to_date(example, caplog):
     """Nine answers, each score again from its tree; nothing is logged, or written even beside the store."""
-    monkeypatch.setattr(verification, "IS_POSSIBLE", True)
     before = {path: path.stat().st_mtime_ns for path in example.rglob("*")}
     exit_status, found, output = verify()
     assert (exit_status, found) == (0, [])
@@ -282,7 +275,7 @@ def test_a_result_that_was_changed_is_not_reused(example, monkeypatch):
             "--judge_base_url",
             endpoint.split()[-1],
         ]
-        run = call(evaluate_main, *words, "--no_isolate")
+        run = call(evaluate_main, *words)
         assert (run.returncode, server.requests) == (0, [])
     assert "0 judgments asked" in run.stdout
     assert verify()[:2] == (0, [])
@@ -455,7 +448,7 @@ def test_a_replay_is_verified_against_the_file_that_it_was_made_from(
         "--judgments",
         "shared/judgments.jsonl",
     ]
-    assert call(evaluate_main, *words, *replay, "--no_isolate").returncode == 0
+    assert call(evaluate_main, *words, *replay).returncode == 0
     sha256 = hashlib.sha256(RECORDED.read_bytes()).hexdigest()
     assert read_json(result_path(tmp_path))["provenance"]["replayed_from"] == {
         "path": "shared/judgments.jsonl",
@@ -624,7 +617,7 @@ def test_a_run_says_which_scripts_changed_since_the_last_result(example, monkeyp
         "a", encoding="utf-8"
     ) as file:
         file.write("# newer\n")
-    words = ["--agent_name", "example", "--llm_provider", "replay", "--no_isolate"]
+    words = ["--agent_name", "example", "--llm_provider", "replay"]
     said = "Eval script changed since the last result: library_facts.\n"
     assert [said in call(evaluate_main, *words).stdout for _ in range(2)] == [
         True,

@@ -61,7 +61,7 @@ def _evaluated_twice(
     run: EvaluatedExample, undisturbed: Undisturbed, kill_after: int | None, where: str
 ) -> Figures:
     results = run.fresh()
-    options = ("--max_llm_requests", _REQUESTS_AT_ONCE, "--no_isolate")
+    options = ("--max_llm_requests", _REQUESTS_AT_ONCE)
     processes = [
         run.start(results, "first", *options),
         run.start(results, "second", *options, "--max_concurrent_tasks", 2),
@@ -144,7 +144,7 @@ def _cached_and_evaluated(
     started_s = time.monotonic()
     caching = project.start(commands)
     command = ["evaluate", "bot", "--judge_base_url", judge.base_url]
-    command += ["--allow_private_network", "--no_isolate"]
+    command += ["--allow_private_network"]
     variables = {"OPENAI_API_KEY": "dummy"}
     evaluating = commands.start(
         command, project.root, project.root / "evaluation.txt", **variables

@@ -51,26 +51,15 @@ SCENES = (
     Scene("a judge that hangs"),
     Scene("a page that is being captured"),
     Scene("a script that loops", _BLOCKED + "while True: pass"),
-    Scene(
-        "a script that loops in this process",
-        _BLOCKED + "while True: pass",
-        ["--no_isolate"],
-    ),
-    Scene(
-        "a script that sleeps in this process",
-        _BLOCKED + "time.sleep(3600)",
-        ["--no_isolate"],
-    ),
+    Scene("a script that sleeps", _BLOCKED + "time.sleep(3600)"),
     Scene(
         "a script that swallows its cancellation",
         _BLOCKED
         + "while True:\n    try:\n        await asyncio.sleep(3600)\n    except BaseException:\n        pass",
-        ["--no_isolate"],
     ),
     Scene(
         "a thread of a script's",
         _BLOCKED + "await asyncio.to_thread(time.sleep, 3600)",
-        ["--no_isolate"],
     ),
 )
 

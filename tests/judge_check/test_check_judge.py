@@ -265,7 +265,7 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
     project.add_answer("answer_1")
     project.add_script({"leaf": ("The lake is deep.", None)})
     judge = ("--judge_model", "right", "--judge_base_url", server.base_url)
-    evaluation = ("--agent_name", AGENT, "--no_capture", "--no_isolate", *judge)
+    evaluation = ("--agent_name", AGENT, "--no_capture", *judge)
 
     unchecked = call(evaluate_main, *evaluation)
     command = (

@@ -291,7 +291,6 @@ def test_a_flag_is_shown_everywhere_and_changes_no_score(tmp_path, monkeypatch):
                 "bot",
                 "--judge_base_url",
                 judge.base_url,
-                "--no_isolate",
                 "--no_capture",
             ]
             run = run_command(*words, *options, cwd=tmp_path)

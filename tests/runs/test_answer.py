@@ -4,7 +4,6 @@ import io
 import json
 import re
 import shutil
-import sys
 
 import pytest
 from fixtures.pdf_files import encrypted_pdf
@@ -23,7 +22,6 @@ from mind2web2 import __version__
 from mind2web2.errors import JudgeDeclinedError, JudgeUnavailableError
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.runs.provenance import Provenance
-from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.files import file_sha256, text_sha256
 
 PAGE = "https://www.lake.example/depth"
@@ -258,7 +256,7 @@ async def test_the_clock_may_stand_still_at_each_answers_own_moment(project):
     project.add_script_body(
         "import datetime\nreturn {**evaluator.get_summary(), 'today': str(datetime.date.today())}"
     )
-    settings = {"isolation": Isolation(), "as_of": "answer"}
+    settings = {"as_of": "answer"}
     outcome = await only(project, **settings)
     inputs = outcome.result.document["provenance"]["inputs"]
     assert (outcome.result.document["today"], inputs["as_of"]) == (
@@ -490,12 +488,6 @@ async def test_a_script_gets_the_arguments_that_it_names(project):
     assert (result["judge_model"], result["agent_name"]) == ("judge-1", "bot")
     project.add_script_body("return {**evaluator.get_summary(), 'seen': model}")
     assert (await only(project)).result.document["seen"] == "judge-1"
-
-
-async def test_a_scripts_module_does_not_stay(project):
-    """A long run loads thousands."""
-    project.add_script_body("return {**evaluator.get_summary(), 'module': __name__}")
-    assert (await only(project)).result.document["module"] not in sys.modules
 
 
 async def test_logs_that_cannot_be_written_cost_their_answer_only(project):

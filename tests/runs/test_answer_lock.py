@@ -1,8 +1,6 @@
 """Several evaluations of one agent at the same time: one judges an answer, the others wait for its result."""
 
 import asyncio
-import sys
-from types import SimpleNamespace
 
 import pytest
 from projects import ClaimJudge, Project, evaluate, outcomes_by_name, read_json
@@ -107,27 +105,25 @@ async def test_a_failure_does_not_undo_a_later_result_of_another_process(project
     """Its summary comes later than the other one's result."""
     failing = HeldJudge(unavailable)
     failing.may_answer.set()
-    project.add_script_body("""
+    may_end = project.root / "may_end"
+    project.add_script_body(f"""
+        import os
         if answer_name == "answer_2.md":
-            while not (sys.modules["the_lake"].may_end):
-                await asyncio.sleep(0)
+            while not os.path.exists({str(may_end)!r}):
+                await asyncio.sleep(0.01)
         await evaluator.verify("The lake is deep.", evaluator.add_leaf("deep", "deep"))
         return evaluator.get_summary()
         """)
-    sys.modules["the_lake"] = gate = SimpleNamespace(may_end=False)
-    try:
-        progress = RunProgress()
-        running = asyncio.create_task(evaluate(project, failing, progress=progress))
-        await until(lambda: progress.outcomes)
-        assert progress.outcomes[0].reason is not None
-        (project.root / "answers" / "bot" / "lake" / "answer_2.md").rename(
-            project.root / "aside.md"
-        )
-        await evaluate(project, ClaimJudge())
-        gate.may_end = True
-        await running
-    finally:
-        del sys.modules["the_lake"]
+    progress = RunProgress()
+    running = asyncio.create_task(evaluate(project, failing, progress=progress))
+    await until(lambda: progress.outcomes)
+    assert progress.outcomes[0].reason is not None
+    (project.root / "answers" / "bot" / "lake" / "answer_2.md").rename(
+        project.root / "aside.md"
+    )
+    await evaluate(project, ClaimJudge())
+    may_end.touch()
+    await running
     assert project.task_summary()["answer_1.md"]["score"] == 1.0
     assert project.task_summary()["answer_2.md"]["score"] is None
 

@@ -118,7 +118,7 @@ def replay(results, *more, judgments=RECORDED):
         "--eval_results_root",
         results,
     ]
-    return call(evaluate_main, *options, "--no_isolate", *given, *more)
+    return call(evaluate_main, *options, *given, *more)
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,6 @@ def again(judged, tmp_path, monkeypatch):
         run = call(
             evaluate_main,
             *options,
-            "--no_isolate",
             "--eval_results_root",
             results,
             *more,

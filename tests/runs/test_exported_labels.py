@@ -40,7 +40,7 @@ def project(tmp_path, monkeypatch):
 
     with JudgeServer(reply) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        words = ("--agent_name", AGENT, "--no_isolate", "--judge_model", "lenient")
+        words = ("--agent_name", AGENT, "--judge_model", "lenient")
         assert call(evaluate_main, *words).returncode == 0
         yield project, server
 

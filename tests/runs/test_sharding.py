@@ -44,7 +44,6 @@ def evaluated(tmp_path_factory):
             "bot",
             "--judge_base_url",
             judge.base_url,
-            "--no_isolate",
             "--no_capture",
         ]
         for name in ("whole", *SHARDS):
@@ -158,7 +157,6 @@ def test_shards_in_one_folder_divide_the_work(evaluated):
             "bot",
             "--judge_base_url",
             judge.base_url,
-            "--no_isolate",
             "--no_capture",
         ]
         for name in SHARDS:

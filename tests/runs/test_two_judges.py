@@ -194,7 +194,7 @@ def test_both_judges_share_the_budget(project):
     """Each has its own price, and nothing more is asked when the dollars are spent; then it continues."""
     judges = TwoJudges()
     with JudgeServer(reply=judges) as server:
-        words = ("--judge_base_url", server.base_url, "--no_isolate", "--sequential")
+        words = ("--judge_base_url", server.base_url, "--sequential")
         cascade = ("--judge_cascade", f"{CHEAP},{STRONG}")
         stopped = call(evaluate_main, "bot", *words, *cascade, "--max_cost", "0.0004")
         assert stopped.returncode == 1
@@ -422,7 +422,7 @@ def test_batches_have_one_model_each(project, monkeypatch):
     quickly = partial(batch_endpoints.BatchPace, quiet_s=0.1)
     monkeypatch.setattr(batch_endpoints, "BatchPace", quickly)
     with BatchServer(TwoJudges()) as server:
-        output = judged(server, "--batch", "--batch_poll", "0.01", "--no_isolate")
+        output = judged(server, "--batch", "--batch_poll", "0.01")
         models = [
             {each["body"]["model"] for each in job.requests} for job in server.jobs
         ]
@@ -442,14 +442,13 @@ def test_batches_have_one_model_each(project, monkeypatch):
     assert decided["split"] == decided["gate"] == STRONG
 
 
-@pytest.mark.parametrize("isolate", [True, False])
-def test_a_scorer_may_have_two_judges(project, isolate):
+def test_a_scorer_may_have_two_judges(project):
     """The score is that of ``evaluate``, and the usage is that of both."""
     judges = TwoJudges()
     with JudgeServer(reply=judges) as server:
         judge = Judge(STRONG, server.base_url, first=CHEAP, doubt="signs")
         scripts = project.root / "eval_scripts"
-        with Scorer(judge=judge, scripts=scripts, isolate=isolate) as scorer:
+        with Scorer(judge=judge, scripts=scripts) as scorer:
             scored = scorer.score_sync("lake", ANSWER)
     assert scored.result["provenance"]["judge"]["first_model"] == CHEAP
     assert scored.evidence["sure"]["judge"] == CHEAP

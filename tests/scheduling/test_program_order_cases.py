@@ -442,7 +442,7 @@ def test_a_script_that_loops_for_ever_ends(tmp_path, monkeypatch):
         tmp_path, {name: HEADER + body for name, (body, _) in ENDLESS.items()}
     )
     with environment(tmp_path), JudgeServer(reply=verdict) as server:
-        printed = run(server, "--no_isolate").stdout
+        printed = run(server).stdout
     for name, (_, reason) in ENDLESS.items():
         assert f"script {name}.py {reason}" in printed
         assert project.result_paths(task=name) == []

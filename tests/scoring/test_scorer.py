@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import threading
-import time
 from dataclasses import replace
 
 import pytest
@@ -138,16 +137,15 @@ return evaluator.get_summary()
 """
 
 
-@pytest.mark.parametrize("isolate", [True, False])
-def test_strict_gives_no_score_for_a_careless_script(project, isolate):
+def test_strict_gives_no_score_for_a_careless_script(project):
     """A leaf that is never judged would lower the reward; a sound script has its score."""
-    with scorer_of(project, strict=True, isolate=isolate) as scorer:
+    with scorer_of(project, strict=True) as scorer:
         assert scorer.score_sync("lake", "The lake is deep.").score == 1
         project.add_script_body(CARELESS, task="careless")
         refused = scorer.score_sync("careless", "The lake is deep.")
     assert refused.kind == "script"
     assert "leaf 'forgotten' is never judged" in refused.reason
-    assert score_once(project, isolate=isolate).score == 1
+    assert score_once(project).score == 1
 
 
 def test_a_script_that_exits_in_a_task_ends_nothing(project):
@@ -202,19 +200,18 @@ def failure(is_transient):
 
 
 @pytest.mark.parametrize(
-    ("page", "missing_pages", "isolate", "expected"),
+    ("page", "missing_pages", "expected"),
     [
-        ("stored", "no_score", False, 1.0),
-        (None, "no_score", False, "page"),
-        (None, "no_score", True, "page"),
-        (None, "unavailable", False, 0.0),
-        (failure(is_transient=False), "no_score", False, 0.0),
-        (failure(is_transient=True), "no_score", False, "page"),
-        (failure(is_transient=True), "unavailable", False, 0.0),
+        ("stored", "no_score", 1.0),
+        (None, "no_score", "page"),
+        (None, "unavailable", 0.0),
+        (failure(is_transient=False), "no_score", 0.0),
+        (failure(is_transient=True), "no_score", "page"),
+        (failure(is_transient=True), "unavailable", 0.0),
     ],
 )
 def test_a_missing_page_means_what_the_caller_chose(
-    project, caplog, page, missing_pages, isolate, expected
+    project, caplog, page, missing_pages, expected
 ):
     """A page whose capture is known to fail is the answer's own fault."""
     project.add_script({"deep": (DEEP, URL)})
@@ -224,9 +221,7 @@ def test_a_missing_page_means_what_the_caller_chose(
         cache.put_web(URL, "Depth: 80 m", None)
     elif page is not None:
         cache.put_capture(page)
-    outcome = score_once(
-        project, pages=pages, missing_pages=missing_pages, isolate=isolate
-    )
+    outcome = score_once(project, pages=pages, missing_pages=missing_pages)
     assert (outcome.score if isinstance(outcome, Score) else outcome.kind) == expected
     assert [
         record for record in caplog.records if record.levelno >= logging.WARNING
@@ -338,14 +333,13 @@ def test_a_cost_limit_needs_a_price(project):
     )
 
 
-@pytest.mark.parametrize("isolate", [True, False])
-def test_each_scorer_has_its_own_price(project, isolate):
+def test_each_scorer_has_its_own_price(project):
     """Also if another one of the same model is opened later."""
     with JudgeServer(VERDICT, input_tokens=1000, output_tokens=500) as server:
         cheap = Judge("local-judge", server.base_url, api_key="none", price=(2.0, 4.0))
         dear = replace(cheap, price=(20.0, 40.0))
-        with scorer_of(project, cheap, isolate=isolate, max_cost=5) as first:
-            dear_outcome = score_once(project, dear, isolate=isolate, max_cost=5)
+        with scorer_of(project, cheap, max_cost=5) as first:
+            dear_outcome = score_once(project, dear, max_cost=5)
             assert isinstance(dear_outcome, Score)
             requests = len(server.requests)
             outcome = first.score_sync("lake", DEEP)
@@ -473,40 +467,38 @@ async def test_calls_in_flight_end_with_the_scorer(project):
         await scorer.__aenter__()
 
 
-def test_a_script_that_blocks_the_thread_does_not_keep_the_scorer_from_closing(
+def test_a_client_that_blocks_the_thread_does_not_keep_the_scorer_from_closing(
     project, monkeypatch, caplog
 ):
     """Its call has no score."""
     monkeypatch.setattr(scorer_module, "_CLOSE_GRACE_S", 0.05)
-    end, begun = project.root / "end", project.root / "begun"
-    project.add_script_body(
-        f"open({str(begun)!r}, 'w').close()\n"
-        f"import os\nwhile not os.path.exists({str(end)!r}): time.sleep(0.01)\nreturn evaluator.get_summary()"
-    )
-    scorer = scorer_of(project, isolate=False)
+    begun, end = threading.Event(), threading.Event()
+
+    def block(_claim):
+        begun.set()
+        return end.wait(60)
+
+    scorer = scorer_of(project, ClaimJudge(block))
     outcomes = []
     with scorer:
         thread = threading.Thread(
             target=lambda: outcomes.append(scorer.score_sync("lake", "x"))
         )
         thread.start()
-        while not begun.exists():
-            time.sleep(0.01)
+        begun.wait(60)
     thread.join()
     assert outcomes == [NoScore("closed", outcomes[0].reason)]
-    assert "isolate=True" in caplog.text
-    end.touch()
+    assert "the judge's client blocks it" in caplog.text
+    end.set()
     scorer._loop_thread._thread.join()
 
 
-def test_an_isolated_script_does_not_see_the_environment(project, monkeypatch):
-    """Nor can it hold up other calls."""
+def test_a_script_does_not_see_the_environment(project, monkeypatch):
+    """Its process gets only the variables that any program needs."""
     monkeypatch.setenv("A_SECRET", "1")
     body = "import os\nreturn {**evaluator.get_summary(), 'final_score': float('A_SECRET' in os.environ)}"
     project.add_script_body(body)
-    assert [
-        score_once(project, isolate=isolate).score for isolate in (False, True)
-    ] == [1.0, 0.0]
+    assert score_once(project).score == 0.0
 
 
 async def test_a_judge_is_named_as_in_evaluate(project):

@@ -292,7 +292,7 @@ def started(project, judge, *words):
     ("number", "words", "expected"),
     [
         ("SIGTERM", ["--stop_timeout", "60"], 200),
-        ("SIGINT", ["--stop_timeout", "0.01", "--no_isolate"], 503),
+        ("SIGINT", ["--stop_timeout", "0.01"], 503),
     ],
 )
 def test_a_stopped_server_answers_the_calls_in_flight(project, number, words, expected):
@@ -345,7 +345,7 @@ def test_a_judge_that_is_not_there_yet_is_reported(project):
     """At the start; the server serves, and asks it again for each call."""
     with JudgeServer() as judge:
         pass
-    command, address, _ = started(project, judge, "--no_isolate")
+    command, address, _ = started(project, judge)
     warning = next(line for line in command.stderr if "judge" in line)
     assert (
         f"cannot connect to the judge at {judge.base_url}: connection refused"

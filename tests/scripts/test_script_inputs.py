@@ -31,12 +31,6 @@ HELPER = (
 )
 
 
-@pytest.fixture(params=[True, False], ids=["isolated", "in process"])
-def isolation(request):
-    """Both ways to run scripts."""
-    return Isolation() if request.param else None
-
-
 def project_with(tmp_path, before: str, claim: str) -> Project:
     """Return a project whose script makes its claim so."""
     project = Project(tmp_path)
@@ -51,70 +45,55 @@ def project_with(tmp_path, before: str, claim: str) -> Project:
     return project
 
 
-async def test_a_changed_helper_module_is_noticed(tmp_path, isolation):
+async def test_a_changed_helper_module_is_noticed(tmp_path):
     """Also one that a helper imports itself; its bytecode may have been compiled before."""
     project = project_with(tmp_path, HELPER, "adv_common.DEPTH")
     judge = ClaimJudge()
-    [first] = await evaluate(project, judge, isolation=isolation)
+    [first] = await evaluate(project, judge)
     assert set(first.result.document["provenance"]["inputs"]["modules"]) == {
         "helpers/adv_common.py",
         "helpers/facts.py",
     }
-    [again] = await evaluate(project, judge, isolation=isolation)
+    [again] = await evaluate(project, judge)
     assert again.reused
     (tmp_path / "eval_scripts/example/helpers/facts.py").write_text(
         "DEPTH = '2,500 m'\n"
     )
-    [changed] = await evaluate(project, judge, isolation=Isolation())
+    [changed] = await evaluate(project, judge)
     assert not changed.reused
     assert set(judge.claims) == {"100 m", "2,500 m"}
 
 
 @pytest.mark.parametrize(
-    ("before", "claim", "name", "isolation"),
+    ("before", "claim", "name"),
     [
         (
             "",
             "pathlib.Path(__file__).with_name('facts.json').read_text()",
             "facts.json",
-            Isolation(),
-        ),
-        (
-            "",
-            "pathlib.Path(__file__).with_name('facts.json').read_text()",
-            "facts.json",
-            None,
         ),
         (
             "import asyncio\n",
             "await asyncio.to_thread(pathlib.Path('facts.json').read_text)",
             "../../facts.json",
-            None,
         ),
-        (
-            "import sqlite3\n",
-            "sqlite3.connect('facts.json')",
-            "../../facts.json",
-            Isolation(),
-        ),
-        ("", "os.open('facts.json', os.O_RDONLY)", "../../facts.json", Isolation()),
+        ("import sqlite3\n", "sqlite3.connect('facts.json')", "../../facts.json"),
+        ("", "os.open('facts.json', os.O_RDONLY)", "../../facts.json"),
     ],
 )
-async def test_a_changed_file_is_noticed(
-    tmp_path, isolation, before, claim, name, monkeypatch
-):
+async def test_a_changed_file_is_noticed(tmp_path, before, claim, name, monkeypatch):
     """By whatever call the script opens it; what it wrote itself, and what we read, does not count."""
     monkeypatch.chdir(tmp_path)
     scratch = "pathlib.Path('scratch.txt').write_text('x')\npathlib.Path('scratch.txt').read_text()\n"
     project = project_with(tmp_path, before + scratch, claim)
     path = (tmp_path / "eval_scripts" / "example" / name).resolve()
     path.write_text("deep")
-    [first] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    [first] = await evaluate(project, ClaimJudge())
     assert first.reason is None
     assert list(first.result.document["provenance"]["inputs"]["files"]) == [name]
-    [again] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    [again] = await evaluate(project, ClaimJudge())
     path.write_text("shallow")
-    [changed] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    [changed] = await evaluate(project, ClaimJudge())
     assert (again.reused, changed.reused) == (True, False)
 
 
@@ -129,12 +108,12 @@ async def test_a_changed_file_is_noticed(
 async def test_a_file_that_was_missing_is_noticed(tmp_path, look):
     """A script may go on without it."""
     project = project_with(tmp_path, look, "'deep'")
-    [first] = await evaluate(project, ClaimJudge(), isolation=Isolation())
+    [first] = await evaluate(project, ClaimJudge())
     assert first.result.document["provenance"]["inputs"]["files"] == {
         "lake.py.json": None
     }
     (tmp_path / "eval_scripts/example/lake.py.json").write_text("{}")
-    [again] = await evaluate(project, ClaimJudge(), isolation=Isolation())
+    [again] = await evaluate(project, ClaimJudge())
     assert not again.reused
 
 
@@ -220,28 +199,28 @@ def change_in_place(root):
     ],
 )
 async def test_what_a_script_looks_up_is_compared(
-    tmp_path, isolation, before, claim, change, reason
+    tmp_path, before, claim, change, reason
 ):
     """Lists of folders, whether files exist, and large files."""
     project = project_with(tmp_path, before, claim)
     put("facts/a.json")(tmp_path)
     with (tmp_path / "eval_scripts/example/facts/large.bin").open("wb") as file:
         file.truncate(65 * 1024**2)
-    [first] = await evaluate(project, ClaimJudge(), isolation=isolation)
-    [again] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    [first] = await evaluate(project, ClaimJudge())
+    [again] = await evaluate(project, ClaimJudge())
     change(tmp_path)
-    [changed] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    [changed] = await evaluate(project, ClaimJudge())
     assert (first.reason, again.reused, changed.reused) == (None, True, False)
     assert reason in changed.changed
 
 
 async def test_a_package_that_hides_a_helper_is_noticed(tmp_path):
-    """In a process of its own: here, other tests have loaded helpers of that name."""
+    """A folder of the module's name comes first."""
     project = project_with(tmp_path, HELPER, "adv_common.DEPTH")
-    [first] = await evaluate(project, ClaimJudge(), isolation=Isolation())
-    [again] = await evaluate(project, ClaimJudge(), isolation=Isolation())
+    [first] = await evaluate(project, ClaimJudge())
+    [again] = await evaluate(project, ClaimJudge())
     put("helpers/facts/__init__.py")(tmp_path)
-    [changed] = await evaluate(project, ClaimJudge(), isolation=Isolation())
+    [changed] = await evaluate(project, ClaimJudge())
     assert (first.reason, again.reused, changed.reused) == (None, True, False)
     assert (
         "helpers/facts.py is hidden by the package helpers/facts/__init__.py"
@@ -283,18 +262,16 @@ async def test_a_package_that_hides_a_helper_is_noticed(tmp_path):
         ),
     ],
 )
-async def test_what_cannot_be_compared_is_judged_again(
-    tmp_path, isolation, before, claim, reason
-):
+async def test_what_cannot_be_compared_is_judged_again(tmp_path, before, claim, reason):
     """Its content comes from elsewhere, and the reason says so."""
     project = project_with(tmp_path, before, claim)
-    [first] = await evaluate(project, ClaimJudge(), isolation=isolation)
-    [again] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    [first] = await evaluate(project, ClaimJudge())
+    [again] = await evaluate(project, ClaimJudge())
     assert first.reason is None
     assert f"the script {reason}, whose results are not compared" in again.changed
 
 
-async def test_files_that_compiled_code_opens_are_not_compared(tmp_path, isolation):
+async def test_files_that_compiled_code_opens_are_not_compared(tmp_path):
     """By lxml no hook sees them; a text that is parsed needs no file."""
     for claim, reused in (
         ("etree.fromstring('<a/>').tag", True),
@@ -306,8 +283,8 @@ async def test_files_that_compiled_code_opens_are_not_compared(tmp_path, isolati
             claim,
         )
         (project.root / "eval_scripts/example/a.xml").write_text("<a/>")
-        await evaluate(project, ClaimJudge(), isolation=isolation)
-        [again] = await evaluate(project, ClaimJudge(), isolation=isolation)
+        await evaluate(project, ClaimJudge())
+        [again] = await evaluate(project, ClaimJudge())
         assert again.reused is reused
 
 
@@ -327,7 +304,7 @@ def install(site, module, distribution, version):
 
 @pytest.mark.parametrize("distribution", ["lake_depths", "Depths-of-Lakes"])
 async def test_another_version_of_a_package_is_noticed(
-    tmp_path, monkeypatch, isolation, distribution
+    tmp_path, monkeypatch, distribution
 ):
     """Of one that is no dependency of the toolkit, also where its name is not its module's."""
     site = tmp_path / "lib" / "site-packages"
@@ -339,26 +316,18 @@ async def test_another_version_of_a_package_is_noticed(
         f"import sys\nsys.path.insert(0, {str(site)!r})\nimport lake_depths, pydantic, PIL\n",
         "lake_depths.DEPTH",
     )
-    [first] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    [first] = await evaluate(project, ClaimJudge())
     inputs = first.result.document["provenance"]["inputs"]
     assert inputs["packages"] == {distribution: "1.0"}
-    [again] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    [again] = await evaluate(project, ClaimJudge())
     install(site, "lake_depths", distribution, "1.1")
     importlib.invalidate_caches()
-    [changed] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    [changed] = await evaluate(project, ClaimJudge())
     assert (again.reused, changed.reused, changed.changed) == (
         True,
         False,
         f"package {distribution} 1.0 is now 1.1",
     )
-
-
-async def test_variables_without_isolation_are_not_compared(tmp_path, isolation):
-    """A script in this process sees all of them; one in its own only those that it is given."""
-    project = project_with(tmp_path, "", "os.environ.get('EXAMPLE')")
-    await evaluate(project, ClaimJudge(), isolation=isolation)
-    [again] = await evaluate(project, ClaimJudge(), isolation=isolation)
-    assert again.reused is (isolation is not None)
 
 
 @pytest.mark.parametrize(
@@ -368,10 +337,10 @@ async def test_variables_without_isolation_are_not_compared(tmp_path, isolation)
 async def test_a_changed_account_is_noticed(tmp_path, monkeypatch, name, claim):
     """Every script gets these variables; they count where it may read them."""
     project = project_with(tmp_path, "", claim)
-    await evaluate(project, ClaimJudge(), isolation=Isolation())
-    [again] = await evaluate(project, ClaimJudge(), isolation=Isolation())
+    await evaluate(project, ClaimJudge())
+    [again] = await evaluate(project, ClaimJudge())
     monkeypatch.setenv(name, str(tmp_path))
-    [changed] = await evaluate(project, ClaimJudge(), isolation=Isolation())
+    [changed] = await evaluate(project, ClaimJudge())
     assert (again.reused, changed.reused, changed.changed) == (
         True,
         False,
@@ -407,7 +376,7 @@ async def test_a_changed_variable_is_noticed_and_not_written_down(tmp_path):
 async def test_reading_the_clock_is_noticed(tmp_path, claim, is_read):
     """By the script itself or by a library for it, but not by our own code."""
     project = project_with(tmp_path, "", claim)
-    [outcome] = await evaluate(project, ClaimJudge(), isolation=Isolation())
+    [outcome] = await evaluate(project, ClaimJudge())
     clock = outcome.result.document["provenance"]["inputs"]["clock"]
     assert (clock is not None and clock["is_read"]) is is_read
     assert clock is None or clock["moment"].startswith(
@@ -450,12 +419,12 @@ async def test_a_paper_has_one_answer(tmp_path, monkeypatch):
             "__kwdefaults__",
             {"api_url": web.url, "request_interval_s": 0.0},
         )
-        found = await evaluate(project, ClaimJudge(), isolation=Isolation())
+        found = await evaluate(project, ClaimJudge())
         asked = len(web.requests)
     [record] = found[0].result.document["provenance"]["inputs"]["services"]
     assert (asked, record["request"]) == (1, "arxiv by_id('2401.00001')")
-    again = await evaluate(project, ClaimJudge(), isolation=Isolation())
-    replayed = await evaluate(project, None, isolation=Isolation(), reuse=False)
+    again = await evaluate(project, ClaimJudge())
+    replayed = await evaluate(project, None, reuse=False)
     in_process = await evaluate(project, None, reuse=False)
     assert [each.reused for each in again] == [True, True]
     assert [each.score for each in (*replayed, *in_process)] == [1.0] * 4
@@ -539,18 +508,11 @@ class TestAsOf:
             self.run(project, server, "--as_of", "answer")
         assert self.claim(project)[0] == "2023-05-06T07:08:09 2023"
 
-    @pytest.mark.parametrize(
-        ("options", "says"),
-        [
-            (["--as_of", "spring"], "neither a date such as 2025-03-14 nor 'answer'"),
-            (["--as_of", "2025-03-14", "--no_isolate"], "leave --as_of out"),
-        ],
-    )
-    def test_what_cannot_be_done_is_refused(self, project, options, says):
-        """No date is passed over in silence."""
-        run = run_command("--agent_name", "bot", *options, cwd=project.root)
+    def test_what_is_no_date_is_refused(self, project):
+        """It is not passed over in silence."""
+        run = run_command("--agent_name", "bot", "--as_of", "spring", cwd=project.root)
         assert run.returncode == 2
-        assert says in run.stderr
+        assert "neither a date such as 2025-03-14 nor 'answer'" in run.stderr
 
     def test_an_answer_without_a_proper_date_has_no_result(self, project):
         """It is not judged by another date instead."""
@@ -570,7 +532,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from mind2web2.scripts.input_recorder import InputRecorder, inputs_recorded
+from mind2web2.scripts.input_recorder import InputRecorder, record_inputs
 
 class Late:
     def __init__(self):
@@ -579,8 +541,8 @@ class Late:
     def __del__(self):
         self.open("/dev/null").close()
 
-with inputs_recorded(InputRecorder(Path("script.py"))):
-    os.late = Late()
+record_inputs(InputRecorder(Path("script.py")))
+os.late = Late()
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -7,7 +7,6 @@ import pytest
 from projects import ClaimJudge, Project, evaluate
 
 from mind2web2.errors import JudgeUnavailableError
-from mind2web2.scripts.isolation.run import Isolation
 
 BAD = """
 async def bad(what, cause=None):
@@ -16,12 +15,12 @@ async def bad(what, cause=None):
 """
 
 
-async def logged(tmp_path, body, isolation=None, *, judge=None, reason=None):
+async def logged(tmp_path, body, *, judge=None, reason=None):
     """Evaluate with a script that does this, and return the messages of the answer's log."""
     project = Project(tmp_path)
     project.add_answer()
     project.add_script_body(f"{BAD}{body}\nreturn evaluator.get_summary()")
-    [outcome] = await evaluate(project, judge or ClaimJudge(), isolation=isolation)
+    [outcome] = await evaluate(project, judge or ClaimJudge())
     gc.collect()
     assert outcome.reason == reason
     return [
@@ -31,21 +30,14 @@ async def logged(tmp_path, body, isolation=None, *, judge=None, reason=None):
     ]
 
 
-@pytest.mark.parametrize(
-    "isolation", [None, Isolation()], ids=["in the run", "isolated"]
-)
-async def test_an_error_that_no_task_awaits_is_one_line(
-    tmp_path, caplog, capfd, isolation
-):
-    """Without a traceback, there or on the screen; where the run has one process, in the run's log."""
+async def test_an_error_that_no_task_awaits_is_one_line(tmp_path, caplog, capfd):
+    """Without a traceback, there or on the screen."""
     body = (
         "held = asyncio.create_task(bad('a\\nstray'))\n"
         "asyncio.create_task(bad('let go'))\n"
         "await asyncio.sleep(0.01)"
     )
-    lines = await logged(tmp_path, body, isolation)
-    if isolation is None:
-        lines = [record.getMessage() for record in caplog.records]
+    lines = await logged(tmp_path, body)
     found = sorted(
         line.partition("a task that ")[2] for line in lines if "did not await" in line
     )
@@ -102,7 +94,7 @@ async def test_the_failure_of_the_script_itself_is_none_of_them(tmp_path, end, r
         f"{end}"
     )
     judge = ClaimJudge(out_of_order)
-    lines = await logged(tmp_path, body, Isolation(), judge=judge, reason=reason)
+    lines = await logged(tmp_path, body, judge=judge, reason=reason)
     [told] = [line for line in lines if "did not await" in line]
     assert "raised ValueError: stray" in told
 
@@ -118,7 +110,5 @@ async def test_an_error_that_the_script_looks_at_is_its_own_affair(tmp_path):
         "tasks[2].exception()"
     )
     assert not [
-        line
-        for line in await logged(tmp_path, body, Isolation())
-        if "did not await" in line
+        line for line in await logged(tmp_path, body) if "did not await" in line
     ]

@@ -282,7 +282,6 @@ def test_a_killed_run_leaves_whole_objects(project, store, server, part):
         "--judge_base_url",
         server.base_url,
         "--no_capture",
-        "--no_isolate",
         *roots(prefix),
     ]
     with store.failing(fail), start_command(*words, cwd=project.root) as process:
@@ -302,7 +301,7 @@ def test_a_killed_run_leaves_whole_objects(project, store, server, part):
 def test_two_machines_leave_one_result_an_answer(project, store, tmp_path):
     """The second one to end finds an equal result of the first, which stands."""
     upload(store, project, "shared")
-    words = ("--agent_name", "bot", "--no_capture", "--no_isolate", *roots("shared"))
+    words = ("--agent_name", "bot", "--no_capture", *roots("shared"))
     others = []
 
     def reply(body):

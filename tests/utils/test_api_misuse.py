@@ -6,7 +6,6 @@ import pytest
 from projects import ClaimJudge, Project, evaluate
 
 from mind2web2.scheduling.options import ExecutionOptions
-from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.api_misuse import syntax_tree
 
 # What a script does in line 24, and what its answer's reason says of it.
@@ -130,18 +129,13 @@ def scripts(folder, lines):
     return project
 
 
-@pytest.mark.parametrize(
-    ("isolation", "sequential"),
-    [(None, False), (None, True), (Isolation(), False)],
-    ids=["in the run", "in sequence", "isolated"],
-)
-async def test_what_the_toolkit_lacks_is_no_verdict(tmp_path, isolation, sequential):
+@pytest.mark.parametrize("sequential", [False, True])
+async def test_what_the_toolkit_lacks_is_no_verdict(tmp_path, sequential):
     """Even inside of the script's own ``try``: the reason names it and the line."""
     project = scripts(tmp_path, MISUSES)
     outcomes = await evaluate(
         project,
         ClaimJudge(),
-        isolation=isolation,
         order=ExecutionOptions(sequential=sequential),
     )
     for outcome, (line, reason) in zip(outcomes, MISUSES.items(), strict=True):
@@ -152,13 +146,10 @@ async def test_what_the_toolkit_lacks_is_no_verdict(tmp_path, isolation, sequent
         ), line
 
 
-@pytest.mark.parametrize(
-    "isolation", [None, Isolation()], ids=["in the run", "isolated"]
-)
-async def test_a_scripts_own_mistakes_stay_its_own(tmp_path, isolation):
+async def test_a_scripts_own_mistakes_stay_its_own(tmp_path):
     """So do probes, and exceptions that are part of the interface."""
     project = scripts(tmp_path, OWN_MATTERS)
-    outcomes = await evaluate(project, ClaimJudge(), isolation=isolation)
+    outcomes = await evaluate(project, ClaimJudge())
     assert {
         line: outcome.reason
         for line, outcome in zip(OWN_MATTERS, outcomes, strict=True)
@@ -166,32 +157,26 @@ async def test_a_scripts_own_mistakes_stay_its_own(tmp_path, isolation):
     assert {outcome.score for outcome in outcomes} == {1.0}
 
 
-@pytest.mark.parametrize(
-    "isolation", [None, Isolation()], ids=["in the run", "isolated"]
-)
-async def test_a_missing_import_is_named_with_its_line(tmp_path, isolation):
+async def test_a_missing_import_is_named_with_its_line(tmp_path):
     """Also where nothing catches it, and without any path of the machine."""
     project = Project(tmp_path)
     project.add_answer()
     project.add_raw_script(
         "import asyncio\nfrom mind2web2.evaluator import Evaluater\n"
     )
-    (outcome,) = await evaluate(project, ClaimJudge(), isolation=isolation)
+    (outcome,) = await evaluate(project, ClaimJudge())
     assert outcome.reason == (
         "script lake.py uses mind2web2.evaluator.Evaluater in line 2, which the toolkit does not have: did "
         "you mean 'Evaluator'?"
     )
 
 
-@pytest.mark.parametrize(
-    "isolation", [None, Isolation()], ids=["in the run", "isolated"]
-)
-async def test_arguments_without_effect_are_recorded(tmp_path, isolation):
+async def test_arguments_without_effect_are_recorded(tmp_path):
     """Unknown keywords of ``add_*`` and ``initialize``: the result has their names."""
     project = scripts(
         tmp_path, ["evaluator.add_parallel('a', 'a', critcal=True, weight=2)"]
     )
-    (outcome,) = await evaluate(project, ClaimJudge(), isolation=isolation)
+    (outcome,) = await evaluate(project, ClaimJudge())
     assert outcome.result.document["ignored_arguments"] == ["critcal", "weight"]
 
 

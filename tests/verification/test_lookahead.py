@@ -6,7 +6,6 @@ import pytest
 from projects import ClaimJudge, Project, evaluate
 
 from mind2web2.scheduling.options import ExecutionOptions
-from mind2web2.scripts.isolation.run import Isolation
 
 BODY = (
     "gate = evaluator.add_leaf('gate', 'd', critical=True)\n"
@@ -17,7 +16,7 @@ BODY = (
 )
 
 
-async def outcome(folder, lookahead, gate_holds, isolation):
+async def outcome(folder, lookahead, gate_holds):
     """Return result and claims asked of a script with two claims behind a gate, which is decided last."""
     project = Project(folder / str(lookahead))
     project.add_answer()
@@ -35,21 +34,20 @@ async def outcome(folder, lookahead, gate_holds, isolation):
 
     judge = ClaimJudge(verdict)
     order = ExecutionOptions(lookahead=lookahead)
-    [done] = await evaluate(project, judge, isolation=isolation, order=order)
+    [done] = await evaluate(project, judge, order=order)
     assert done.reason is None
     return done.result.document, judge.claims
 
 
-@pytest.mark.parametrize("isolation", [Isolation(), None])
 @pytest.mark.parametrize(
     ("gate_holds", "more"), [(True, set()), (False, {"first", "second"})]
 )
 async def test_results_are_equal_and_the_requests_are_sent_at_once(
-    tmp_path, gate_holds, more, isolation
+    tmp_path, gate_holds, more
 ):
     """Where the gate fails, the others were asked for nothing, and the result does not tell."""
-    expected, without = await outcome(tmp_path, False, gate_holds, isolation)
-    found, claims = await outcome(tmp_path, True, gate_holds, isolation)
+    expected, without = await outcome(tmp_path, False, gate_holds)
+    found, claims = await outcome(tmp_path, True, gate_holds)
     for part in ("final_score", "eval_breakdown", "judge_usage"):
         assert found[part] == expected[part]
     assert set(claims) - set(without) == more
@@ -80,7 +78,7 @@ async def test_only_one_level_of_undecided_gates_is_asked_beyond(tmp_path):
 
     judge = ClaimJudge(verdict)
     order = ExecutionOptions(lookahead=True)
-    [done] = await evaluate(project, judge, isolation=Isolation(), order=order)
+    [done] = await evaluate(project, judge, order=order)
     assert done.result.document["final_score"] == 1
     assert "third" in judge.claims
     assert "third" not in asked_before_first

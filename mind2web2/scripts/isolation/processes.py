@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from mind2web2.errors import MachineError
+from mind2web2.errors import MachineError, UsageError
 from mind2web2.utils.aio import to_the_end
 
 if sys.platform != "win32":
@@ -307,7 +307,7 @@ _STREAM_BYTES = 1024**2
 log = logging.getLogger(__name__)
 
 # Systems without fork (Windows) would take a second, and another interpreter, for each answer.
-IS_POSSIBLE = hasattr(os, "fork")
+_CAN_FORK = hasattr(os, "fork")
 
 
 def scrubbed_environment(variables: Mapping[str, str]) -> dict[str, str]:
@@ -336,7 +336,11 @@ class ForkServer:
         self._is_used = False
 
     def warm_up(self) -> None:
-        """Start it, unless it runs already; it loads the package in the background."""
+        """Start it, unless it runs already; it loads the package in the background.
+
+        Raises:
+            UsageError: this system cannot fork.
+        """
         with self._lock:
             self._ensure_started()
 
@@ -353,6 +357,11 @@ class ForkServer:
             self._end()
 
     def _ensure_started(self) -> socket.socket:
+        if not _CAN_FORK:
+            raise UsageError(
+                "each eval script runs in a process of its own, and this system cannot fork processes: "
+                "use Linux, macOS or, on Windows, WSL"
+            )
         if (
             self._process is None
             or self._control is None
@@ -515,10 +524,7 @@ async def _dropped(writer: asyncio.StreamWriter) -> None:
 
 
 def _not_started(reason: str) -> str:
-    return (
-        f"no process could be started for a script: {' '.join(reason.split())}. Or evaluate with "
-        "--no_isolate: scripts then run in the process of the run itself"
-    )
+    return f"no process could be started for a script: {' '.join(reason.split())}"
 
 
 fork_server = ForkServer()

@@ -52,7 +52,7 @@ from mind2web2.scheduling.listeners import guard_listeners
 from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.clock import ScriptClock
-from mind2web2.scripts.input_recorder import InputRecorder, inputs_recorded
+from mind2web2.scripts.input_recorder import InputRecorder, record_inputs
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
 from mind2web2.scripts.isolation.rpc import Done, Message, PageText, RpcClient
 from mind2web2.scripts.run import (
@@ -213,24 +213,23 @@ async def _outcome(
         CacheFileSys(job.cache_dir), pages, asyncio.Semaphore(_OWN_CAPTURES), captures
     )
     logger = _logger(job, client)
-    log_unseen_errors(logger, modules=("",))
+    log_unseen_errors(logger)
 
     async def ask_run(request: ServiceRequest, _ask: AskService) -> Any:
         answer, record = await client.ask("service", request=request)
         judge.note_service(record)
         return answer
 
-    recorder = InputRecorder(job.call.script_path, is_only_one=True)
+    recorder = InputRecorder(job.call.script_path)
+    record_inputs(recorder)
     with (
-        inputs_recorded(recorder),
         execution_options(job.execution),
         downloads_from(job.network),
         refused_downloads_reported(partial(judge.note, "refused_downloads")),
         services_answered_by(ask_run),
     ):
         async with LoopGuard(job.limits.block_s):
-            # The run enforces --answer_timeout.
-            result = await script_result(job.call, judge, cache, logger, timeout_s=None)
+            result = await script_result(job.call, judge, cache, logger)
     return Done(
         result=result,
         ledger=judge.ledger,

@@ -1,15 +1,18 @@
-"""``--isolate``, ``--no_isolate``, ``--script_memory`` and ``--script_env``."""
+"""What a script's process gets: ``--script_memory``, ``--script_env``, and a number of its own."""
 
 import os
 import subprocess
 import sys
 
 import pytest
-from projects import call, entered, read_json
+from projects import AGENT, TASK, ClaimJudge, call, entered, read_json
 from servers.batch_server import BatchServer
 from servers.judge_server import VERDICT, JudgeServer
 
 from mind2web2.cli import evaluate_main
+from mind2web2.errors import UsageError
+from mind2web2.eval_runner import evaluate_task
+from mind2web2.scoring.scorer import Judge, Scorer
 from mind2web2.scripts.isolation import processes
 
 # Tells whether it runs in the process of the run, and what it is told of the region.
@@ -45,12 +48,24 @@ def seen_by(project, server, *more):
     return read_json(project.result_paths()[-1])["seen"]
 
 
-def test_scripts_are_isolated_unless_told_otherwise(project, own_pid):
-    """Each answer has a process."""
+def test_each_script_runs_in_a_process_of_its_own(project, own_pid):
+    """Also in an evaluation from Python."""
     with JudgeServer() as server:
-        for options in ([], ["--isolate"]):
-            assert seen_by(project, server, *options)["pid"] != own_pid
-        assert seen_by(project, server, "--no_isolate")["pid"] == own_pid
+        pids = [seen_by(project, server)["pid"] for _ in range(2)]
+    assert len({own_pid, *pids}) == 3
+
+
+async def test_a_task_evaluated_from_python_has_processes_too(project, own_pid):
+    """A script changes nothing in the program that calls ``evaluate_task``."""
+    folders = [project.root / name for name in ("answers", "cache", "results")]
+    [result] = await evaluate_task(
+        ClaimJudge(),
+        TASK,
+        AGENT,
+        *folders,
+        project.paths.find_script(TASK).path,
+    )
+    assert result["seen"]["pid"] != own_pid
 
 
 def test_memory_is_limited(project):
@@ -98,24 +113,23 @@ def test_a_run_hides_its_keys_from_other_processes_of_its_user():
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "0\n"
 
 
-def test_a_system_that_cannot_fork_does_without(project, own_pid, monkeypatch):
-    """It is an error only where it was asked for."""
-    monkeypatch.setattr(processes, "IS_POSSIBLE", False)
+def test_a_system_that_cannot_fork_is_told_so(project, monkeypatch):
+    """Once, before anything is asked or written."""
+    monkeypatch.setattr(processes, "_CAN_FORK", False)
     with JudgeServer() as server:
-        assert seen_by(project, server)["pid"] == own_pid
         run = call(
             evaluate_main,
             "--agent_name",
             "bot",
             "--judge_base_url",
             server.base_url,
-            "--isolate",
         )
-    assert run.returncode == 2
-    assert (
-        "--isolate needs a system that can fork processes: evaluate without it"
-        in run.stderr
-    )
+        assert server.requests == []
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+    assert "this system cannot fork processes" in run.stderr
+    assert not project.results.exists()
+    with pytest.raises(UsageError, match="this system cannot fork processes"):
+        Scorer(judge=Judge(), scripts=project.root / "eval_scripts").__enter__()
 
 
 @pytest.fixture

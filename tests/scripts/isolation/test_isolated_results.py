@@ -5,11 +5,13 @@ import json
 import random
 import re
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import pytest
 from evaluations import image
 from generated_scripts import made_up_script
+from in_this_process import scripts_here, without_inputs
 from projects import AGENT, QUICK_RETRY, REPOSITORY, Project, call, evaluate, read_json
 from servers.judge_server import JudgeServer, content
 from servers.maps_server import KEY, MapsServer
@@ -28,9 +30,9 @@ from mind2web2.runs.answer import RunParts
 from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
-from mind2web2.scheduling.options import ExecutionOptions
-from mind2web2.scripts.isolation.run import Isolation
 
+# Each runs the scripts of its block in the one way or the other.
+PLACES = (scripts_here, nullcontext)
 LAKE, OTHER, GONE = (
     "https://lake.example/depth",
     "https://lake.example/other",
@@ -140,7 +142,7 @@ class Browser:
         raise CaptureError("the page is gone")
 
 
-async def results_of(project, judge, isolation, *, order=None, captures=None):
+async def results_of(project, judge, *, captures=None):
     """Evaluate a project and return what became of each answer, without what differs from run to run."""
     folders = RunFolders(
         AGENT, project.paths.cache_root, project.paths.eval_results_root
@@ -154,8 +156,6 @@ async def results_of(project, judge, isolation, *, order=None, captures=None):
             reuse=True,
             answer_timeout_s=60,
             captures=captures,
-            execution=order or ExecutionOptions(),
-            isolation=isolation,
         )
         work = select_work(project.paths, AGENT)
         outcomes = await evaluate_work(
@@ -172,7 +172,7 @@ def told(outcome):
         return outcome.reason
     result = {
         name: value
-        for name, value in outcome.result.document.items()
+        for name, value in without_inputs(outcome.result.document).items()
         if name not in ("run", "seal")
     }
     # To the last digit, a sum depends on the order of what is added.
@@ -188,14 +188,15 @@ def told(outcome):
 async def test_made_up_scripts_come_to_the_same(tmp_path):
     """Whatever they do, to the last word of the evidence; errors are the same line."""
     seen = []
-    for name, isolation in (("here", None), ("isolated", Isolation())):
-        project = Project(tmp_path / name)
+    for where in PLACES:
+        project = Project(tmp_path / where.__name__)
         for number in range(16):
             task = f"task_{number}"
             project.add_answer("answer_1", f"answer to {task}", task)
             project.add_raw_script(made_up_script(number, 18), task)
         judge = SeededJudge(7)
-        results, totals = await results_of(project, judge, isolation)
+        with where():
+            results, totals = await results_of(project, judge)
         seen.append((results, judge.asked, totals))
     (here, asked_here, totals_here), (isolated, asked_isolated, totals_isolated) = seen
     assert isolated == here
@@ -243,12 +244,13 @@ async def test_results_of_any_type_are_the_same(tmp_path):
     """A script's own objects are plain values in the result, or the reason is the same line."""
     kinds = [*re.findall(r'^ {4}"(\w+)":', ODD_RESULTS, re.MULTILINE), "recursive"]
     seen = []
-    for name, isolation in (("here", None), ("isolated", Isolation())):
-        project = Project(tmp_path / name)
+    for where in PLACES:
+        project = Project(tmp_path / where.__name__)
         for number, kind in enumerate(kinds, start=1):
             project.add_answer(f"answer_{number}", kind)
         project.add_script_body(ODD_RESULTS)
-        results, _ = await results_of(project, SeededJudge(7), isolation)
+        with where():
+            results, _ = await results_of(project, SeededJudge(7))
         seen.append(results)
     assert seen[1] == seen[0]
     assert sum(isinstance(result, dict) for result in seen[0].values()) == 4, seen[0]
@@ -258,14 +260,15 @@ async def test_results_of_any_type_are_the_same(tmp_path):
 async def test_all_that_scripts_ask_for_comes_to_the_same(tmp_path, captured):
     """Pages with images and without, captures, templates with checks, questions and pages of their own."""
     seen = []
-    for name, isolation in (("here", None), ("isolated", Isolation())):
-        project = Project(tmp_path / name)
+    for where in PLACES:
+        project = Project(tmp_path / where.__name__)
         project.cache().put_web(LAKE, "Depth: 80 m", image(900, 3000))
         project.add_answer("answer_1", f"The lake is 80 m deep [depth]({LAKE}).")
         project.add_script_body(RICH_SCRIPT)
         judge = SeededJudge(3)
         captures = SharedCaptures.by(Browser()) if captured else None
-        results, _ = await results_of(project, judge, isolation, captures=captures)
+        with where():
+            results, _ = await results_of(project, judge, captures=captures)
         seen.append((results, judge.asked))
     (here, asked_here), (isolated, asked_isolated) = seen
     assert isolated == here
@@ -276,8 +279,8 @@ async def test_all_that_scripts_ask_for_comes_to_the_same(tmp_path, captured):
 async def test_a_script_may_bring_a_browser_of_its_own(tmp_path):
     """Which captures in the script's process, into the cache that the run reads."""
     seen = []
-    for name, isolation in (("here", None), ("isolated", Isolation())):
-        project = Project(tmp_path / name)
+    for where in PLACES:
+        project = Project(tmp_path / where.__name__)
         project.add_answer("answer_1")
         project.add_script_body(
             "class Browser:\n"
@@ -289,9 +292,10 @@ async def test_a_script_may_bring_a_browser_of_its_own(tmp_path):
             "return evaluator.get_summary()"
         )
         judge = SeededJudge(3)
-        results, _ = await results_of(
-            project, judge, isolation, captures=SharedCaptures.by(Browser())
-        )
+        with where():
+            results, _ = await results_of(
+                project, judge, captures=SharedCaptures.by(Browser())
+            )
         seen.append((results, judge.asked))
         assert project.cache().get_web(OTHER)[0] == f"captured by the script: {OTHER}"
     assert seen[0] == seen[1]
@@ -303,8 +307,8 @@ async def test_a_script_may_bring_a_browser_of_its_own(tmp_path):
 async def test_a_judge_that_fails_leaves_no_result(tmp_path, body):
     """Whatever the script makes of it; what was asked before is kept, and nothing is asked afterwards."""
     reasons = []
-    for name, isolation in (("here", None), ("isolated", Isolation())):
-        project = Project(tmp_path / name)
+    for where in PLACES:
+        project = Project(tmp_path / where.__name__)
         project.add_answer("answer_1")
         verifying = [
             f"await evaluator.verify('point {each}', evaluator.add_leaf('p{each}', 'd'))"
@@ -313,7 +317,8 @@ async def test_a_judge_that_fails_leaves_no_result(tmp_path, body):
         lines = [f"try: {each}\n{body}" if body else each for each in verifying]
         project.add_script_body("\n".join([*lines, "return {'final_score': 1.0}"]))
         judge = SeededJudge(1, failing="point 0")
-        [reason] = (await results_of(project, judge, isolation))[0].values()
+        with where():
+            [reason] = (await results_of(project, judge))[0].values()
         reasons.append(reason)
         assert sum(judge.asked.values()) < 18
     assert reasons == ["the judge is out"] * 2
@@ -333,7 +338,7 @@ async def test_a_reply_that_the_scripts_template_refuses_is_repaired(tmp_path):
     ] * 2
     requests = []
     with JudgeServer(faults=faults) as server:
-        for isolation in (None, Isolation()):
+        for where in PLACES:
             (project.results / FILE_NAME).unlink(missing_ok=True)
             async with LLMClient(
                 "openai",
@@ -342,9 +347,8 @@ async def test_a_reply_that_the_scripts_template_refuses_is_repaired(tmp_path):
                 api_key="none",
                 retry=QUICK_RETRY,
             ) as client:
-                [outcome] = await evaluate(
-                    project, client, isolation=isolation, reuse=False
-                )
+                with where():
+                    [outcome] = await evaluate(project, client, reuse=False)
             assert outcome.score == 1.0, outcome.reason
             requests.append(server.requests[len(requests) * 2 :])
     assert requests[0] == requests[1]
@@ -363,7 +367,7 @@ async def test_a_stored_judgment_that_no_longer_fits_is_asked_anew(tmp_path):
         )
         project.add_script_body(body + "return evaluator.get_summary()")
         judge = SeededJudge(1)
-        [result] = (await results_of(project, judge, Isolation()))[0].values()
+        [result] = (await results_of(project, judge))[0].values()
         asked.append(sum(judge.asked.values()))
     assert asked == [1, 0, 1]
     assert "does not fill Depth" in result
@@ -388,7 +392,7 @@ async def test_maps_are_asked_by_the_run(tmp_path, monkeypatch):
             "mind2web2.api_tools.tool_googlemap.GoogleMapsTool.__init__.__wrapped__.__kwdefaults__",
             {"base_url": web.url, "retry_timeout_s": 30.0, "first_delay_s": 0.0},
         )
-        [outcome] = await evaluate(project, SeededJudge(1), isolation=Isolation())
+        [outcome] = await evaluate(project, SeededJudge(1))
     assert outcome.result.document["seen"] == [
         "Tarn",
         None,
@@ -401,8 +405,8 @@ def test_the_example_comes_to_the_same_results(tmp_path, monkeypatch):
     """All nine answers, from the recorded judgments, by the command itself."""
     monkeypatch.chdir(REPOSITORY)
     found = []
-    for option in ("--isolate", "--no_isolate"):
-        root = tmp_path / option
+    for where in PLACES:
+        root = tmp_path / where.__name__
         options = [
             "--llm_provider",
             "replay",
@@ -411,7 +415,8 @@ def test_the_example_comes_to_the_same_results(tmp_path, monkeypatch):
             "--agent_name",
             "example",
         ]
-        run = call(evaluate_main, *options, "--eval_results_root", root, option)
+        with where():
+            run = call(evaluate_main, *options, "--eval_results_root", root)
         assert (run.returncode, run.stderr) == (0, "")
         results = {
             path.parent.parent.relative_to(root): read_json(path)
@@ -420,7 +425,7 @@ def test_the_example_comes_to_the_same_results(tmp_path, monkeypatch):
         assert len(results) == 9
         found.append(
             {
-                name: {**result, "run": None, "seal": None}
+                name: {**without_inputs(result), "run": None, "seal": None}
                 for name, result in results.items()
             }
         )

@@ -3,10 +3,12 @@
 import asyncio
 import json
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from fixtures.process_tree import wait_for_end
+from in_this_process import scripts_here
 from projects import ClaimJudge, Project, evaluate, outcomes_by_name, read_json
 
 from mind2web2.errors import EvalScriptError
@@ -192,8 +194,7 @@ async def test_a_file_beyond_all_measure_ends_the_process(project):
     )
 
 
-@pytest.mark.parametrize("isolation", [None, TIGHT], ids=["in the run", "isolated"])
-async def test_names_that_cannot_be_written_do_no_harm(project, isolation):
+async def test_names_that_cannot_be_written_do_no_harm(project):
     """Half a character in the id of a node or the name of an extraction costs no result."""
     body = (
         "from pydantic import BaseModel\n"
@@ -203,7 +204,7 @@ async def test_names_that_cannot_be_written_do_no_harm(project, isolation):
         "await evaluator.extract('How deep?', Depth, 'depth \\ud800')\n"
         "summary = evaluator.get_summary()"
     )
-    broken, _ = await outcomes_of(project, body, isolation)
+    broken, _ = await outcomes_of(project, body)
     assert (broken.score, broken.reason) == (1.0, None)
 
 
@@ -292,8 +293,9 @@ async def test_logs_are_those_of_a_script_in_the_run_itself(project):
         "except ZeroDivisionError: logger.exception('odd')"
     )
     logged = []
-    for isolation in (None, TIGHT):
-        broken, _ = await outcomes_of(project, body, isolation, reuse=False)
+    for where in (scripts_here, nullcontext):
+        with where():
+            broken, _ = await outcomes_of(project, body, reuse=False)
         assert broken.score == 1.0
         newest = max(
             (project.folder() / "logs").glob("*.jsonl"),

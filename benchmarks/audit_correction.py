@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 
 from measuring import title
@@ -373,9 +375,11 @@ def _half(interval: Interval | None) -> float:
     return 0.0 if interval is None else (interval.high - interval.low) / 2
 
 
-def report(name: str, simulate: Callable[[int], Found | None]) -> None:
+def report(
+    name: str, simulate: Callable[[int], Found | None], simulations: int
+) -> None:
     """Simulate a design and print a line."""
-    every = [simulate(seed) for seed in range(SIMULATIONS)]
+    every = [simulate(seed) for seed in range(simulations)]
     found = [one for one in every if one is not None]
     if not found:
         sys.stdout.write(f"  {name:36} no statement\n")
@@ -416,12 +420,12 @@ def report(name: str, simulate: Callable[[int], Found | None]) -> None:
     sys.stdout.flush()
 
 
-def agreement(design: Design) -> None:
+def agreement(design: Design, simulations: int) -> None:
     """Print how often the intervals of agreement and error rates hold them."""
     asked = {"agreement": 0, "wrong_passes": 0, "wrong_failures": 0}
     # What the judge does on average.
     pooled = _rates([_World(design, seed) for seed in range(10_000, 10_100)])
-    for seed in range(SIMULATIONS):
+    for seed in range(simulations):
         world = _World(design, seed)
         figures = judge_quality(world.answers, world.labels(design)).figures
         for name in asked:
@@ -430,7 +434,7 @@ def agreement(design: Design) -> None:
                 own.low is None or own.low - _NOISE <= pooled[name] <= own.high + _NOISE
             )
     listed = ", ".join(
-        f"{name.replace('_', ' ')} {hits / SIMULATIONS:.1%}"
+        f"{name.replace('_', ' ')} {hits / simulations:.1%}"
         for name, hits in asked.items()
     )
     sys.stdout.write(f"  {design.name:36} {listed}\n")
@@ -450,20 +454,33 @@ def _rates(worlds: Sequence[_World]) -> dict[str, float]:
     }
 
 
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--simulations", type=int, default=SIMULATIONS)
+    parser.add_argument("--designs", default="", help="only those with this text")
+    return parser.parse_args()
+
+
 def main() -> None:
     """Simulate and print."""
+    asked = _asked()
+    count = asked.simulations
     title(
-        f"{SIMULATIONS} audits by people a design: 8 leaves, 200 labels, errors of 5 and 20% unless said"
+        f"{count} audits by people a design: 8 leaves, 200 labels, errors of 5 and 20% unless said"
     )
     for design in AUDITS:
-        report(design.name, lambda seed, design=design: audited(design, seed))  # type: ignore[misc]
-    title(f"{SIMULATIONS} samples of answers by a strong judge that errs by 1%")
-    for design in SAMPLES:
-        report(design.name, lambda seed, design=design: rejudged(design, seed))  # type: ignore[misc]
+        if asked.designs in design.name:
+            report(design.name, partial(audited, design), count)
+    title(f"{count} samples of answers by a strong judge that errs by 1%")
+    for sample_design in SAMPLES:
+        if asked.designs in sample_design.name:
+            report(sample_design.name, partial(rejudged, sample_design), count)
     title("Intervals of agreement and error rates at 40 tasks")
     for runs, is_clustered in ((1, False), (3, False), (3, True)):
         name = f"40 x {runs}{', errors in a fifth' if is_clustered else ''}"
-        agreement(Design(name, tasks=40, runs=runs, is_clustered=is_clustered))
+        if asked.designs in name:
+            own = Design(name, tasks=40, runs=runs, is_clustered=is_clustered)
+            agreement(own, count)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from statistics import fmean
 from typing import TypedDict
@@ -19,6 +20,7 @@ from mind2web2.statistics.correction import CorrectedMean
 from mind2web2.statistics.sampled_leaves import (
     JointChange,
     LabelledLeaf,
+    PossiblePair,
     StratumName,
     corrected_by_leaves,
 )
@@ -58,6 +60,7 @@ class CorrectedScore:
             where there is none.
         answers: how many have labels.
         behind: names of the leaves that no label decides behind gates that the judge failed wrongly.
+        unseen: how many judged leaves have no label, not even as undecidable.
     """
 
     mean: CorrectedMean
@@ -65,6 +68,7 @@ class CorrectedScore:
     if_undecidable: tuple[float, float] | None
     answers: int
     behind: tuple[LeafName, ...]
+    unseen: int
 
     @property
     def value(self) -> float | None:
@@ -129,7 +133,12 @@ def corrected_score(
         all_failed = _mean(answers, _all_decided(verdicts, 0.0), behind=False)
         all_passed = _mean(answers, _all_decided(verdicts, 1.0), behind=True)
         extremes = (all_failed.estimate, all_passed.estimate)
-    return CorrectedScore(low, high, extremes, len(labelled), tuple(behind))
+    unseen = sum(
+        leaf.name not in verdicts.passes and leaf.name not in verdicts.undecidable
+        for answer in answers
+        for leaf in answer.leaves
+    )
+    return CorrectedScore(low, high, extremes, len(labelled), tuple(behind), unseen)
 
 
 def _has_label(answer: AuditedAnswer, verdicts: Verdicts) -> bool:
@@ -179,6 +188,7 @@ def _mean(
     scores: dict[str, list[float]] = defaultdict(list)
     labelled: list[LabelledLeaf] = []
     joint: list[JointChange] = []
+    possible: list[PossiblePair] = []
     below = 0.0
     above = 0.0
     for answer in answers:
@@ -191,6 +201,8 @@ def _mean(
             labelled.append(replace(single, effect=effect, change=change))
         for together in changes.joint():
             joint.append(replace(together, change=together.change * share))
+        for pair in changes.possible():
+            possible.append(replace(pair, change=pair.change * share))
         for leaf in answer.leaves:
             if drawn[stratum_of(leaf)]:
                 continue
@@ -201,7 +213,7 @@ def _mean(
     used: dict[StratumName, Counter[str]] = {
         name: found for name, found in sizes.items() if drawn[name]
     }
-    found = corrected_by_leaves(raw, used, labelled, joint, (below, above))
+    found = corrected_by_leaves(raw, used, labelled, joint, possible, (below, above))
     return replace(found, population=len(leaves))
 
 
@@ -222,7 +234,6 @@ class _Changes:
     ) -> None:
         self._answer = answer
         self._place = (answer.task, answer.answer)
-        self._tree = None if answer.root is None else _Tree(answer.root)
         self._stratum_of = stratum_of
         self._behind: dict[str, bool] = {}
         for leaf in answer.skipped:
@@ -237,6 +248,7 @@ class _Changes:
             degree = abs(verdicts.passes[leaf.name] - leaf.passed)
             if degree:
                 self._wrong[leaf] = degree
+        self._complete = complete
         self._certain = [
             leaf
             for leaf, degree in self._wrong.items()
@@ -244,13 +256,21 @@ class _Changes:
         ]
         self._scores: dict[frozenset[JudgedLeaf], float] = {}
 
+    @cached_property
+    def _tree(self) -> _Tree | None:
+        return None if self._answer.root is None else _Tree(self._answer.root)
+
+    @cached_property
+    def _as_judged(self) -> float:
+        return 0.0 if self._tree is None else self._tree.score({}, {})
+
     def effect(self, leaf: JudgedLeaf) -> float:
         """Return the greatest change if the verdict on a leaf is wrong."""
         if self._tree is None:
             return 0.0
         opened = {skipped.name.leaf: True for skipped in self._answer.skipped}
         other = self._tree.score({leaf.name.leaf: not leaf.passed}, opened)
-        return other - self._tree.score({}, {})
+        return other - self._as_judged
 
     def single(self) -> Iterator[LabelledLeaf]:
         """Yield the labelled leaves with what each changes alone."""
@@ -264,15 +284,20 @@ class _Changes:
             change = min(0.0, change) if leaf.passed else max(0.0, change)
             stratum = self._stratum_of(leaf)
             yield LabelledLeaf(
-                leaf.name, self._answer.task, stratum, self.effect(leaf), change
+                leaf.name,
+                self._answer.task,
+                stratum,
+                self.effect(leaf),
+                change,
+                self._wrong.get(leaf, 0.0),
             )
 
     def joint(self) -> Iterator[JointChange]:
         """Yield what wrong verdicts change together: the certain ones, and others beyond their parts."""
-        if self._tree is None:
+        if not self._wrong or self._tree is None:
             return
         if self._certain:
-            change = self._score(frozenset()) - self._tree.score({}, {})
+            change = self._score(frozenset()) - self._as_judged
             yield JointChange(self._answer.task, self._place, frozenset(), change)
         uncertain = [leaf for leaf in self._wrong if leaf not in self._certain]
         uncertain.sort(key=lambda leaf: -abs(self.effect(leaf)))
@@ -289,6 +314,27 @@ class _Changes:
                 names = frozenset(leaf.name for leaf in chosen)
                 change = degree * beyond[chosen]
                 yield JointChange(self._answer.task, self._place, names, change)
+
+    def possible(self) -> Iterator[PossiblePair]:
+        """Yield wrong verdicts with others of the answer that change more or less together than alone."""
+        if not self._wrong or self._tree is None:
+            return
+        none = frozenset[JudgedLeaf]()
+        uncertain = [
+            leaf
+            for leaf in self._answer.leaves
+            if self._stratum_of(leaf) not in self._complete
+        ]
+        for leaf, degree in self._wrong.items():
+            if leaf in self._certain:
+                continue
+            one = frozenset([leaf])
+            for other in uncertain:
+                parts = self._score(one) + self._score(frozenset([other]))
+                both = self._score(one | {other}) + self._score(none)
+                beyond = degree * (both - parts)
+                if other != leaf and abs(beyond) > _NOISE:
+                    yield PossiblePair(leaf.name, self._stratum_of(other), beyond)
 
     def _score(self, corrected: frozenset[JudgedLeaf]) -> float:
         """Return the score with the certain and these verdicts corrected."""

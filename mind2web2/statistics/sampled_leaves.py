@@ -8,7 +8,7 @@ within a stratum its verdict is a constant, and explains no more.
 
 The interval combines the score intervals of the strata's error rates (Wilson 1927; mid-p where labels show no
 error) by the square root of their summed squares (Zou and Donner 2008). So it is open to errors of which no
-label shows one.
+label shows one, and to sets of wrong verdicts of which the sample has none.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class LabelledLeaf:
         effect: the change of the task's mean score if the verdict is wrong: at most 0 for a leaf that passed,
             at least 0 for one that did not.
         change: the change by the label alone; 0 where the verdict is right.
+        wrong: how far the verdict is wrong, from 0 to 1, whether or not that changes anything.
     """
 
     name: Hashable
@@ -41,6 +42,7 @@ class LabelledLeaf:
     stratum: StratumName
     effect: float
     change: float
+    wrong: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,26 @@ class JointChange:
     change: float
 
 
+@dataclass(frozen=True, slots=True)
+class PossiblePair:
+    """What a wrong verdict and another of its answer change together, beyond their parts, if both are wrong.
+
+    Args:
+        leaf: the name of the labelled leaf that is wrong.
+        stratum: of the other leaf, with or without a label.
+    """
+
+    leaf: Hashable
+    stratum: StratumName
+    change: float
+
+
 def corrected_by_leaves(
     raw: Mapping[str, float],
     sizes: Mapping[StratumName, Mapping[str, int]],
     labelled: Sequence[LabelledLeaf],
     joint: Sequence[JointChange] = (),
+    possible: Sequence[PossiblePair] = (),
     unlabelled: tuple[float, float] = (0.0, 0.0),
 ) -> CorrectedMean:
     """Correct the mean over tasks by labels of single leaves.
@@ -71,6 +88,7 @@ def corrected_by_leaves(
         raw: the mean score of each task by the judge.
         sizes: the number of leaves of each stratum, by task.
         labelled: with effects and changes of the task's mean score.
+        possible: the pairs of each wrong verdict with the others of its answer.
         unlabelled: how far strata without labels could lower and raise the mean.
     """
     of_stratum: dict[StratumName, list[LabelledLeaf]] = defaultdict(list)
@@ -100,8 +118,12 @@ def corrected_by_leaves(
     for one in joint:
         by_task[one.task] += one.change / chances.of(one.leaves)
     together = _squared_error_together(labelled, joint, chances) / tasks**2
-    squared = max(0.0, squared + together)
-    below, above = (max(0.0, side + Z**2 * together) for side in (below, above))
+    squared = _with_joint(squared, together)
+    lower, higher = _expected_together(labelled, possible, chances)
+    below, above = (
+        _with_joint(side, Z**2 * together, (_UNSEEN * expected / tasks) ** 2)
+        for side, expected in ((below, lower), (above, higher))
+    )
     return CorrectedMean(
         raw_by_task=raw,
         by_task=by_task,
@@ -123,21 +145,29 @@ def _squared_error(changes: Sequence[float], total: int) -> float:
 
 
 def _reach(leaves: Sequence[LabelledLeaf], total: int) -> tuple[float, float]:
-    """Return how far the true change of a stratum may lie below and above the one that the sample gives."""
-    effects = sum(leaf.effect for leaf in leaves)
-    left = 1 - len(leaves) / total
+    """Return how far the true change of a stratum may lie below and above the one that the sample gives.
+
+    As if each wrong verdict changed as much as wrong ones do on average, weighted by what they change: their
+    share then has the variance of the mean change.
+    """
+    drawn = len(leaves)
+    left = 1 - drawn / total
+    effects = sum(abs(leaf.effect) for leaf in leaves)
     if not effects or not left:
         return 0.0, 0.0
-    change = sum(leaf.change for leaf in leaves)
-    rate = min(1.0, change / effects)
-    # Leaves differ in effect (Kish 1965), and the population is finite.
-    drawn = effects**2 / sum(leaf.effect**2 for leaf in leaves) / left
-    low, high = wilson(rate, drawn)
-    if rate == 0:
-        high = min(high, none_seen(drawn))
-    scale = effects * total / len(leaves)
-    ends = scale * (low - rate), scale * (high - rate)
-    return -min(ends), max(ends)
+    change = sum(abs(leaf.change) for leaf in leaves)
+    if change:
+        size = sum(leaf.change**2 for leaf in leaves) / change
+    else:
+        size = sum(leaf.effect**2 for leaf in leaves) / effects
+    rate = change / drawn / size
+    # The population is finite.
+    low, high = wilson(rate, drawn / left)
+    if not change:
+        high = min(high, none_seen(drawn / left))
+    less, more = total * size * (rate - low), total * size * (high - rate)
+    is_lowered = any(leaf.effect < 0 for leaf in leaves)
+    return (more, less) if is_lowered else (less, more)
 
 
 class _Chances:
@@ -169,8 +199,42 @@ class _Chances:
 
 # Larger sets are rare, and each doubles the pairs of sets.
 _MOST_IN_SET = 3
-# Of the variances of sets by themselves, what stays whatever sets share.
-_LEAST_LEFT = 0.6
+# Errors of one answer are more often together than if they were independent.
+_UNSEEN = 1.5
+
+
+def _with_joint(squared: float, joint: float, unseen: float = 0.0) -> float:
+    """Add the squared error of joint changes, or what the sample may lack of them where that is more.
+
+    It is less than 0 where many are seen, and make up for single changes. Then it is badly known, so that
+    half of it counts, and takes away half of the sum at most.
+    """
+    if joint < 0:
+        return squared + max(joint, -squared) / 2
+    return squared + max(joint, unseen)
+
+
+def _expected_together(
+    labelled: Sequence[LabelledLeaf],
+    possible: Sequence[PossiblePair],
+    chances: _Chances,
+) -> tuple[float, float]:
+    """Return how far pairs of wrong verdicts lower and raise the sum, if errors were independent.
+
+    A sample that has few pairs may show no wrong one, and the estimate then lacks them all.
+    """
+    wrong: dict[StratumName, list[float]] = defaultdict(list)
+    for leaf in labelled:
+        wrong[leaf.stratum].append(leaf.wrong)
+    rates = {name: fmean(found) for name, found in wrong.items()}
+    lower, higher = 0.0, 0.0
+    for pair in possible:
+        # Both leaves of a pair count it where both are wrong.
+        chance = 2 * chances.of(frozenset([pair.leaf]))
+        expected = rates.get(pair.stratum, 0.0) * pair.change / chance
+        lower += max(0.0, -expected)
+        higher += max(0.0, expected)
+    return lower, higher
 
 
 def _squared_error_together(
@@ -178,9 +242,7 @@ def _squared_error_together(
 ) -> float:
     """Return the part of the squared error that joint changes add, with what they share with single ones.
 
-    The estimate of Horvitz and Thompson (1952) for the variance of their estimator, within answers. What sets
-    share may be negative and is badly known from few of them, so that it takes away a part of their own
-    variances at most.
+    The estimate of Horvitz and Thompson (1952) for the variance of their estimator, within answers.
     """
     single = {leaf.name: leaf.change for leaf in labelled if leaf.change}
     of_answer: dict[Hashable, dict[frozenset[Hashable], float]] = defaultdict(dict)
@@ -189,7 +251,7 @@ def _squared_error_together(
             of_answer[one.answer][one.leaves] = one.change
             for leaf in one.leaves & single.keys():
                 of_answer[one.answer][frozenset([leaf])] = single[leaf]
-    squared, alone = 0.0, 0.0
+    squared = 0.0
     for sets in of_answer.values():
         chance = {leaves: chances.of(leaves) for leaves in sets}
         for one_set, change in sets.items():
@@ -200,6 +262,4 @@ def _squared_error_together(
                         one_set | other
                     )
                     squared += change * other_change * scale
-            if len(one_set) > 1:
-                alone += (1 - chance[one_set]) * (change / chance[one_set]) ** 2
-    return max(squared, _LEAST_LEFT * alone)
+    return squared

@@ -3,6 +3,7 @@
 import pytest
 from result_parts import made_from
 
+from mind2web2.cli.results.audit import score_lines
 from mind2web2.runs.audit_report import audit_report
 from mind2web2.runs.audited import audited_answer, judge_quality, label_verdicts, sample
 from mind2web2.runs.corrected import corrected_score
@@ -129,6 +130,29 @@ def test_labels_of_few_tasks_give_no_value(answers):
     few = [leaf for leaf in leaves_of(answers) if leaf.name.task < "task-5"]
     found = corrected_score(answers, labelled(few, lambda _: True))
     assert (found.value, found.these_tasks, found.tasks_at_large) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "given", "wanted"),
+    [
+        (1, 12, None),
+        (1, 7, "all 5 other leaves for a corrected score, as there are fewer than 6 tasks"),
+        (8, 36, "leaves of 3 more tasks for an interval"),
+        (8, 96, None),
+    ],
+)  # fmt: skip
+def test_labels_are_wanted_where_they_can_be_given_and_would_help(
+    answers, tasks, given, wanted
+):
+    """Of six tasks, or of all leaves where there are fewer; leaves that are undecidable have their labels."""
+    own = answers[: 2 * tasks]
+    leaves = leaves_of(own)[:given]
+    found = corrected_score(own, labelled(leaves, lambda leaf: leaf.passed))
+    lines = [text for text in score_lines(found, "") if "wanted" in text]
+    assert lines == ([] if wanted is None else [f"More labels wanted: {wanted}."])
+    passes = labelled(leaves[1:], lambda leaf: leaf.passed).passes
+    undecided = corrected_score(own, Verdicts(passes, frozenset([leaves[0].name])))
+    assert [text for text in score_lines(undecided, "") if "wanted" in text] == lines
 
 
 def test_labels_that_agree_with_the_judge_leave_its_score(answers):

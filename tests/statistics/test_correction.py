@@ -1,5 +1,6 @@
 """Means that labels or a better judge correct: against full enumeration of the samples, and by hand."""
 
+import math
 from itertools import combinations
 from statistics import fmean, pvariance
 
@@ -14,6 +15,7 @@ from mind2web2.statistics.sampled_answers import (
 from mind2web2.statistics.sampled_leaves import (
     JointChange,
     LabelledLeaf,
+    PossiblePair,
     corrected_by_leaves,
 )
 
@@ -76,6 +78,23 @@ def test_no_error_found_leaves_room_for_one():
     assert found.estimate == pytest.approx(0.5)
     assert found.these_tasks.low < 0.4
     assert found.these_tasks.high == pytest.approx(0.5)
+
+
+def test_a_pair_of_wrong_verdicts_that_no_label_shows_is_left_room_for():
+    """In its direction, as far as the share of wrong verdicts makes such pairs likely."""
+    labelled = [
+        LabelledLeaf(n, f"task_{n}", "passed", -0.2, -0.2 * (n < 2), float(n < 2))
+        for n in range(10)
+    ]
+    sizes = {"passed": {f"task_{n}": 10 for n in range(10)}}
+    raw = {f"task_{n}": 0.5 for n in range(10)}
+    possible = [PossiblePair(n, "passed", 0.1) for n in range(2)]
+    alone = corrected_by_leaves(raw, sizes, labelled)
+    found = corrected_by_leaves(raw, sizes, labelled, possible=possible)
+    assert (found.estimate, found.below) == (alone.estimate, alone.below)
+    # Two wrong ones of ten stand for twenty, of which a fifth has a wrong partner, counted from both sides.
+    expected = 20 * 0.2 * 0.1 / 2 / 10
+    assert found.above == pytest.approx(math.hypot(alone.above, 1.5 * expected))
 
 
 def answers(exact):

@@ -205,8 +205,27 @@ def score_lines(score: CorrectedScore, how: str) -> Iterator[str]:
     if score.if_undecidable is not None:
         low, high = score.if_undecidable
         yield f"With all undecidable leaves as not supported: {low:.4f}; as supported: {high:.4f}."
-    if more := mean.more_wanted(REACH):
-        yield f"More labels wanted: {more} for an interval of these tasks of +-{REACH:g}."
+    yield from _more_wanted(score)
+
+
+def _more_wanted(score: CorrectedScore) -> Iterator[str]:
+    """Yield what labels are still wanted, if any that could be given would help."""
+    from mind2web2.statistics.uncertainty import MIN_TASKS
+
+    mean = score.mean
+    if mean.is_enough:
+        more = min(score.unseen, mean.more_wanted(REACH))
+        if more:
+            yield f"More labels wanted: {more} for an interval of these tasks of +-{REACH:g}."
+        return
+    lacking = MIN_TASKS - mean.labelled_tasks
+    if lacking <= len(mean.raw_by_task) - mean.labelled_tasks:
+        yield f"More labels wanted: leaves of {lacking} more tasks for an interval."
+    elif score.unseen:
+        yield (
+            f"More labels wanted: all {score.unseen} other leaves for a corrected score, as there are fewer "
+            f"than {MIN_TASKS} tasks."
+        )
 
 
 def _value(score: CorrectedScore) -> str:

@@ -469,8 +469,9 @@ class RandomJudge:
         """Return the first failure for good."""
         return self.latch.failure
 
-    # One judge decides.
+    # One judge decides, by votes.
     first = None
+    is_decision = False
 
     @property
     def image_limit(self):

@@ -357,7 +357,11 @@ def _judges_text(judge: CachingJudge) -> str:
     if judge.first is None:
         return f"Judge: {own}"
     first = f"{judge.first.settings.model} ({judge.first.endpoint})"
-    return f"Judges: {first}, and {own} where the first was in doubt ({judge.settings.doubt})"
+    doubt: str = judge.settings.doubt
+    confidence = judge.settings.first_confidence
+    if confidence is not None:
+        doubt += f", and where its probability was not above {confidence:g}"
+    return f"Judges: {first}, and {own} where the first was in doubt ({doubt})"
 
 
 def print_spent_for_nothing(console: Console, usage: Usage) -> None:

@@ -39,6 +39,7 @@ def scorer_of(
             votes=settings.votes,
             first=_first_of(settings.judge_cascade),
             doubt=settings.judge_doubt,
+            confidence=settings.judge_confidence,
         ),
         pages=pages,
         scripts=paths_of(settings).eval_scripts_root,
@@ -57,6 +58,5 @@ def scorer_of(
 def _first_of(cascade: JudgeCascade | None) -> str | None:
     if cascade is None:
         return None
-    return (
-        cascade.first if cascade.server is None else f"{cascade.first}@{cascade.server}"
-    )
+    name = cascade.first_name
+    return name if cascade.server is None else f"{name}@{cascade.server}"

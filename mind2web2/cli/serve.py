@@ -33,6 +33,7 @@ _SETTINGS = (
     *JUDGE_SETTINGS,
     "judge_cascade",
     "judge_doubt",
+    "judge_confidence",
     "votes",
     "judgments",
     "max_llm_requests",

@@ -418,7 +418,9 @@ class CachingJudge:
             self._count(_no_reply(sent), sent, source[0], judgments=0)
             raise
         self._breaker.note_reply()
-        permit.settle(sent.replies or [reply.usage])
+        # Questions of one request share its tokens, and the permit of the first one pays for all.
+        is_shared = reply.together > 1
+        permit.settle(sent.replies or ([] if is_shared else [reply.usage]))
         # A refusal of the images is no judgment yet.
         cost_usd = self._count(
             reply, sent, source[0], judgments=int(outcome != "fewer_images")
@@ -442,6 +444,7 @@ class CachingJudge:
             purpose=subject.purpose,
             page=subject.page,
             trial=subject.trial,
+            together=reply.together if is_shared else None,
         )
 
     def _as_judgment(
@@ -495,7 +498,7 @@ class CachingJudge:
     ) -> float | None:
         """Add the usage of a question to the task's, and return its price."""
         # A foreign client reports only the sum.
-        usages = sent.replies or [reply.usage]
+        usages = (reply.together == 1 and sent.replies) or [reply.usage]
         settings = self.settings
         cost_usd = total_price_usd(
             usages, settings.model, in_batch=settings.batch, own=self.price

@@ -6,7 +6,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.settings import PoolSource, check_address
+from mind2web2.llm_client.settings import (
+    OPENAI_DECISIONS,
+    SYSTEM_ONE,
+    PoolSource,
+    check_address,
+)
+
+# In front of the name of a decision model: the provider.
+_PREFIXES = {"decisions": OPENAI_DECISIONS, "systemone": SYSTEM_ONE}
+
+
+def decision_model(name: str) -> tuple[str, str] | None:
+    """Return provider and model of a name such as ``decisions:gpt-6-luna``, ``None`` for any other model."""
+    prefix, _, model = name.partition(":")
+    provider = _PREFIXES.get(prefix)
+    return None if provider is None or not model else (provider, model)
+
+
+def decision_name(provider: str, model: str) -> str:
+    """Return the name that ``decision_model`` reads."""
+    prefix = next(each for each, of in _PREFIXES.items() if of == provider)
+    return f"{prefix}:{model}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +39,22 @@ class JudgeCascade:
         strong: the model that decides where the first is in doubt, and that extracts.
         server: address of the first model's server, or a file that lists several; ``None`` for the server of
             the strong one.
+        decision_provider: of a first model that is a decision model.
     """
 
     first: str
     strong: str
     server: str | None = None
+    decision_provider: str | None = None
 
     @classmethod
     def parsed(cls, text: str) -> JudgeCascade:
         """Return the two judges of ``CHEAP,STRONG`` or ``CHEAP@SERVER,STRONG``.
 
+        ``decisions:`` or ``systemone:`` in front of the first one says that it is a decision model.
+
         Raises:
-            ValueError: the text names no two models.
+            ValueError: the text names no two models, or a decision model as the strong one.
         """
         named, _, strong = text.rpartition(",")
         first, _, server = named.partition("@")
@@ -38,12 +63,25 @@ class JudgeCascade:
             raise ValueError(
                 f"{text!r} does not name two models: write CHEAP,STRONG or CHEAP@SERVER,STRONG"
             )
-        return cls(*names, server.strip() or None)
+        if decision_model(names[1]) is not None:
+            raise ValueError(
+                f"{names[1]!r} decides without reasons and extracts nothing: name it first, and a model that "
+                "writes text as the strong one"
+            )
+        provider, model = decision_model(names[0]) or (None, names[0])
+        return cls(model, names[1], server.strip() or None, provider)
+
+    @property
+    def first_name(self) -> str:
+        """Return the first model as it is written in an option."""
+        if self.decision_provider is None:
+            return self.first
+        return decision_name(self.decision_provider, self.first)
 
     def __str__(self) -> str:
         """Return the text that ``parsed`` reads."""
         server = "" if self.server is None else f"@{self.server}"
-        return f"{self.first}{server},{self.strong}"
+        return f"{self.first_name}{server},{self.strong}"
 
     def first_server(self) -> str | PoolSource | None:
         """Return the server or servers of the first judge, ``None`` for that of the strong one.
@@ -53,6 +91,11 @@ class JudgeCascade:
         """
         if self.server is None:
             return None
+        if self.decision_provider is not None and "://" not in self.server:
+            raise UsageError(
+                f"--judge_cascade: {self.server} is no address such as http://localhost:8000/v1; a decision "
+                "model has one server"
+            )
         if "://" in self.server:
             check_address(self.server, "--judge_cascade")
             return self.server

@@ -190,6 +190,14 @@ class Permit:
         if error is not None:
             await self._place.__aexit__(kind, error, trace)
 
+    def join(self) -> None:
+        """Let the question be part of the request of another one, which has the place and the reservation.
+
+        Raises:
+            JudgeError: the judge of its answer has failed.
+        """
+        self._limits.check()
+
     async def aclose(self) -> None:
         """Give the place back."""
         await self._place.aclose()

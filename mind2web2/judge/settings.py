@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 from mind2web2.judge.store import JudgmentSource
 from mind2web2.llm_client.chat import ImageLimit
+from mind2web2.llm_client.settings import DECISION_PROVIDERS
 from mind2web2.rubric.verdicts import DoubtLevel, VoteRule
+
+# The probability above which a decision model decides as the first of two judges.
+DEFAULT_CONFIDENCE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,7 @@ class JudgeSettings:
         first: a judge that is asked about claims before this one, which decides where the first is in
             doubt; ``None`` for one judge.
         doubt: where the first judge's votes are in doubt.
+        confidence: of a first judge that is a decision model, the probability above which it decides.
     """
 
     provider: str
@@ -41,6 +46,21 @@ class JudgeSettings:
     votes: VoteRule = "always"
     first: JudgeSettings | None = None
     doubt: DoubtLevel = "gates"
+    confidence: float = DEFAULT_CONFIDENCE
+
+    @property
+    def is_decision(self) -> bool:
+        """Tell whether this is a decision model, which answers claims with probabilities and nothing else."""
+        server = self.replayed_endpoint or ""
+        return self.provider in DECISION_PROVIDERS or server.startswith(
+            tuple(f"{provider} " for provider in DECISION_PROVIDERS)
+        )
+
+    @property
+    def first_confidence(self) -> float | None:
+        """Return ``confidence`` where the first judge is a decision model."""
+        first = self.first
+        return self.confidence if first is not None and first.is_decision else None
 
     @property
     def keyed_body(self) -> str | None:

@@ -212,16 +212,18 @@ def is_majority(votes: Sequence[Vote]) -> bool:
 
 
 Doubt = Literal["quotation", "page", "declined"]
-FirstJudgeDoubt = Doubt | Literal["split"]
+FirstJudgeDoubt = Doubt | Literal["split", "probability"]
+# A page that shows a decision model no picture and less text than this shows it next to nothing.
+_LEAST_CHARS = 200
 
 
 def doubts_of(vote: Vote, page: PageShown | None) -> tuple[Doubt, ...]:
     """Return why a first vote is in doubt.
 
     Its quotation is not in the texts shown, or it supports the claim without any; the page looks wrong, or
-    its text was cut; the judge declined.
+    its text was cut; the judge declined. Of a decision model, no quotation is expected.
     """
-    is_unquoted = (
+    is_unquoted = not vote.is_decision and (
         vote.supported if vote.quote is None else vote.quote.match == "not_found"
     )
     is_cut = page is not None and page.text_chars < page.text_chars_stored
@@ -234,9 +236,18 @@ def doubts_of(vote: Vote, page: PageShown | None) -> tuple[Doubt, ...]:
 
 
 def first_judge_doubts(
-    votes: Sequence[Vote], page: PageShown | None, level: DoubtLevel
+    votes: Sequence[Vote],
+    page: PageShown | None,
+    level: DoubtLevel,
+    confidence: float | None = None,
 ) -> tuple[FirstJudgeDoubt, ...]:
-    """Return why a second judge decides in place of the first, which cast these votes."""
+    """Return why a second judge decides in place of the first, which cast these votes.
+
+    Args:
+        confidence: of a decision model, the probability above which it decides.
+    """
+    if votes and votes[0].is_decision:
+        return _decision_doubts(votes[0], page, level, confidence)
     found: list[FirstJudgeDoubt] = []
     if len({vote.supported for vote in votes}) > 1:
         found.append("split")
@@ -248,6 +259,30 @@ def first_judge_doubts(
         )
     of_votes = (doubt for vote in votes for doubt in doubts_of(vote, page))
     return tuple(dict.fromkeys((*found, *of_votes)))
+
+
+def is_unsure(vote: Vote, confidence: float | None) -> bool:
+    """Tell whether neither the probability of a vote nor that of its opposite is above a limit."""
+    probability = vote.probability
+    if probability is None or confidence is None:
+        return True
+    return max(probability, 1 - probability) <= confidence
+
+
+def _decision_doubts(
+    vote: Vote, page: PageShown | None, level: DoubtLevel, confidence: float | None
+) -> tuple[FirstJudgeDoubt, ...]:
+    found: list[FirstJudgeDoubt] = []
+    if is_unsure(vote, confidence):
+        found.append("probability")
+    # At every level: it cannot say that it has not seen the passage that decides.
+    if page is not None and (
+        page.text_chars < page.text_chars_stored
+        or (not page.images and page.text_chars < _LEAST_CHARS)
+        or (level != "split" and page.troubles)
+    ):
+        found.append("page")
+    return tuple(found)
 
 
 _SKIP_REASON = re.compile(
@@ -325,6 +360,8 @@ class Vote(BaseModel):
     Args:
         quote: ``None`` where the judge quotes nothing, and in results of earlier versions.
         judgment: the key that the reply is stored under, where it is.
+        probability: that the claim holds, of a decision model, which gives neither reasons nor a quotation;
+            ``declined`` says where it gave no probability.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -335,6 +372,12 @@ class Vote(BaseModel):
     quote: Quote | None = None
     declined: str | None = None
     judgment: str | None = None
+    probability: float | None = None
+
+    @property
+    def is_decision(self) -> bool:
+        """Tell whether a decision model decided by a probability."""
+        return self.probability is not None
 
 
 class PageShown(BaseModel):
@@ -404,6 +447,7 @@ class Evidence(BaseModel):
         vote_rule: ``doubt`` where a first vote that is not in doubt settled it, too.
         doubt: of two judges, where the second decides in place of the first, whose model is
             ``first_judge``; ``None`` where one judge decides everything.
+        confidence: of a first judge that is a decision model, the probability above which it decides.
         votes: the votes on the answer alone; votes on pages are with their page, as are ``judge`` and
             ``first_votes`` (``VotedBy``).
         pages: every page checked, in order.
@@ -421,6 +465,7 @@ class Evidence(BaseModel):
     vote_rule: Literal["doubt"] | None = None
     doubt: DoubtLevel | None = None
     first_judge: str | None = None
+    confidence: float | None = None
     votes: tuple[Vote, ...] = ()
     judge: str | None = None
     first_votes: tuple[Vote, ...] = ()

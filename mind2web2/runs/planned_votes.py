@@ -10,6 +10,7 @@ from mind2web2.rubric.verdicts import (
     DEFAULT_TRIALS,
     DoubtLevel,
     Evidence,
+    PageCheck,
     PageShown,
     Vote,
     VotedBy,
@@ -56,6 +57,7 @@ def planned_votes(result: ResultFile, judge: JudgeSettings) -> PlannedVotes:
     # One vote by the rule `1`, or by the script: the evidence does not tell.
     trials = 1 if made_by == "1" else DEFAULT_TRIALS
     stored = own = first = sources = 0
+    asked_together: set[str] = set()
     for leaf in result.leaves():
         evidence = leaf.evidence
         if evidence is None:
@@ -70,7 +72,12 @@ def planned_votes(result: ResultFile, judge: JudgeSettings) -> PlannedVotes:
                 votes = _votes_by(judge.votes, voted.votes, page, is_gate=is_gate)
             of_first, is_decided = _first_votes(voted, page, judge, votes, is_gate)
             first += of_first
+            if of_first:
+                asked_together.add(voted.url if isinstance(voted, PageCheck) else "")
             own += 0 if is_decided else votes
+    if judge.first is not None and judge.first.is_decision:
+        # One request has all the claims on a page.
+        first = len(asked_together)
     return PlannedVotes(stored, own, first, sources)
 
 
@@ -84,10 +91,11 @@ def _first_votes(
     """Return the votes of a first judge, and whether they decide."""
     if judge.first is None or (is_gate and judge.doubt == "gates"):
         return 0, False
-    of_first = min(votes, _FIRST_VOTES)
+    of_first = 1 if judge.first.is_decision else min(votes, _FIRST_VOTES)
     # Those of whichever judge cast them: the best that is known of the first one's doubt.
     known = (voted.first_votes or voted.votes)[:of_first]
-    return of_first, not first_judge_doubts(known, page, judge.doubt)
+    confidence = judge.first_confidence
+    return of_first, not first_judge_doubts(known, page, judge.doubt, confidence)
 
 
 def _by_source(evidence: Evidence) -> list[tuple[VotedBy, PageShown | None]]:

@@ -10,6 +10,8 @@ from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgeIdentity, JudgmentSource
 from mind2web2.rubric.verdicts import DoubtLevel, VoteRule
 from mind2web2.scripts.inputs import ScriptInputs
+from mind2web2.utils.files import text_sha256
+from mind2web2.verification.messages import decision_texts
 
 # The name under which versions list this package.
 OWN_PACKAGE = "mind2web2"
@@ -22,6 +24,8 @@ class JudgeRecord(BaseModel):
         votes: how often it votes on a claim; results of earlier versions have the default.
         first_model: of the judge that was asked about claims before this one; ``None`` for one judge.
         doubt: where this judge decided in place of the first.
+        confidence: of a first judge that is a decision model, the probability above which it decided.
+        decision_sha256: likewise, of the texts that it was asked with.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -37,6 +41,8 @@ class JudgeRecord(BaseModel):
     first_model: str | None = None
     first_endpoint: str | None = None
     doubt: DoubtLevel | None = None
+    confidence: float | None = None
+    decision_sha256: str | None = None
 
     @classmethod
     def of(
@@ -44,6 +50,9 @@ class JudgeRecord(BaseModel):
     ) -> JudgeRecord:
         """Return the record of a run's judge, and of the one asked before it, by their servers."""
         first = settings.first
+        if first is not None and first.is_decision:
+            # A replay has to know that the first judge is a decision model, and of which protocol.
+            first_endpoint = first.replayed_endpoint or first_endpoint
         return cls(
             provider=settings.provider,
             endpoint=endpoint,
@@ -56,6 +65,10 @@ class JudgeRecord(BaseModel):
             first_model=None if first is None else first.model,
             first_endpoint=None if first is None else first_endpoint,
             doubt=None if first is None else settings.doubt,
+            confidence=settings.first_confidence,
+            decision_sha256=text_sha256(decision_texts())
+            if settings.first_confidence is not None
+            else None,
         )
 
     def identities(self) -> list[JudgeIdentity]:

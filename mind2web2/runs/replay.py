@@ -46,6 +46,7 @@ def replayed_judge(
         replayed_from=source_of(path),
         first=first,
         doubt=settings.judge_doubt,
+        confidence=settings.judge_confidence,
     )
 
 
@@ -54,8 +55,15 @@ def _first_of_two(
 ) -> JudgeSettings:
     asked = {"model": cascade.first, "max_images": strong.max_images}
     servers = known
+    if cascade.decision_provider is not None:
+        asked["max_images"] = None
+        servers = [
+            each
+            for each in known
+            if each.endpoint.startswith(f"{cascade.decision_provider} ")
+        ]
     if cascade.server is not None and "://" in cascade.server:
-        servers = [each for each in known if cascade.server in each.endpoint]
+        servers = [each for each in servers if cascade.server in each.endpoint]
     first = _only_fitting(asked, servers, known)
     return JudgeSettings(
         REPLAY,

@@ -11,13 +11,15 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mind2web2.errors import JudgmentStoreError
+from mind2web2.errors import JudgmentStoreError, UsageError
 from mind2web2.judge.admission import Admission, DualSemaphore
 from mind2web2.judge.batch_endpoints import BatchPace, batch_endpoints
 from mind2web2.judge.batch_jobs import BatchClient, BatchJobs
 from mind2web2.judge.batch_state import BatchFolder
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.cascade import JudgeCascade
+from mind2web2.judge.decision_client import DecisionClient
 from mind2web2.judge.other_agents import SharingJudgmentStore
 from mind2web2.judge.protocol import QuestionObserver
 from mind2web2.judge.settings import JudgeSettings
@@ -26,9 +28,15 @@ from mind2web2.judge.store import CheckRecord, JudgmentStore, last_check
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.chat import ChatProvider
+from mind2web2.llm_client.decisions import DecisionTransport
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, OwnPrice
 from mind2web2.llm_client.retries import RetryPolicy
-from mind2web2.llm_client.settings import PoolSource, endpoint_of
+from mind2web2.llm_client.settings import (
+    DECISION_PROVIDERS,
+    SYSTEM_ONE,
+    PoolSource,
+    endpoint_of,
+)
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.citations import BarredList, default_barred
 from mind2web2.pages.library import PageLibrary
@@ -58,6 +66,7 @@ _LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
 _MOST_OF_DATABASE, _MOST_OF_NO_FILE = 1000, 20_000
 
 
+JudgeClient = LLMClient | BatchClient | DecisionClient
 CapturesMaker = Callable[[OpenBrowser, PagesOfOthers | None], SharedCaptures]
 
 
@@ -108,9 +117,9 @@ class Session:
     settings: RunSettings
     parts: RunParts
     store: JudgmentStore
-    client: LLMClient | BatchClient | None
+    client: JudgeClient | None
     batches: BatchJobs | None
-    first_client: LLMClient | BatchClient | None
+    first_client: JudgeClient | None
     first_batches: BatchJobs | None
     problems: list[str] = field(default_factory=list)
 
@@ -169,13 +178,15 @@ async def open_run(
             )
             first_client = (
                 None
-                if own.provider is not None or named.first is None
+                if named.first is None
+                or (own.provider is not None and not named.first.is_decision)
                 else first_judge_client(settings, first_batches, own)
             )
             first = first_judge(
                 settings,
                 named,
-                own.provider or first_client,
+                # A caller's own client speaks to no decision model.
+                first_client or own.provider,
                 store,
                 budget,
                 own.observer,
@@ -254,6 +265,9 @@ def replayed_file(settings: RunSettings, judgments: Path) -> Path:
 
 def judge_settings(settings: RunSettings) -> JudgeSettings:
     """Return the judge that the settings name, for a run that is no replay."""
+    if settings.llm_provider in DECISION_PROVIDERS:
+        named = decision_settings(settings, settings.llm_provider, settings.model)
+        return replace(named, extra_body=settings.judge_extra_body)
     return JudgeSettings(
         settings.llm_provider,
         settings.model,
@@ -265,6 +279,7 @@ def judge_settings(settings: RunSettings) -> JudgeSettings:
         votes=settings.votes,
         first=_first_settings(settings),
         doubt=settings.judge_doubt,
+        confidence=settings.judge_confidence,
     )
 
 
@@ -272,6 +287,8 @@ def _first_settings(settings: RunSettings) -> JudgeSettings | None:
     cascade = settings.judge_cascade
     if cascade is None:
         return None
+    if cascade.decision_provider is not None:
+        return decision_settings(settings, cascade.decision_provider, cascade.first)
     # Temperature, effort and further parameters are the strong judge's: models differ in what they take.
     return JudgeSettings(
         settings.llm_provider if cascade.server is None else "openai",
@@ -281,13 +298,34 @@ def _first_settings(settings: RunSettings) -> JudgeSettings | None:
     )
 
 
+def decision_settings(
+    settings: RunSettings, provider: str, model: str
+) -> JudgeSettings:
+    """Return a decision model as a judge."""
+    # The protocol of System One has no images: the evidence is to say that none were shown.
+    max_images = 0 if provider == SYSTEM_ONE else settings.max_images
+    return JudgeSettings(provider, model, max_images=max_images)
+
+
 def first_endpoint_of(settings: RunSettings) -> str | None:
     """Return the server of the first of two judges, ``None`` where there is one judge."""
     first, cascade = _first_settings(settings), settings.judge_cascade
     if first is None or cascade is None:
         return None
-    server = cascade.first_server() or settings.judge_server()
-    return endpoint_of(first.provider, server)
+    return endpoint_of(first.provider, _first_server(settings, cascade))
+
+
+def _first_server(
+    settings: RunSettings, cascade: JudgeCascade
+) -> str | PoolSource | None:
+    """Return the server of the first of two judges, ``None`` for its provider's own address."""
+    own = cascade.first_server()
+    is_elsewhere = cascade.decision_provider is not None and (
+        cascade.decision_provider == SYSTEM_ONE
+        or settings.llm_provider != "openai"
+        or settings.names_a_pool
+    )
+    return own if own is not None or is_elsewhere else settings.judge_server()
 
 
 def first_judge(
@@ -317,7 +355,7 @@ def first_judge(
 
 def first_judge_client(
     settings: RunSettings, batches: BatchJobs | None, own: OwnParts
-) -> BatchClient | LLMClient | None:
+) -> JudgeClient | None:
     """Return the client of the first of two judges, ``None`` for a replay."""
     if batches is not None:
         return BatchClient(batches)
@@ -325,6 +363,8 @@ def first_judge_client(
     if settings.is_replay or first is None or cascade is None:
         return None
     server = cascade.first_server()
+    if first.is_decision:
+        return _decision_client(settings, first, _first_server(settings, cascade))
     return LLMClient(
         first.provider,
         is_async=True,
@@ -335,15 +375,27 @@ def first_judge_client(
     )
 
 
+def _decision_client(
+    settings: RunSettings, judge: JudgeSettings, server: str | PoolSource | None
+) -> DecisionClient:
+    if isinstance(server, PoolSource):
+        raise UsageError("a decision model has one server: leave the judge pool out")
+    retry = RetryPolicy(outage_wait_s=settings.judge_outage_wait)
+    return DecisionClient(DecisionTransport(judge.provider, server), retry)
+
+
 def judge_client(
     settings: RunSettings, batches: BatchJobs | None = None, own: OwnParts | None = None
-) -> BatchClient | LLMClient | None:
+) -> JudgeClient | None:
     """Return the client of the judge that the settings name, ``None`` for a replay."""
     if batches is not None:
         return BatchClient(batches)
     if settings.is_replay:
         return None
     given = own or OwnParts()
+    judge = judge_settings(settings)
+    if judge.is_decision:
+        return _decision_client(settings, judge, settings.judge_server())
     return LLMClient(
         settings.llm_provider,
         is_async=True,
@@ -453,6 +505,7 @@ def run_parts(
             lookahead=settings.looks_ahead,
             votes=judge.settings.votes,
             doubt=judge.settings.doubt,
+            confidence=judge.settings.first_confidence,
         ),
         isolation=_isolation(settings),
         as_of=settings.as_of,

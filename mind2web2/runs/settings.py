@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mind2web2.errors import UsageError
-from mind2web2.judge.cascade import JudgeCascade
+from mind2web2.judge.cascade import JudgeCascade, decision_model
+from mind2web2.judge.settings import DEFAULT_CONFIDENCE
 from mind2web2.llm_client.settings import (
+    DECISION_PROVIDERS,
     DEFAULT_JUDGE_MODEL,
     OWN_PARAMETERS,
     PoolSource,
@@ -247,6 +249,8 @@ _SCRIPTS, _PAGES, _MACHINES = "eval scripts", "pages that are not cached", "mach
 GROUP_HELPS = {_PAGES: "are captured when a claim needs them, and added to the cache"}
 _COUNT_IN_FILE = InFile("3", (int,))
 _PROVIDERS = (*JUDGE_PROVIDERS, REPLAY)
+# Those of decision models are refused with a reason that names the ways to ask one.
+_READ_PROVIDERS = (*_PROVIDERS, *DECISION_PROVIDERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,7 +354,7 @@ class RunSettings:
         "openai",
         Setting(
             f"{JUDGE_HELP}; replay answers from stored judgments alone",
-            parse=values.one_of(_PROVIDERS),
+            parse=values.one_of(_READ_PROVIDERS),
             metavar=f"{{{','.join(_PROVIDERS)}}}",
             group=_JUDGE,
             in_file=InFile('"openai"', (str,), _provider_in_file),
@@ -476,7 +480,8 @@ class RunSettings:
         Setting(
             "two judges, in place of --judge_model: the cheap one votes on claims, and where it is in doubt, "
             "the strong one decides, which also extracts. Write CHEAP@SERVER for a first judge on another "
-            "server, an address or a file as for --judge_pool. Results name both",
+            "server, an address or a file as for --judge_pool; decisions:CHEAP or systemone:CHEAP for a "
+            "decision model. Results name both",
             parse=JudgeCascade.parsed,
             metavar="CHEAP,STRONG",
             group=_JUDGE,
@@ -495,6 +500,18 @@ class RunSettings:
             group=_JUDGE,
             in_file=InFile('"signs"', (str,), values.one_of(DOUBT_LEVELS)),
             see="cost-and-speed.md#two-judges",
+        ),
+    )
+    judge_confidence: float = _setting(
+        DEFAULT_CONFIDENCE,
+        Setting(
+            "with a decision model as the first judge: it decides where the probability of its verdict is "
+            "above P; 1 asks both judges everywhere, which `mind2web2 economy` needs to find a lower one",
+            parse=values.confidence,
+            metavar="P",
+            group=_JUDGE,
+            in_file=InFile("0.95", (int, float), values.confidence),
+            see="cost-and-speed.md#decision-models",
         ),
     )
     judge_outage_wait: float = _setting(
@@ -931,7 +948,20 @@ def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
         yield "--overwrite asks everything again, --llm_provider replay asks nothing: leave one of them out"
     if settings.is_replay and settings.names_a_pool:
         yield "a replay asks no server: leave the judge pool out"
+    yield from decision_conflicts(settings)
     yield from _cascade_conflicts(settings)
+
+
+def decision_conflicts(settings: RunSettings) -> Iterator[str]:
+    """Yield why a decision model cannot judge alone, where the settings name one."""
+    is_named = decision_model(settings.judge_model or "") is not None
+    if is_named or settings.llm_provider in DECISION_PROVIDERS:
+        yield (
+            "a decision model gives probabilities without quotation and extracts nothing, so it never judges "
+            "alone: ask it first with --judge_cascade decisions:gpt-6-luna,STRONG, and correct the score by "
+            "a sample of the strong judge with `mind2web2 rejudge AGENT --judge_model STRONG --sample N`; "
+            "`mind2web2 check-judge --judge_model decisions:gpt-6-luna` measures it"
+        )
 
 
 def _cascade_conflicts(settings: RunSettings) -> Iterator[str]:
@@ -939,7 +969,20 @@ def _cascade_conflicts(settings: RunSettings) -> Iterator[str]:
     if cascade is None:
         if settings.judge_doubt != "gates":
             yield "--judge_doubt goes with --judge_cascade CHEAP,STRONG"
+        if settings.judge_confidence != DEFAULT_CONFIDENCE:
+            yield "--judge_confidence goes with --judge_cascade decisions:CHEAP,STRONG"
         return
+    if cascade.decision_provider is not None and settings.batch:
+        yield "decision models have no batch jobs: leave --batch out"
+    if (
+        cascade.decision_provider is None
+        and settings.judge_confidence != DEFAULT_CONFIDENCE
+        and not settings.is_replay
+    ):
+        yield (
+            f"--judge_confidence is for decision models, and {cascade.first} is none: leave it out, or write "
+            f"decisions:{cascade.first} or systemone:{cascade.first}"
+        )
     if settings.judge_model not in (None, cascade.strong):
         yield "--judge_cascade names both judges: leave --judge_model out"
     if settings.engine == RAY:

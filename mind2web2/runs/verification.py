@@ -18,9 +18,10 @@ from pydantic import BaseModel
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import REPLAY_ENDPOINT
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.settings import DEFAULT_CONFIDENCE, JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay, source_of
+from mind2web2.llm_client.settings import SYSTEM_ONE
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.stored_files import fetch_files, names_in_store
@@ -402,6 +403,7 @@ def _parts(
         votes=judge.votes,
         first=None if judge.first_model is None else _first_named(judge),
         doubt=judge.doubt or "gates",
+        confidence=judge.confidence or DEFAULT_CONFIDENCE,
     )
     settings = RunSettings(
         llm_provider=REPLAY,
@@ -425,7 +427,10 @@ def _first_named(judge: JudgeRecord) -> JudgeSettings:
         replayed_endpoint=None
         if judge.first_endpoint == REPLAY_ENDPOINT
         else judge.first_endpoint,
-        max_images=judge.max_images,
+        # System One has no images, whatever the strong judge is shown.
+        max_images=0
+        if str(judge.first_endpoint).startswith(f"{SYSTEM_ONE} ")
+        else judge.max_images,
     )
 
 

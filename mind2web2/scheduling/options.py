@@ -15,7 +15,7 @@ MOST_PENDING = 256
 
 @dataclass(frozen=True, slots=True)
 class ExecutionOptions:
-    """How many judge requests of one answer may run at once; ``votes`` and ``doubt`` may change verdicts.
+    """How many judge requests of one answer may run at once; the last three may change verdicts.
 
     Args:
         sequential: one verification, and one source page, after another.
@@ -23,6 +23,7 @@ class ExecutionOptions:
         lookahead: verifications behind undecided gates are asked at once.
         votes: how often the judge votes on a claim.
         doubt: of two judges, where the second decides in place of the first.
+        confidence: of a first judge that is a decision model, the probability above which it decides.
     """
 
     sequential: bool = False
@@ -30,6 +31,7 @@ class ExecutionOptions:
     lookahead: bool = False
     votes: VoteRule = "always"
     doubt: DoubtLevel = "gates"
+    confidence: float | None = None
 
 
 _DEFAULT_OPTIONS = ExecutionOptions()

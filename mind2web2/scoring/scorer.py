@@ -33,6 +33,7 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.judge.client_judge import ScriptedClient, as_provider
+from mind2web2.judge.settings import DEFAULT_CONFIDENCE
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.base_client import PROVIDERS
 from mind2web2.llm_client.chat import Limit
@@ -57,7 +58,12 @@ from mind2web2.runs.answers import (
 )
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.session import OwnParts, Session, open_run
-from mind2web2.runs.settings import DOUBT_LEVELS, VOTE_RULES, RunSettings
+from mind2web2.runs.settings import (
+    DOUBT_LEVELS,
+    VOTE_RULES,
+    RunSettings,
+    decision_conflicts,
+)
 from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import text_sha256
@@ -99,6 +105,8 @@ class Judge:
         first: a cheap model that votes on claims before this one, which then decides where the first is in
             doubt (``--judge_cascade``); ``MODEL@SERVER`` for one on another server.
         doubt: where it is in doubt, as ``--judge_doubt``.
+        confidence: of a first model that is a decision model (``decisions:MODEL``, ``systemone:MODEL``), the
+            probability above which it decides.
         outage_wait_s: how long a request waits for a server that became unreachable.
         client: an object of your own with ``async_response`` instead of a server (eval-scripts.md); it is
             called in the scorer's thread.
@@ -117,6 +125,7 @@ class Judge:
     votes: VoteRule = "always"
     first: str | None = None
     doubt: DoubtLevel = "gates"
+    confidence: float = DEFAULT_CONFIDENCE
     outage_wait_s: float = 120.0
     client: ScriptedClient | None = None
     price: tuple[float, float] | tuple[float, float, float] | None = None
@@ -232,6 +241,8 @@ class Scorer:
             raise UsageError(
                 f"doubt is {judge.doubt!r}: give {', '.join(DOUBT_LEVELS)}"
             )
+        if not 0.5 <= judge.confidence <= 1:
+            raise UsageError(f"confidence is {judge.confidence}: give 0.5 to 1")
         if missing_pages not in get_args(MissingPages):
             raise UsageError(
                 f"missing_pages is {missing_pages!r}: give {', '.join(get_args(MissingPages))}"
@@ -269,6 +280,7 @@ class Scorer:
             votes=judge.votes,
             judge_cascade=_cascade_of(judge),
             judge_doubt=judge.doubt,
+            judge_confidence=judge.confidence,
             max_llm_requests=max_llm_requests,
             max_cost=max_cost,
             answer_timeout=answer_timeout,
@@ -279,6 +291,8 @@ class Scorer:
             no_barred=True,
             strict=strict,
         )
+        for conflict in decision_conflicts(self._settings):
+            raise UsageError(conflict)
         self.counts = ScorerCounts()
         self._usage = RunUsage()
         self._loop_thread = LoopThread("mind2web2 scorer")

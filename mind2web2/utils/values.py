@@ -70,6 +70,11 @@ def share(text: str) -> float:
     return _amount(text, "a score from 0 to 1", most=1)
 
 
+def confidence(text: object) -> float:
+    """Return a probability above which something is decided."""
+    return _amount(str(text), "a probability from 0.5 to 1", least=0.5, most=1)
+
+
 def _amount(
     text: str, kind: str, least: float = 0, most: float = sys.float_info.max
 ) -> float:

@@ -29,6 +29,8 @@ from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.messages import (
     BinaryEvalResult,
+    ClaimProbability,
+    decision_messages,
     quotable,
     verification_messages,
 )
@@ -75,6 +77,7 @@ class Verification:
         is_first_enough: a first vote that is not in doubt decides.
         doubt: of two judges, where the second decides in place of the first.
         asks_first: of two judges, the first is asked.
+        confidence: of a first judge that is a decision model, the probability above which it decides.
     """
 
     claim: str
@@ -87,6 +90,7 @@ class Verification:
     is_first_enough: bool = False
     doubt: DoubtLevel | None = None
     asks_first: bool = False
+    confidence: float | None = None
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,7 @@ class ClaimJudging:
             details |= {
                 "doubt": verification.doubt,
                 "first_judge": first.model_for(self.context.model),
+                "confidence": verification.confidence,
             }
         return evidence_of(verification, "judge", **details)
 
@@ -269,7 +274,7 @@ class ClaimJudging:
         if url is not None:
             page = await asking.context.page(url, verification.use_screenshot)
         # Where two votes differ there is no third: the second judge decides.
-        needed = _trials_needed((), page, verification)
+        needed = 1 if first.is_decision else _trials_needed((), page, verification)
         cast = await all_or_first_error(
             asking._cast(verification, page, trial, others_may_decide)
             for trial in range(1, needed + 1)
@@ -285,6 +290,9 @@ class ClaimJudging:
         others_may_decide: bool = False,
     ) -> tuple[tuple[Vote, ...], PreparedPage | None]:
         """Return the votes, and the page as the last of them was shown it."""
+        if self.context.judge.is_decision:
+            decision, page = await self._cast(verification, page, 1, others_may_decide)
+            return (decision,), page
         votes: list[Vote] = []
         while needed := _trials_needed(votes, page, verification):
             trials = range(len(votes) + 1, len(votes) + needed + 1)
@@ -311,6 +319,8 @@ class ClaimJudging:
             page=None if page is None else page.url,
             trial=trial,
         )
+        if context.judge.is_decision:
+            return await self._decided(verification, page, subject, others_may_decide)
         answered = await context.ask(
             BinaryEvalResult,
             page,
@@ -334,6 +344,47 @@ class ClaimJudging:
             ),
             declined=answered.reply.declined,
             judgment=answered.reply.judgment,
+        )
+        return vote, answered.page
+
+    async def _decided(
+        self,
+        verification: Verification,
+        page: PreparedPage | None,
+        subject: QuestionContext,
+        others_may_decide: bool,
+    ) -> tuple[Vote, PreparedPage | None]:
+        """Return the vote of a decision model."""
+        context = self.context
+        answered = await context.ask(
+            ClaimProbability,
+            page,
+            lambda shown: decision_messages(
+                context.task,
+                context.answer or "",
+                shown,
+                verification.claim,
+                verification.additional_instruction,
+            ),
+            subject,
+            others_may_decide=others_may_decide,
+        )
+        value = answered.value
+        probability = None if value is None else value.probability
+        # Every list of votes shows the reasoning, so that each says how the claim was decided.
+        vote = Vote(
+            trial=1,
+            supported=probability is not None and probability > 0.5,
+            reasoning=(
+                "no decision"
+                if probability is None
+                else f"decided without quotation, probability {probability:.3f}"
+            ),
+            declined="the decision model gave no probability"
+            if probability is None
+            else None,
+            judgment=answered.reply.judgment,
+            probability=probability,
         )
         return vote, answered.page
 
@@ -363,11 +414,13 @@ def _is_first_enough(
 def _are_in_doubt(first: _Voted, verification: Verification) -> bool:
     shown = None if first.page is None else first.page.shown()
     level = verification.doubt
-    return level is None or bool(first_judge_doubts(first.votes, shown, level))
+    return level is None or bool(
+        first_judge_doubts(first.votes, shown, level, verification.confidence)
+    )
 
 
 def _decision(votes: Sequence[Vote], verification: Verification) -> bool:
-    if verification.is_first_enough and len(votes) == 1:
+    if len(votes) == 1 and (verification.is_first_enough or votes[0].is_decision):
         return votes[0].supported
     return outcome([vote.supported for vote in votes], verification.num_trials) is True
 

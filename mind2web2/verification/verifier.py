@@ -278,7 +278,8 @@ class Verifier(ScriptAccess):
         trials = trials if by_majority else 1
         rule = current_options().votes if trials == DEFAULT_TRIALS else "always"
         doubt = current_options().doubt
-        has_first = self._context.judge.first is not None
+        first = self._context.judge.first
+        has_first = first is not None
         # A claim without a leaf steers its script: it counts as a gate.
         is_gate = node is None or node.critical
         if additional_instruction is None or additional_instruction == NO_INSTRUCTION:
@@ -291,6 +292,9 @@ class Verifier(ScriptAccess):
             is_first_enough=rule == "doubt" and not is_gate,
             doubt=doubt if has_first else None,
             asks_first=has_first and not (is_gate and doubt == "gates"),
+            confidence=current_options().confidence
+            if first is not None and first.is_decision
+            else None,
             use_screenshot=config.default_use_screenshot
             if use_screenshot is None
             else use_screenshot,

@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mind2web2.capture.models import CaptureRecord
@@ -23,7 +23,12 @@ from mind2web2.runs.result_file import ResultFile
 from mind2web2.utils.names import is_file_name
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.verification.config import EvaluatorConfig
-from mind2web2.verification.messages import BinaryEvalResult, verification_messages
+from mind2web2.verification.messages import (
+    BinaryEvalResult,
+    ClaimProbability,
+    decision_messages,
+    verification_messages,
+)
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
 
@@ -126,16 +131,19 @@ class StoredPages:
                 )
                 if check.page is not None and check.page.images < len(page.images):
                     page = page.within(ImageLimit(max_images=check.page.images))
-            messages = verification_messages(
+            by_first = _is_of_first(evidence, check, vote)
+            is_decision = by_first and evidence.confidence is not None
+            asked = decision_messages if is_decision else verification_messages
+            messages = asked(
                 task,
                 catalog.answer_text(key) or "",
                 page,
                 evidence.claim or "",
                 evidence.additional_instruction,
             )
-            request = _request(
-                content, messages, by_first=_is_of_first(evidence, check, vote)
-            )
+            request = _request(content, messages, by_first=by_first)
+            if is_decision:
+                request = replace(request, template=ClaimProbability)
             return {
                 "messages": [_shown(message) for message in messages],
                 "is_exact": judgment_key(request, vote.trial) == judgment,

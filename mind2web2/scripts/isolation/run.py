@@ -69,7 +69,7 @@ from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob, TemplateName
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
 from mind2web2.storage.publication import is_in_object_store
 from mind2web2.utils.deep_trees import allow_deep_trees
-from mind2web2.verification.messages import BinaryEvalResult
+from mind2web2.verification.messages import OWN_TEMPLATES
 
 # For a script's own template, which only its process has.
 _CHECK_TIMEOUT_S = 60.0
@@ -390,7 +390,7 @@ class RunService:
             return {}
         number, name, form = template
         if number is None:
-            return {"template": BinaryEvalResult}
+            return {"template": OWN_TEMPLATES[name]}
 
         async def check(text: str) -> str | None:
             try:

@@ -64,7 +64,7 @@ from mind2web2.scripts.run import (
 from mind2web2.storage.mirror import Mirror, use_mirror
 from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
-from mind2web2.verification.messages import BinaryEvalResult
+from mind2web2.verification.messages import OWN_TEMPLATES
 
 # Modules that scripts import (eval-scripts.md) or that others import late: loaded once for all scripts.
 _PRELOADED = (
@@ -465,7 +465,7 @@ class RunJudge:
     def _name_of(self, template: type[BaseModel] | None) -> TemplateName | None:
         if template is None:
             return None
-        if template is BinaryEvalResult:
+        if template in OWN_TEMPLATES.values():
             return None, template.__name__, {}
         if template not in self._templates:
             self._names.append(

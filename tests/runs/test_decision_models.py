@@ -299,7 +299,8 @@ def test_a_scorer_may_have_one(project, strong):
             scripts=project.root / "eval_scripts",
         ) as scorer:
             scored = scorer.score_sync("lake", ANSWER)
-    assert scored.evidence["sure"]["judge"] == LUNA
+    (check,) = scored.evidence["sure"]["pages"]
+    assert check["judge"] == LUNA
     assert len(decisions.requests) == 1
     assert not strong.requests
     with pytest.raises(UsageError, match="never judges alone"):

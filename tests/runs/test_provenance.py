@@ -125,6 +125,8 @@ def test_a_judges_record_says_all_that_determines_its_replies():
         "first_model": "small-1",
         "first_endpoint": "openai http://small/v1",
         "doubt": "gates",
+        "confidence": None,
+        "decision_sha256": None,
     }
     alone = JudgeRecord.of(replace(settings, first=None), "e", "openai http://small/v1")
     assert (alone.first_model, alone.first_endpoint, alone.doubt) == (None, None, None)

@@ -7,27 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
 from mind2web2.llm_client.chat import ImagePart, Parameters, TextPart, Usage
 from mind2web2.llm_client.failures import allowances_in, one_line
-from mind2web2.llm_client.openai_protocol import (
-    OpenAITransport,
-    openai_connection,
-    sdk_failures,
-)
+from mind2web2.llm_client.openai_protocol import OpenAITransport, openai_connection
 from mind2web2.llm_client.settings import OPENAI_DECISIONS
 from mind2web2.llm_client.structured_output import InvalidOutputError
 from mind2web2.llm_client.transport import Completion, ReplyPart
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-    from openai.types.decision_create_params import (
-        InputUnionMember1,
-        Question,
-    )
+from mind2web2.utils.json_fields import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +117,10 @@ class DecisionTransport(OpenAITransport):
     """
 
     def __init__(self, provider: str, base_url: str | None = None) -> None:
-        super().__init__(*openai_connection(base_url, provider=provider))
+        super().__init__(openai_connection(base_url, provider=provider))
         is_openai = provider == OPENAI_DECISIONS
-        self._post: _Post = _posted_to_openai if is_openai else _posted_to_system_one
+        self._path = "/decisions" if is_openai else "/systemone"
+        self._body: _Body = _openai_body if is_openai else _system_one_body
         self._read: _Read = _answers_of_openai if is_openai else _answers_of_system_one
         # OpenAI's limit; servers of the other protocol have their own, most of them higher than this.
         self.most_questions = 400 if is_openai else 64
@@ -140,12 +131,9 @@ class DecisionTransport(OpenAITransport):
         Raises:
             RequestFailedError: there is no reply.
         """
-        with sdk_failures(self.service.secrets):
-            content, headers = await self._post(self._pools.here().sdk, request)
-        return replace(
-            _unread(content),
-            allowances=allowances_in(headers),
-        )
+        body = self._body(request)
+        reply = await self._pools.here().request("POST", self._path, json=body)
+        return replace(_unread(reply.content), allowances=allowances_in(reply.headers))
 
     def answers(
         self, request: DecisionRequest, completion: Completion
@@ -170,9 +158,7 @@ class DecisionTransport(OpenAITransport):
         return [by_name.get(name) for name in names], served
 
 
-_Post = Callable[
-    ["AsyncOpenAI", DecisionRequest], Any
-]  # Any: an awaitable of content and headers
+_Body = Callable[[DecisionRequest], JsonObject]
 _Read = Callable[[str, DecisionRequest], tuple[Mapping[str, float | None], str | None]]
 
 
@@ -185,36 +171,29 @@ def _unread(content: bytes) -> Completion:
     return Completion(text=text, usage=usage.counted() if usage else Usage())
 
 
-async def _posted_to_openai(
-    sdk: AsyncOpenAI, request: DecisionRequest
-) -> tuple[bytes, Mapping[str, str]]:
-    questions: list[Question] = [
+def _openai_body(request: DecisionRequest) -> JsonObject:
+    questions = [
         {"type": "predicate", "name": name, "instructions": question}
         for name, question in request.named_questions().items()
     ]
-    messages: list[InputUnionMember1] = [
-        {"role": "developer", "content": request.rules},
-        {"role": "user", "content": [_input_part(part) for part in request.state]},
-    ]
-    raw = await sdk.decisions.with_raw_response.create(
-        model=request.model,
-        input=messages,
-        questions=questions,
-        extra_body=dict(request.extra) or None,
-    )
-    return raw.content, raw.headers
+    state = [_input_part(part) for part in request.state]
+    return {
+        **request.extra,
+        "model": request.model,
+        "input": [
+            {"role": "developer", "content": request.rules},
+            {"role": "user", "content": state},
+        ],
+        "questions": questions,
+    }
 
 
-def _input_part(part: TextPart | ImagePart) -> Any:
-    # Any: the SDK's union of parts.
+def _input_part(part: TextPart | ImagePart) -> JsonObject:
     if part["type"] == "text":
         return {"type": "input_text", "text": str(part["text"])}
     image = part["image_url"]
-    return {
-        "type": "input_image",
-        "image_url": str(image["url"]),
-        "detail": image.get("detail", "auto"),
-    }
+    detail = image.get("detail", "auto")
+    return {"type": "input_image", "image_url": str(image["url"]), "detail": detail}
 
 
 def _answers_of_openai(
@@ -241,24 +220,19 @@ def _probability(answer: _Predicate | _Refusal) -> float | None:
     return answer.probability if isinstance(answer, _Predicate) else None
 
 
-async def _posted_to_system_one(
-    sdk: AsyncOpenAI, request: DecisionRequest
-) -> tuple[bytes, Mapping[str, str]]:
-    import httpx2
-
+def _system_one_body(request: DecisionRequest) -> JsonObject:
     # Text alone: the protocol has no images.
     texts = [str(part["text"]) for part in request.state if part["type"] == "text"]
-    body = {
+    questions = {
+        name: {"type": "noul", "instructions": question}
+        for name, question in request.named_questions().items()
+    }
+    return {
         **request.extra,
         "model": request.model,
         "state": "\n".join([request.rules, *texts]),
-        "questions": {
-            name: {"type": "noul", "instructions": question}
-            for name, question in request.named_questions().items()
-        },
+        "questions": questions,
     }
-    response = await sdk.post("/systemone", body=body, cast_to=httpx2.Response)
-    return response.content, response.headers
 
 
 def _answers_of_system_one(

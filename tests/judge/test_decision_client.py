@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 
 import pytest
 from projects import QUICK_RETRY
+from pydantic import TypeAdapter
 from servers.decision_server import DecisionServer
 from servers.local_http import Answer
 
@@ -264,3 +265,21 @@ async def test_a_question_ahead_that_followed_another_counts_as_asked_once(monke
     total = judge.usage.total()
     assert (total.asked.judgments, total.reused.judgments) == (2, 0)
     assert server.asked_together == [["a", "b"]]
+
+
+async def test_requests_have_the_form_of_openais_sdk(monkeypatch):
+    """Its types are the published description of the protocol, with text and image."""
+    from openai.types.decision_create_params import DecisionCreateParams
+
+    asked = question("a")
+    parts = asked.messages[1]["content"]
+    image = {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,/9j/"}}
+    asked.messages[1]["content"] = [parts[0], image, parts[1]]
+    with DecisionServer(lambda _claim: 0.5) as server:
+        async with connected(server, monkeypatch, quiet_s=0) as client:
+            await client.chat(asked)
+    (request,) = server.requests
+    typed = TypeAdapter(DecisionCreateParams).validate_python(request.body)
+    assert typed["model"] == "gpt-6-luna"
+    assert request.body.keys() <= DecisionCreateParams.__annotations__.keys()
+    assert request.images == 1

@@ -12,6 +12,7 @@ class Rule:
 
     Args:
         rubric_cure: what to do in a rubric file, where scripts have another cure.
+        is_error: no other rule can look at the file.
     """
 
     number: str
@@ -19,6 +20,7 @@ class Rule:
     reason: str
     cure: str
     rubric_cure: str = ""
+    is_error: bool = False
 
     def of_rubric_files(self) -> Rule:
         """Return the rule as it reads for rubric files."""
@@ -26,7 +28,13 @@ class Rule:
 
 
 _RULES = (
-    Rule("R101", "does not parse", "the task gives no result", "mend the line"),
+    Rule(
+        "R101",
+        "does not parse",
+        "the task gives no result",
+        "mend the line",
+        is_error=True,
+    ),
     Rule(
         "R102",
         "undefined name",

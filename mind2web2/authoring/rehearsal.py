@@ -105,6 +105,11 @@ class TaskRehearsal:
     leaves: TaskReport | None = None
 
     @property
+    def is_incomplete(self) -> bool:
+        """Tell whether the task or one of its cases could not be rehearsed."""
+        return self.error is not None or any(case.got is None for case in self.cases)
+
+    @property
     def findings(self) -> list[Finding]:
         """Return all that a strict rehearsal does not accept."""
         found = list(self.structure.findings)

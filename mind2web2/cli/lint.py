@@ -26,7 +26,7 @@ a gate, leaves that are never judged, and others (docs/lint.md lists the rules).
 `# lint: ignore[R201]` on a line, or on the line above, leaves a finding out. What lint cannot see, a
 rehearsal can: mind2web2 rehearse TASK
 """
-STRICT_STATUS = 1
+FAILED = 1
 
 
 def add_command(commands: Subcommands) -> None:
@@ -51,7 +51,7 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="exit with status 1 where there is a finding",
+        help="exit with status 1 where there is a finding; without it, only where a file does not parse",
     )
     parser.add_argument(
         "--format",
@@ -70,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
     findings = [finding for path in paths for finding in lint_file(path)]
     write = {"text": _text, "json": _json, "github": _github}[options.format]
     sys.stdout.writelines(f"{line}\n" for line in write(findings, len(paths)))
-    return STRICT_STATUS if options.strict and findings else 0
+    has_error = any(finding.rule.is_error for finding in findings)
+    return FAILED if has_error or (options.strict and findings) else 0
 
 
 def _chosen(given: Sequence[Path]) -> list[Path]:
@@ -129,7 +130,8 @@ def _github(findings: Sequence[Finding], _: int) -> Iterable[str]:
         title = f"{finding.number} {finding.rule.name}"
         text = f"{finding.detail} ({finding.rule.reason}; {finding.rule.cure})"
         place = f"file={_escaped(str(finding.path))},line={finding.line},title={_escaped(title)}"
-        yield f"::warning {place}::{_escaped(text, in_value=False)}"
+        level = "error" if finding.rule.is_error else "warning"
+        yield f"::{level} {place}::{_escaped(text, in_value=False)}"
 
 
 def _escaped(text: str, in_value: bool = True) -> str:

@@ -91,7 +91,7 @@ def add_command(commands: Subcommands) -> None:
         # Not the setting of this name, by which a script's mistakes leave no score.
         dest="fails_on_findings",
         action="store_true",
-        help="exit status 1 where there is a finding",
+        help="exit status 1 where there is a finding; without it, only where a task or case cannot be rehearsed",
     )
     add(
         "--junit",
@@ -149,8 +149,9 @@ def run(options: argparse.Namespace) -> int:
         _print(console, reports)
     if options.junit is not None:
         _write_junit(options.junit, reports)
+    is_incomplete = any(report.is_incomplete for report in reports)
     has_findings = any(report.findings for report in reports)
-    return 1 if options.fails_on_findings and has_findings else 0
+    return 1 if is_incomplete or (options.fails_on_findings and has_findings) else 0
 
 
 def _judged(

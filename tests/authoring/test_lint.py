@@ -373,3 +373,18 @@ def test_the_command_lints_the_folder_of_scripts(tmp_path, monkeypatch):
     )
     missing = call(main, "lint", "none.py")
     assert (missing.returncode, "no file none.py" in missing.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("lake.py", SCRIPT + ")"), ("lake.yaml", "task: [lake")],
+)
+def test_a_file_that_does_not_parse_is_an_error(tmp_path, name, text):
+    """Without ``--strict`` too: no other rule could look at it."""
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    outcome = call(main, "lint", path)
+    assert outcome.returncode == 1
+    assert "R101 does not parse" in outcome.stdout
+    github = call(main, "lint", "--format", "github", path)
+    assert (github.returncode, github.stdout.startswith("::error ")) == (1, True)

@@ -328,6 +328,19 @@ def test_a_case_that_is_wrong_costs_no_other(tmp_path, header):
     assert finding.kind == "case" and "another" in finding.message
 
 
+@pytest.mark.parametrize("broken", ["step_free_walks.yaml", "another.md"])
+def test_what_cannot_be_rehearsed_is_an_error(tmp_path, monkeypatch, capsys, broken):
+    """Without ``--strict`` too, in contrast to a finding."""
+    monkeypatch.chdir(tmp_path)
+    cases = project(tmp_path, "step_free_walks.yaml")
+    assert main(["rehearse"]) == 0
+    scripts = tmp_path / "eval_scripts" / "own"
+    path = (scripts if broken.endswith(".yaml") else cases) / broken
+    path.write_text("---\nexpect: [\n---\n", encoding="utf-8")
+    assert main(["rehearse"]) == 1
+    assert broken in capsys.readouterr().out
+
+
 def test_without_a_sound_perfect_case_others_need_facts(tmp_path):
     """They say so; the broken one names its line."""
     cases = project(tmp_path, "step_free_walks.yaml")

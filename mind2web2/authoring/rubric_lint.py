@@ -16,6 +16,7 @@ from mind2web2.authoring.lint_rules import (
 from mind2web2.scripts.rubric_file import FROM_ANSWER, FieldSpec, RubricNode
 from mind2web2.scripts.rubric_reading import ReadRubric, parsed_rubric
 from mind2web2.scripts.yaml_lines import Place, YamlFileError
+from mind2web2.utils.text import counted
 
 Found = tuple[int, str, str]
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
@@ -72,10 +73,10 @@ def _whole_tree(read: ReadRubric) -> Iterator[Found]:
     if not any(node.sources and node.sources != (FROM_ANSWER,) for node in claims):
         reads_page = any(field.page for field in read.rubric.extract.values())
         if not reads_page:
-            yield line, "R203", f"{len(claims)} claims, none with a page"
+            yield line, "R203", f"{counted(len(claims), 'claim')}, none with a page"
     strategies = {read.rubric.root.strategy, *(node.strategy for node in nodes)}
     if "sequential" not in strategies and not any(node.critical for node in nodes):
-        yield line, "R301", f"{len(nodes)} nodes, none critical"
+        yield line, "R301", f"{counted(len(nodes), 'node')}, none critical"
 
 
 def _repeated_leaves(read: ReadRubric) -> Iterator[Found]:

@@ -29,6 +29,7 @@ from mind2web2.authoring.script_facts import (
     called_name,
     names_in,
 )
+from mind2web2.utils.text import counted
 
 # A line, a rule's number, and what the line shows.
 Found = tuple[int, str, str]
@@ -197,7 +198,11 @@ def _no_page(facts: ScriptFacts) -> Iterator[Found]:
     hidden = any(facts.batch_items(site) is None for site in batches)
     tree = [site for site in facts.nodes if site.name not in INNER]
     if tree and not (opens or reads or hidden):
-        yield tree[0].line, "R203", f"{len(facts.claims)} claims, none with a page"
+        yield (
+            tree[0].line,
+            "R203",
+            f"{counted(len(facts.claims), 'claim')}, none with a page",
+        )
 
 
 def _wording_verdicts(facts: ScriptFacts) -> Iterator[Found]:
@@ -341,7 +346,11 @@ def _no_gate(facts: ScriptFacts) -> Iterator[Found]:
     )
     critical = any(site.is_critical is not False for site in facts.nodes)
     if not sequential and not critical:
-        yield facts.nodes[0].line, "R301", f"{len(facts.nodes)} nodes, none critical"
+        yield (
+            facts.nodes[0].line,
+            "R301",
+            f"{counted(len(facts.nodes), 'node')}, none critical",
+        )
 
 
 def _impossible_children(facts: ScriptFacts) -> Iterator[Found]:

@@ -34,6 +34,7 @@ from mind2web2.llm_client.prices import OwnPrice, price_usd
 from mind2web2.rubric.rescoring import Rescoring
 from mind2web2.rubric.verdicts import Outcome, aggregate
 from mind2web2.scripts.rubric_file import ANSWER_EXTRACTION, ITEM, RubricFile
+from mind2web2.utils.text import counted
 from mind2web2.verification.extractor import empty_instance
 
 # A worthless answer may have that many points before they are a finding.
@@ -453,14 +454,17 @@ async def _check_lists(
         for items in dict.fromkeys((0, 1, count + 2)):
             counts = {**rehearsal.counts, path: items}
             filling = rehearsal.filling(counts=counts)
-            done = await rehearsal.run(f"{items} items of {path}", filling=filling)
+            done = await rehearsal.run(
+                f"{counted(items, 'item')} of {path}", filling=filling
+            )
             found.scores[f"{items} of {count} {name}"] = done.score
             is_less = done.score < right.score - _NEARLY
             if items < count and count > 1 and right.score > 0 and not is_less:
                 message = f"{items} of {count} items of {path} have the score of all, {done.score:.2f}"
                 found.note("missing items are free", message)
             if items > count and is_less:
-                message = f"{items} items of {path} give {done.score:.2f}, less than {count} items"
+                all_items = counted(count, "item")
+                message = f"{counted(items, 'item')} of {path} give {done.score:.2f}, less than {all_items}"
                 found.note("more is less", message)
 
 

@@ -38,6 +38,7 @@ from mind2web2.utils.names import check_name, name_list
 from mind2web2.utils.near_names import nearest_name
 from mind2web2.utils.process_lock import ProcessLock
 from mind2web2.utils.program import program
+from mind2web2.utils.text import counted
 
 _LONGEST_WAIT_S = 60.0
 
@@ -254,7 +255,8 @@ class _Asking:
                 except AgentUnavailableError as error:
                     if attempt > self.plan.retries:
                         raise AgentUnavailableError(
-                            f"{place.name}: {error} ({attempt} attempts); the same command continues"
+                            f"{place.name}: {error} ({counted(attempt, 'attempt')}); the same "
+                            "command continues"
                         ) from error
                     wait_s = 2.0**attempt if error.wait_s is None else error.wait_s
                     await asyncio.sleep(min(wait_s, _LONGEST_WAIT_S))

@@ -41,6 +41,7 @@ from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
+from mind2web2.utils.text import counted
 
 LEADERBOARD_RUNS = 3
 _FORMAT = "mind2web2-submission-1"
@@ -98,9 +99,7 @@ def _check_task(folder: Path, num_runs: int, findings: Findings) -> None:
             findings.warnings.append(f"{path}: missing{status}")
             continue
         if name not in expected:
-            findings.warnings.append(
-                f"{path}: beyond {num_runs} run{'s' * (num_runs != 1)}"
-            )
+            findings.warnings.append(f"{path}: beyond {counted(num_runs, 'run')}")
         _check_answer(path, findings)
 
 

@@ -26,6 +26,7 @@ from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import SETTINGS, RunSettings
 from mind2web2.utils.names import check_name
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from mind2web2.benchmark.agents import Agent
@@ -274,7 +275,7 @@ def run_get(options: argparse.Namespace) -> int:
 
     def show(done: int, total: int) -> None:
         if done % 25 == 0 or done == total:
-            line(console, f"{done} of {total} files")
+            line(console, f"{done} of {counted(total, 'file')}")
 
     result = asyncio.run(
         download_benchmark(
@@ -290,8 +291,8 @@ def run_get(options: argparse.Namespace) -> int:
     lists = ", ".join(path.name for path in result.task_lists)
     line(
         console,
-        f"{options.dataset} at {result.commit}: {lists} and {result.scripts} eval scripts, {result.fetched} "
-        "files downloaded now",
+        f"{options.dataset} at {result.commit}: {lists} and {counted(result.scripts, 'eval script')}, "
+        f"{counted(result.fetched, 'file')} downloaded now",
     )
     return 0
 
@@ -299,7 +300,7 @@ def run_get(options: argparse.Namespace) -> int:
 def run_tasks(options: argparse.Namespace) -> int:
     """Print the tasks and return the exit status."""
     from mind2web2.benchmark.tasks import select_tasks
-    from mind2web2.cli.console import counted, line, plain_console
+    from mind2web2.cli.console import line, plain_console
 
     console = plain_console()
     settings = settings_of(options)
@@ -336,7 +337,7 @@ def run_answer(options: argparse.Namespace) -> int:
 
     from mind2web2.benchmark.answering import Plan, RunPlace, answer_questions
     from mind2web2.benchmark.tasks import questions_of, select_tasks
-    from mind2web2.cli.console import counted, line, plain_console
+    from mind2web2.cli.console import line, plain_console
     from mind2web2.runs.answers import RunRecord
 
     settings = settings_of(options, is_announced=True)
@@ -395,7 +396,7 @@ def run_answer(options: argparse.Namespace) -> int:
 def run_import(options: argparse.Namespace) -> int:
     """Store the answers and return the exit status."""
     from mind2web2.benchmark.answering import import_answers, read_answers
-    from mind2web2.cli.console import counted, line, plain_console
+    from mind2web2.cli.console import line, plain_console
 
     settings = settings_of(options)
     folder = paths_of(settings, options.agent).answers_root / check_name(
@@ -451,7 +452,7 @@ def run_submit(options: argparse.Namespace) -> int:
         leaderboard_entry,
         pack_submission,
     )
-    from mind2web2.cli.console import counted, line, plain_console
+    from mind2web2.cli.console import line, plain_console
 
     settings = settings_of(options)
     if isinstance(settings.cache_root, str):
@@ -483,7 +484,7 @@ def _validated(
 ) -> tuple[list[str], Findings]:
     from mind2web2.benchmark.submission import validate_answers
     from mind2web2.benchmark.tasks import read_task_list
-    from mind2web2.cli.console import counted, line, plain_console
+    from mind2web2.cli.console import line, plain_console
 
     folder = paths_of(settings, agent_name).answers_root / check_name(
         "agent", agent_name

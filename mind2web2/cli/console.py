@@ -62,11 +62,6 @@ def line(console: Console, text: str) -> None:
     console.print(text, soft_wrap=True)
 
 
-def counted(amount: int, noun: str) -> str:
-    """Return an amount with its noun."""
-    return f"{amount:,} {noun}{'s' * (amount != 1)}"
-
-
 def number(value: object) -> str:
     """Return a figure with four digits at most; a value of another type, as in a damaged file, unchanged."""
     if not isinstance(value, int | float | None):

@@ -19,8 +19,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mind2web2.cli.console import counted, line
+from mind2web2.cli.console import line
 from mind2web2.utils.dollars import dollars
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from mind2web2.judge.batch_endpoints import JobProgress
@@ -169,7 +170,7 @@ class RunDisplay(LiveDisplay):
         progress = self._progress
         done, total = len(progress.outcomes), progress.answers_total
         parts = (
-            f"{progress.tasks_done}/{progress.tasks_total} tasks",
+            f"{progress.tasks_done}/{counted(progress.tasks_total, 'task')}",
             self._time_text(),
         )
         names = [
@@ -212,7 +213,7 @@ class RunDisplay(LiveDisplay):
                 self._printed_jobs[job.number] = _job_text(
                     replace(job, done=0, is_over=False)
                 )
-                yield f"batch {job.number}: {job.total} requests, {_submission(job)}"
+                yield f"batch {job.number}: {counted(job.total, 'request')}, {_submission(job)}"
             text = _job_text(job)
             if text != self._printed_jobs[job.number] and (
                 job.is_over or not self.is_live
@@ -255,7 +256,7 @@ def _progress_bar(done: int, total: int, noun: str, *parts: str) -> RenderableTy
 
 def _job_text(job: JobProgress) -> str:
     if job.is_over:
-        return f"batch {job.number}: {job.status}, {job.done} of {job.total} replies"
+        return f"batch {job.number}: {job.status}, {job.done} of {counted(job.total, 'reply')}"
     return f"batch {job.number}: {job.done} of {job.total} done, {_submission(job)}"
 
 
@@ -331,7 +332,7 @@ class CrawlDisplay(LiveDisplay):
     def _reading(self) -> str:
         progress = self._progress
         step = "asking a model for links" if progress.is_asking else "reading answers"
-        return f"{step}: {progress.answers_read}/{progress.answers_total} answers done"
+        return f"{step}: {progress.answers_read} of {counted(progress.answers_total, 'answer')} done"
 
     def _count(self) -> str:
         return f"[{self._shown}/{self._progress.pages_total}]"

@@ -12,6 +12,7 @@ from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import JudgeError, JudgmentMissingError, UsageError
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, Flag, RunSettings
 from mind2web2.utils.names import check_name
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -168,7 +169,7 @@ def _question(given: str) -> str:
 
 async def _estimated(settings: RunSettings, order: _Order, console: Console) -> int:
     from mind2web2.authoring.draft import MOST_REPAIRS, request_after
-    from mind2web2.cli.console import counted, line
+    from mind2web2.cli.console import line
     from mind2web2.judge.tokens import request_tokens
     from mind2web2.llm_client.chat import Usage
 
@@ -176,7 +177,7 @@ async def _estimated(settings: RunSettings, order: _Order, console: Console) -> 
     request = request_after(order.question, stored)
     kept, further = "", ""
     if stored:
-        kept = f"{'1 reply is' if len(stored) == 1 else f'{len(stored)} replies are'} stored, "
+        kept = f"{counted(len(stored), 'reply')} stored, "
         further = "further "
     if request is None:
         line(console, f"{settings.model}: {kept}no request is left. Nothing was asked.")
@@ -264,7 +265,7 @@ def _written(draft: Draft, order: _Order, model: str, console: Console) -> int:
     """Write the chosen draft with its cases and report, all at once, and print the report."""
     from mind2web2.authoring.draft_report import report_lines
     from mind2web2.authoring.rubric_text import rubric_yaml
-    from mind2web2.cli.console import counted, line
+    from mind2web2.cli.console import line
     from mind2web2.utils.files import write_together
 
     report = list(report_lines(draft))

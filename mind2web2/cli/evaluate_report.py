@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mind2web2.capture.network.destinations import is_private_url
-from mind2web2.cli.console import counted, line, number, plain_console, print_amounts
+from mind2web2.cli.console import line, number, plain_console, print_amounts
 from mind2web2.cli.displays import duration_text, totals_text
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
@@ -41,6 +41,7 @@ from mind2web2.storage.publication import shown_place
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate
@@ -212,7 +213,7 @@ def _lookahead_line(run: PlannedRun, without: Sequence[Range]) -> str:
     off = total(found.expected for found in without)
     gates = total(found.with_lookahead().expected for found in without)
     prices = [
-        f"{way} probably {round(amounts.requests):,} requests"
+        f"{way} probably {counted(round(amounts.requests), 'request')}"
         + ("" if math.isnan(amounts.cost_usd) else f", {dollars(amounts.cost_usd)}")
         for way, amounts in (("off", off), ("gates", gates))
     ]
@@ -379,7 +380,8 @@ def print_unreported(console: Console, usage: RunUsage) -> None:
     if requests := usage.total().asked.unreported_requests:
         line(
             console,
-            f"Judge use: the server did not report the tokens of {requests:,} requests (stopped, timed out "
+            f"Judge use: the server did not report the tokens of {counted(requests, 'request')} "
+            "(stopped, timed out "
             "or answered without a count). They may be billed, and are not among the tokens and dollars.",
         )
 

@@ -25,7 +25,7 @@ from mind2web2.bridges.telemetry import (
     signals_of,
     wants_texts,
 )
-from mind2web2.cli.console import ConsoleHandler, counted, line, plain_console
+from mind2web2.cli.console import ConsoleHandler, line, plain_console
 from mind2web2.cli.displays import RunDisplay
 from mind2web2.cli.evaluate_report import RunReport, print_run, print_unreported
 from mind2web2.cli.event_loop import run_to_exit
@@ -79,6 +79,7 @@ from mind2web2.storage.publication import is_in_object_store, remove_published
 from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     pass
@@ -109,7 +110,7 @@ class _Run:
         if self.settings.overwrite:
             then = "so far is kept. The same command asks again; without --overwrite, earlier results stand."
         self.print(
-            f"Stopped. {done} of {total} answers have results, and every judgment {then}"
+            f"Stopped. {done} of {counted(total, 'answer')} done, and every judgment {then}"
         )
         for usage in self.usages:
             print_unreported(self.console, usage)
@@ -462,7 +463,8 @@ async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
         return None
     without = " and without --overwrite" if run.settings.overwrite else ""
     return (
-        f"Warning: an earlier run with --batch left {len(missing)} requests in batches that are open and "
+        f"Warning: an earlier run with --batch left {counted(len(missing), 'request')} in "
+        "batches that are open and "
         "paid for. This run asks those that it needs again, and pays for them again; the same command "
         f"with --batch{without} fetches their results."
     )

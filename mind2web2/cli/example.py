@@ -9,6 +9,7 @@ from pathlib import Path
 from mind2web2.cli.options import CommandParser, Subcommands
 from mind2web2.errors import UsageError
 from mind2web2.utils.program import program
+from mind2web2.utils.text import counted
 
 DESCRIPTION = """\
 Write an example project and evaluate it: three answers to each of three tasks about an invented town, with
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     """Write, evaluate, and return the exit status of the evaluation."""
     from mind2web2.benchmark.example import AGENT, JUDGMENTS, write_example
     from mind2web2.cli import evaluate
-    from mind2web2.cli.console import counted, line, plain_console
+    from mind2web2.cli.console import line, plain_console
 
     folder: Path = options.folder
     if folder.exists() and not folder.is_dir():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import Subcommands
 from mind2web2.errors import UsageError
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from mind2web2.authoring.lint import Finding
@@ -102,9 +103,8 @@ def _text(findings: Sequence[Finding], files: int) -> Iterable[str]:
         yield ""
     for rule in rules_of(findings):
         yield f"{rule.number} {rule.name}: {rule.reason}. To do: {rule.cure}."
-    checked = "1 file" if files == 1 else f"{files} files"
-    number = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
-    yield f"{checked}, {number if findings else 'no findings'}."
+    number = counted(len(findings), "finding") if findings else "no findings"
+    yield f"{counted(files, 'file')}, {number}."
 
 
 def _json(findings: Sequence[Finding], _: int) -> Iterable[str]:

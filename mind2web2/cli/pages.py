@@ -39,6 +39,7 @@ from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.runs.settings import RAY, SETTINGS, Flag, RunSettings, Setting
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -349,8 +350,6 @@ def run_import(options: argparse.Namespace) -> int:
     """Store the pages of a file and return the exit status."""
     import asyncio
 
-    from mind2web2.cli.console import counted
-
     if not options.file.exists():
         raise UsageError(f"there is no file {options.file}")
     outcome = asyncio.run(
@@ -405,7 +404,6 @@ async def _imported(
 
 def run_export(options: argparse.Namespace) -> int:
     """Write stored pages to a file and return the exit status."""
-    from mind2web2.cli.console import counted
     from mind2web2.pages.crawl import AgentCache
     from mind2web2.pages.stored_files import file_names_in
     from mind2web2.pages.warc import export_warc
@@ -568,7 +566,8 @@ class _Run:
         done, total = len(self.progress.outcomes), self.progress.pages_total
         line(
             self.console,
-            f"Stopped. {done} of {total} pages are done and kept: the same command continues from here.",
+            f"Stopped. {done} of {counted(total, 'page')} done and kept: the same command "
+            "continues from here.",
         )
 
 
@@ -689,7 +688,7 @@ def _archive(
 
 
 def _print_asking(run: _Run, not_judged: int) -> None:
-    from mind2web2.cli.console import counted, line
+    from mind2web2.cli.console import line
     from mind2web2.llm_client.chat import Usage
     from mind2web2.llm_client.prices import total_price_usd
 

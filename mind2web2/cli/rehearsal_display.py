@@ -12,6 +12,7 @@ from rich.text import Text
 
 from mind2web2.cli.console import plain_console
 from mind2web2.cli.displays import LiveDisplay, duration_text
+from mind2web2.utils.text import counted
 
 
 @dataclass
@@ -45,7 +46,7 @@ class RehearsalDisplay(LiveDisplay):
     def totals_line(self) -> str:
         """Return how many tasks are done, and which takes longest."""
         progress = self._progress
-        text = f"rehearsed {progress.done} of {progress.total} tasks"
+        text = f"rehearsed {progress.done} of {counted(progress.total, 'task')}"
         longest = next(iter(progress.running.items()), None)
         if longest is None:
             return text

@@ -20,6 +20,7 @@ from mind2web2.cli.options import (
 from mind2web2.cli.scorer_options import SCORING_DEFAULTS, scorer_of
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -91,7 +92,7 @@ def add_command(commands: Subcommands) -> None:
         # Not the setting of this name, by which a script's mistakes leave no score.
         dest="fails_on_findings",
         action="store_true",
-        help="exit status 1 where there is a finding; without it, only where a task or case cannot be rehearsed",
+        help="exit status 1 where there is a finding; without it, only where a task or case fails to run",
     )
     add(
         "--junit",
@@ -194,7 +195,7 @@ def _first_shortfall(score: Score) -> str:
 
 
 def _print(console: Console, reports: Sequence[TaskRehearsal]) -> None:
-    from mind2web2.cli.console import counted, line
+    from mind2web2.cli.console import line
     from mind2web2.utils.dollars import dollars
 
     for report in reports:
@@ -209,7 +210,7 @@ def _print(console: Console, reports: Sequence[TaskRehearsal]) -> None:
         )
         line(
             console,
-            f"{report.task_id}: {counted(found.leaves, 'leaf').replace('leafs', 'leaves')}, "
+            f"{report.task_id}: {counted(found.leaves, 'leaf')}, "
             f"{counted(found.judgments, 'judgment')} in {counted(found.longest_chain, 'round')}, "
             f"{counted(found.pages, 'page')}; {price}",
         )

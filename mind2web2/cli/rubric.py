@@ -10,6 +10,7 @@ from pathlib import Path
 from mind2web2.cli.options import Subcommands
 from mind2web2.errors import EvalScriptError, UsageError
 from mind2web2.utils.names import check_name
+from mind2web2.utils.text import counted
 
 DESCRIPTION = """\
 Work with rubric files: tasks in YAML, as eval_scripts/VERSION/TASK.yaml (docs/rubric-files.md).
@@ -104,7 +105,7 @@ def run_export(options: argparse.Namespace) -> int:
 def run_import(options: argparse.Namespace) -> int:
     """Write the rubric files and return the exit status."""
     from mind2web2.authoring.rubric_imports import import_rubrics
-    from mind2web2.cli.console import counted, line, plain_console
+    from mind2web2.cli.console import line, plain_console
     from mind2web2.utils.files import write_whole
 
     if options.task_id is not None:

@@ -19,6 +19,7 @@ from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, RunSettings
 from mind2web2.utils import values
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -110,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     import os
     from ipaddress import ip_address
 
-    from mind2web2.cli.console import counted, line, plain_console, warnings_on
+    from mind2web2.cli.console import line, plain_console, warnings_on
     from mind2web2.scoring.server import serve
     from mind2web2.viewer.server import listen
 

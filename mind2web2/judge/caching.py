@@ -54,6 +54,7 @@ from mind2web2.llm_client.prices import OwnPrice, price_usd, total_price_usd
 from mind2web2.llm_client.retries import MeasuredProvider
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.loop_turns import loop_turn
+from mind2web2.utils.text import counted
 
 REPLAY_ENDPOINT = "replay"
 
@@ -312,7 +313,7 @@ class CachingJudge:
             await self._write_unwritten()
         except JudgmentStoreError as error:
             raise JudgmentStoreError(
-                f"{len(self._unwritten)} judge replies are not stored and will be requested again: {error}"
+                f"{counted(len(self._unwritten), 'judge reply')} not stored, to be requested again: {error}"
             ) from error
 
     async def _write_unwritten(self) -> None:

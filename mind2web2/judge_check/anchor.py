@@ -17,6 +17,7 @@ from mind2web2.judge.store import CHECKS_FOLDER, JudgeIdentity, check_file_stem
 from mind2web2.judge_check.check import JudgeCheck
 from mind2web2.statistics.paired import binomial_p_value
 from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.text import counted
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +92,8 @@ class Drift:
             else f" Its questions may have, too, from mind2web2 {self.before.version} to {self.now.version}."
         )
         return (
-            f"{what} since {self.before.day}: of {self.cases} cases, {self.lost} are wrong that were right, "
+            f"{what} since {self.before.day}: of {counted(self.cases, 'case')}, {self.lost} are "
+            "wrong that were right, "
             f"{self.gained} right that were wrong (McNemar, p = {self.p_value:.2g}).{prompts}"
         )
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, NotRequired, Protocol, Self, TypedDict
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.errors import ImagesRefusedError
+from mind2web2.utils.text import counted
 
 # A chat message as scripts give it, not checked yet (eval-scripts.md): {"role", "content"}, the content a
 # text or a list of {"type": "text"} and {"type": "image_url"} parts.
@@ -142,7 +143,7 @@ class Retries:
         if len(self.reasons) > _REASONS_SHOWN:
             reasons.append("...")
         total = self.reasons.total()
-        return f"{total} request{'s' * (total != 1)} tried again ({', '.join(reasons)})"
+        return f"{counted(total, 'request')} tried again ({', '.join(reasons)})"
 
 
 @dataclass(slots=True)
@@ -204,7 +205,7 @@ class ImageLimit(BaseModel):
             return f"images{side}"
         if self.max_images == 0:
             return "no images"
-        return f"at most {self.max_images} image{'s' * (self.max_images != 1)}{side}"
+        return f"at most {counted(self.max_images, 'image')}{side}"
 
 
 NO_LIMIT = ImageLimit()

@@ -11,6 +11,7 @@ from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.runs.served_names import served_names
 from mind2web2.statistics.uncertainty import LEVEL, Interval
+from mind2web2.utils.text import counted
 
 _DIGEST_CHARS = 12
 
@@ -31,12 +32,14 @@ def paper_sentence(
         score: partial completion as it is shown, with its interval for tasks at large.
     """
     unscored = len(summary.missing)
-    counted = "counted as 0" if summary.missing_counted_as_zero else "left out"
+    treatment = "counted as 0" if summary.missing_counted_as_zero else "left out"
     missing = (
-        f"{unscored} without a score {counted}" if unscored else "none without a score"
+        f"{unscored} without a score {treatment}"
+        if unscored
+        else "none without a score"
     )
-    tasks = _count(summary.num_tasks, "task")
-    judged = _count(len(answers), "answer")
+    tasks = counted(summary.num_tasks, "task")
+    judged = counted(len(answers), "answer")
     shown = f"{score:.4f}" + _within(interval, "tasks at large")
     return (
         f"{summary.agent_name} reached a partial completion of {shown} on {tasks} "
@@ -44,10 +47,6 @@ def paper_sentence(
         f"Mind2Web2 {_versions(answers)}, prompts {_prompts(results)}, {_votes(results)}; "
         f"{_corrected(correction)}."
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _within(interval: Interval | None, of: str) -> str:

@@ -29,6 +29,7 @@ from mind2web2.statistics.paired import Estimate, share_difference
 from mind2web2.statistics.sampled_answers import JudgedTwice, corrected_by_answers
 from mind2web2.statistics.uncertainty import Interval
 from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.text import counted
 
 SAMPLE_NAME = "sample.json"
 # A task and an answer, the latter without ``.md``.
@@ -241,7 +242,7 @@ def corrected_by_judge(
     cells = _cells((one, other) for one, other in pairs if other is not None)
     value = mean.estimate if mean.is_enough else None
     return Correction(
-        f"{record.judge} on {mean.labels} of {mean.population} answers",
+        f"{record.judge} on {mean.labels} of {counted(mean.population, 'answer')}",
         mean,
         value,
         mean.these_tasks,

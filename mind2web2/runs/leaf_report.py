@@ -25,6 +25,7 @@ from mind2web2.statistics.items import (
     task_figures,
     twins,
 )
+from mind2web2.utils.text import counted
 
 _STATUSES: dict[str, Verdict] = {
     "passed": "passed",
@@ -227,9 +228,7 @@ def _scores(found: Sequence[JudgedResult]) -> dict[str, list[float]]:
 def _page_group(pages: int) -> str:
     if pages >= _MOST_PAGES:
         return f"{_MOST_PAGES} pages or more"
-    if pages == 0:
-        return "no page"
-    return "1 page" if pages == 1 else f"{pages} pages"
+    return counted(pages, "page") if pages else "no page"
 
 
 def task_report(

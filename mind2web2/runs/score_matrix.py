@@ -10,6 +10,7 @@ from mind2web2.runs.agent_summary import MissingAnswer
 from mind2web2.runs.scored_answer import NO_RESULT, ScoredAnswer
 from mind2web2.runs.served_names import served_names
 from mind2web2.utils.names import name_list, natural_key
+from mind2web2.utils.text import counted
 
 NO_ANSWER = "missing, though other tasks have an answer of this name"
 NO_RUNS = "no answer at all"
@@ -272,8 +273,7 @@ def _counted(counts: Mapping[str, int]) -> str:
     frequent = by_count[:_MAX_KINDS_SHOWN]
     shown = []
     for name in sorted(frequent, key=natural_key):
-        noun = "answer" if counts[name] == 1 else "answers"
-        shown.append(f"{name} ({counts[name]} {noun})")
+        shown.append(f"{name} ({counted(counts[name], 'answer')})")
     listed = ", ".join(shown)
     hidden = len(counts) - len(frequent)
     return f"{listed} and {hidden} more" if hidden else listed

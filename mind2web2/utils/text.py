@@ -1,6 +1,16 @@
-"""Unicode text: lone surrogates found and replaced."""
+"""Text: amounts with their nouns, and lone surrogates found and replaced."""
 
 from __future__ import annotations
+
+_PLURALS = {"leaf": "leaves", "reply": "replies", "try": "tries"}
+
+
+def counted(amount: int, noun: str) -> str:
+    """Return an amount with its noun, such as ``1 task``, ``3 leaves`` or ``2 earlier results``."""
+    *adjectives, last = noun.split(" ")
+    if amount != 1:
+        last = _PLURALS.get(last, f"{last}s")
+    return " ".join([f"{amount:,}", *adjectives, last])
 
 
 def is_unicode_text(text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mind2web2.utils.text import counted
 from mind2web2.viewer.keys import Json
 
 # Returns the tests of two agents, as ``compare --json`` prints them.
@@ -38,7 +39,8 @@ def _of_one(agent: Json) -> str:
     runs = f", {metrics['num_runs']} runs each" if metrics["num_runs"] > 1 else ""
     return (
         f"{agent['name']} gets {_percent(metrics['avg_score'])} of the points{sure} and solves "
-        f"{_percent(metrics['success_rate'])} of its runs completely: {_tasks(metrics['num_tasks'])}{runs}."
+        f"{_percent(metrics['success_rate'])} of its runs completely: "
+        f"{counted(metrics['num_tasks'], 'task')}{runs}."
     )
 
 
@@ -68,7 +70,7 @@ def _of_two(best: Json, second: Json, tests: Json) -> str:
     chance = "" if p_value is None else f", p {p_value:.2g}"
     return (
         f"{names[0]} {verb}: {_percent(shares[0])} against {_percent(shares[1])} of the points, difference "
-        f"{_points(gap)} points{sure}, {_tasks(tests['num_tasks'])}{chance}."
+        f"{_points(gap)} points{sure}, {counted(tests['num_tasks'], 'task')}{chance}."
     )
 
 
@@ -78,7 +80,3 @@ def _percent(share: float) -> str:
 
 def _points(share: float) -> str:
     return f"{100 * share:.0f}"
-
-
-def _tasks(count: int) -> str:
-    return "1 task" if count == 1 else f"{count} tasks"

@@ -117,7 +117,7 @@ def test_changed_files_are_kept(hub, tmp_path):
     call(main, "get")
     hub.files["evaluation_scripts/2025_07_14/mill.py"] += b"# newer\n"
     hub.commit = "d" * 40
-    assert "1 files downloaded now" in call(main, "get").stdout
+    assert "1 file downloaded now" in call(main, "get").stdout
     mine = tmp_path / "eval_scripts/2025_07_14/lake.py"
     mine.write_text("mine")
     run = call(main, "get")

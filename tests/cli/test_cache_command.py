@@ -362,7 +362,7 @@ def test_ctrl_c_keeps_finished_pages(project, site):
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=30)
     assert (process.returncode, complaints(stderr)) == (130, [])
-    assert "Stopped. 1 of 2 pages are done and kept" in stdout
+    assert "Stopped. 1 of 2 pages done and kept" in stdout
     assert (
         read_json(project.root / "cache" / "bot" / "lake.json")["cached_url_count"] == 1
     )

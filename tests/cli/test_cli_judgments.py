@@ -25,11 +25,11 @@ def test_there_and_back(part):
     run = call(main, "judgments", "import", "bot", "three.jsonl")
     assert (run.returncode, run.stdout, run.stderr) == (
         0,
-        "3 of 3 judgments were new\n",
+        "new judgments: 3 of 3\n",
         "",
     )
     run = call(main, "judgments", "import", "bot", "three.jsonl")
-    assert run.stdout == "0 of 3 judgments were new\n"
+    assert run.stdout == "new judgments: 0 of 3\n"
     run = call(main, "judgments", "export", "bot", "out/[red]back.jsonl")
     assert (run.returncode, run.stdout) == (
         0,

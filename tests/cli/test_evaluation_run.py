@@ -92,7 +92,7 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(project, end):
             assert (process.returncode, stderr) == (130, "")
             stopped, under_way = stdout.splitlines()[-2:]
             assert stopped == (
-                "Stopped. 0 of 1 answers have results, and every judgment so far is kept: the same command "
+                "Stopped. 0 of 1 answer done, and every judgment so far is kept: the same command "
                 "continues from here."
             )
             assert re.match(
@@ -136,7 +136,7 @@ def test_results_that_are_done_stay_when_a_run_is_stopped(project):
             stdout, _ = process.communicate(timeout=PATIENCE_S)
         judge.released.set()
         assert "[1/2] early/answer_1.md: 1.0000" in stdout
-        assert "Stopped. 1 of 2 answers have results" in stdout
+        assert "Stopped. 1 of 2 answers done" in stdout
         run = run_command(*options, cwd=project.root)
     assert run.returncode == 0
     assert re.search(

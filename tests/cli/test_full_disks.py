@@ -122,7 +122,7 @@ def test_an_evaluation_on_a_full_disk_goes_on_when_there_is_room(project, judge)
     # What was with the judge when the disk became full, two at a time, had nowhere to go, nor had the two
     # replies that were to be written then.
     assert kept <= asked <= kept + 4
-    assert "judge replies are not stored and will be requested again: " in run.stdout
+    assert " not stored, to be requested again: " in run.stdout
     run = run_command(*evaluation(judge)[1:], cwd=project.root)
     assert (run.returncode, run.stderr) == (0, "")
     assert len(judge.requests) - asked == JUDGMENTS - kept

@@ -530,7 +530,7 @@ async def test_a_reply_that_a_full_disk_refuses_is_written_once_there_is_room(
             JudgmentStoreError, match=r"judgments\.sqlite3 cannot be used: .*room"
         ):
             await answer_judge(run).ask(question(text, None), subject(), None)
-    with pytest.raises(JudgmentStoreError, match="1 judge replies are not stored"):
+    with pytest.raises(JudgmentStoreError, match="1 judge reply not stored"):
         await run.write_rest()
     limit_file_size()
     await run.write_rest()

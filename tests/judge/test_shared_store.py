@@ -226,11 +226,11 @@ def test_export_and_import_reach_the_database(url, tmp_path, monkeypatch):
     run = call(main, "judgments", "export", "bot", url)
     assert (run.returncode, run.stdout) == (
         0,
-        "1200 of 1200 judgments were new to the database\n",
+        "new judgments: 1,200 of 1,200, added to the database\n",
     )
     assert (
         call(main, "judgments", "import", "rob", url).stdout
-        == "1200 of 1200 judgments were new\n"
+        == "new judgments: 1,200 of 1,200\n"
     )
     run = call(
         evaluate_main,

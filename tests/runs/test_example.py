@@ -383,7 +383,7 @@ def test_judgments_travel(again, tmp_path):
         )
         assert (run.returncode, run.stdout) == (
             0,
-            f"{new} of {len(judgments)} judgments were new\n",
+            f"new judgments: {new} of {len(judgments)}\n",
         )
     assert replay(elsewhere, judgments=None).returncode == 0
     check_scores(elsewhere)

@@ -20,7 +20,7 @@ from mind2web2.utils.names import (
     natural_key,
     stamp_now,
 )
-from mind2web2.utils.text import as_unicode_text, is_unicode_text
+from mind2web2.utils.text import as_unicode_text, counted, is_unicode_text
 
 SCOTLAND = "\U0001f3f4" + tags("gbsct") + "\U000e007f"
 REAL_TEXTS = {
@@ -301,3 +301,18 @@ def test_anything_else_is_told(make, reason, tmp_path):
     make(tmp_path / "file")
     with pytest.raises(OSError, match=reason):
         read_regular_file(tmp_path / "file", 5)
+
+
+@pytest.mark.parametrize(
+    ("amount", "noun", "text"),
+    [
+        (1, "task", "1 task"),
+        (0, "task", "0 tasks"),
+        (1, "judge reply", "1 judge reply"),
+        (2, "judge reply", "2 judge replies"),
+        (1200, "matched leaf", "1,200 matched leaves"),
+    ],
+)
+def test_an_amount_stands_before_its_noun(amount, noun, text):
+    """In the singular only for one."""
+    assert counted(amount, noun) == text

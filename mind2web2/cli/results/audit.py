@@ -13,6 +13,7 @@ from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
 from mind2web2.utils.program import program
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         _print_quality(console, f"Judge and {name}", quality)
     for (one, other), (shared, figures) in found.pairs.items():
         _print_figures(
-            console, f"{one} and {other}: {_leaves(shared)}", _between(figures)
+            console, f"{one} and {other}: {counted(shared, 'leaf')}", _between(figures)
         )
     _print_score(console, found.score, "by the labels")
     if found.settled is not None:
@@ -113,23 +114,15 @@ def _export(export: LabelExport) -> int:
 
     done = asyncio.run(export.write())
     console = plain_console()
-    line(console, f"{_labels(done.rows)} written to {export.path}.")
+    line(console, f"{counted(done.rows, 'label')} written to {export.path}.")
     for reason, count in done.left_out.most_common():
-        line(console, f"Left out: {_labels(count)}: {reason}.")
+        line(console, f"Left out: {counted(count, 'label')}: {reason}.")
     if done.rows:
         line(
             console,
             f"Check a judge by them: {program()} check-judge --labels {export.path}",
         )
     return 0 if done.rows else 1
-
-
-def _labels(amount: int) -> str:
-    return f"{amount:,} {'label' if amount == 1 else 'labels'}"
-
-
-def _leaves(amount: int) -> str:
-    return f"{amount} {'leaf' if amount == 1 else 'leaves'}"
 
 
 def _print_quality(console: Console, title: str, found: JudgeQuality) -> None:
@@ -140,9 +133,11 @@ def _print_quality(console: Console, title: str, found: JudgeQuality) -> None:
         ("passed wrongly", found.figures.wrong_passes),
         ("failed wrongly", found.figures.wrong_failures),
     ]
-    _print_figures(console, f"{title}: {_leaves(found.labels)}", rows)
+    _print_figures(console, f"{title}: {counted(found.labels, 'leaf')}", rows)
     if found.undecidable:
-        line(console, f"Undecidable: {_leaves(found.undecidable)}, not counted.")
+        line(
+            console, f"Undecidable: {counted(found.undecidable, 'leaf')}, not counted."
+        )
     if found.stale:
         line(
             console,
@@ -195,11 +190,12 @@ def score_lines(score: CorrectedScore, how: str) -> Iterator[str]:
     yield (
         f"Corrected {how}: {_value(score)}; 95% interval for these tasks "
         f"{interval_text(score.these_tasks)}, for tasks at large {interval_text(score.tasks_at_large)} "
-        f"({_leaves(mean.labels)} of {mean.population} in {score.answers} answers)."
+        f"({counted(mean.labels, 'leaf')} of {mean.population} in {counted(score.answers, 'answer')})."
     )
     if score.behind:
         yield (
-            f"Labels wanted: {_leaves(len(score.behind))} behind gates that the judge failed wrongly; until "
+            f"Labels wanted: {counted(len(score.behind), 'leaf')} behind gates that the judge "
+            "failed wrongly; until "
             "then the intervals allow for either verdict."
         )
     if score.if_undecidable is not None:

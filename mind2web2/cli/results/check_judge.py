@@ -24,6 +24,7 @@ from mind2web2.errors import UsageError
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, Flag, RunSettings
 from mind2web2.utils.dollars import dollars
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -340,7 +341,7 @@ async def _estimated(check: _Check) -> int:
             async with open_run(
                 named, None, own=OwnParts(provider=provider)
             ) as session:
-                counted = await check.checking.of(session.judge)
+                judged = await check.checking.of(session.judge)
         usages = [
             Usage(tokens, output_tokens=_OUTPUT_TOKENS) for tokens in provider.prompts
         ]
@@ -350,7 +351,7 @@ async def _estimated(check: _Check) -> int:
             "input_tokens": sum(provider.prompts),
             "output_tokens": _OUTPUT_TOKENS * len(usages),
             "cost_usd": total_price_usd(usages, named.model),
-            "to_capture": sum(one.failure is not None for one in counted.outcomes),
+            "to_capture": sum(one.failure is not None for one in judged.outcomes),
         }
     if check.is_json:
         console.print_json(json.dumps(found))
@@ -363,8 +364,9 @@ async def _estimated(check: _Check) -> int:
         )
         line(
             console,
-            f"{model}: {len(check.checking.labelled.cases)} cases take {own['requests']:,} judge requests, "
-            f"and one more for each split vote; {own['stored']:,} replies are stored and free. Tokens in: "
+            f"{model}: {counted(len(check.checking.labelled.cases), 'case')}; judge requests: "
+            f"{own['requests']:,}, and one more for each split vote; stored replies, which are free: "
+            f"{own['stored']:,}. Tokens in: "
             f"{own['input_tokens']:,}, out: about {own['output_tokens']:,}. {cost.capitalize()}, without "
             "discounts for repeated text.",
         )
@@ -552,7 +554,7 @@ def _print_quality(console: Console, found: Quality) -> None:
     from rich import box
     from rich.table import Table
 
-    from mind2web2.cli.console import counted, line
+    from mind2web2.cli.console import line
     from mind2web2.cli.displays import duration_text
 
     check, overall = found.check, found.overall
@@ -658,7 +660,8 @@ def _print_comparison(console: Console, comparison: JudgeComparison) -> None:
     line(
         console,
         f"Accuracy of {comparison.second.judge.model} minus that of {comparison.first.judge.model}: "
-        f"{test.difference:+.1%}{shown}, p = {comparison.holm_p:.2g}, over {comparison.cases} cases.",
+        f"{test.difference:+.1%}{shown}, p = {comparison.holm_p:.2g}, over "
+        f"{counted(comparison.cases, 'case')}.",
     )
 
 

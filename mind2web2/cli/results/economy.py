@@ -19,6 +19,7 @@ from mind2web2.cli.options import (
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -107,7 +108,8 @@ def run(options: argparse.Namespace) -> int:
             else ""
         )
         raise UsageError(
-            f"no votes of {name} to replay under {root}: there are {found.answers} answers with a score and "
+            f"no votes of {name} to replay under {root}: it has "
+            f"{counted(found.answers, 'answer')} with a score and "
             f"no vote on a claim{why}; run mind2web2 evaluate first"
         )
     if options.json:
@@ -120,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
 def _print(console: Console, found: Economy) -> None:
     from rich.table import Table
 
-    from mind2web2.cli.console import counted, line
+    from mind2web2.cli.console import line
 
     places = f"{counted(found.answers, 'answer')} to {counted(found.tasks, 'task')}"
     claims = f"{counted(found.votes, 'vote')} on {counted(found.claims, 'claim')} in {places}"
@@ -163,7 +165,7 @@ def _print_shared(
 ) -> None:
     from rich.table import Table
 
-    from mind2web2.cli.console import counted, line
+    from mind2web2.cli.console import line
 
     places = f"{counted(found.answers, 'answer')} to {counted(found.tasks, 'task')}"
     line(

@@ -10,6 +10,7 @@ from mind2web2.cli.options import Subcommands, add_folder_options
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,7 +67,7 @@ def _write_inspect_log(
     output: Path, names: list[str], root: Path, console: Console
 ) -> int:
     from mind2web2.bridges.inspect_log import write_inspect_log
-    from mind2web2.cli.console import counted, line, warnings_on
+    from mind2web2.cli.console import line, warnings_on
 
     with warnings_on(console):
         samples = write_inspect_log(output, names[0], root)
@@ -83,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         without_texts,
         write_table,
     )
-    from mind2web2.cli.console import counted, line, plain_console, warnings_on
+    from mind2web2.cli.console import line, plain_console, warnings_on
 
     names = [check_name("agent", name) for name in options.agents]
     if len(set(names)) < len(names):
@@ -109,5 +110,5 @@ def run(options: argparse.Namespace) -> int:
         without_texts(leaves) if options.anonymous else leaves,
         LeafRecord,
     )
-    line(console, f"{len(leaves)} leaves written to {options.output}")
+    line(console, f"{counted(len(leaves), 'leaf')} written to {options.output}")
     return 0

@@ -18,6 +18,7 @@ from mind2web2.cli.options import (
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -160,7 +161,7 @@ def _print_task(console: Console, task: TaskReport) -> None:
     from rich.measure import Measurement
     from rich.table import Table
 
-    from mind2web2.cli.console import counted, line
+    from mind2web2.cli.console import line
     from mind2web2.statistics.items import ENOUGH_RESULTS
 
     line(

@@ -32,6 +32,7 @@ from mind2web2.cli.suggestions import (
 from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.runs.settings import SETTINGS, RunSettings
 from mind2web2.utils.names import check_name
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -337,7 +338,6 @@ def _removed_folder(paths: PathConfig, names: Sequence[str], task_id: str) -> Pa
 
 def _deleted(paths: PathConfig, folder: Path) -> str:
     """Delete the results of a task, and return one line about it."""
-    from mind2web2.cli.console import counted
     from mind2web2.runs.summaries import merge_all_results
     from mind2web2.storage.publication import remove_published
 
@@ -381,7 +381,7 @@ def _print_json(
 
 
 def _print_tags(console: Console, agent: _Agent) -> None:
-    from mind2web2.cli.console import counted, line
+    from mind2web2.cli.console import line
     from mind2web2.runs.tag_figures import tag_figures
 
     figures = tag_figures(agent.results)
@@ -391,7 +391,7 @@ def _print_tags(console: Console, agent: _Agent) -> None:
             f"{agent.name}: no leaf has a tag (tags=[...] in scripts, tags: in rubric files)",
         )
     for figure in figures:
-        leaves = f"{figure.leaves} {'leaf' if figure.leaves == 1 else 'leaves'}"
+        leaves = counted(figure.leaves, "leaf")
         counts = f"{leaves} of {counted(figure.answers, 'answer')}, {counted(figure.tasks, 'task')}"
         line(
             console,
@@ -437,7 +437,7 @@ def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None
 
 def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> None:
     """Print what the scores rest on: corrections, verdicts, variation and checks of the judge."""
-    from mind2web2.cli.console import counted, line
+    from mind2web2.cli.console import line
     from mind2web2.cli.results.tables import print_variation, print_verdicts
     from mind2web2.runs.judge_checks import failed_check
     from mind2web2.runs.tag_figures import weighted_figure

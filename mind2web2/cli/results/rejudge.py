@@ -43,6 +43,7 @@ from mind2web2.runs.settings import (
     RunSettings,
 )
 from mind2web2.utils.names import check_name
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -432,7 +433,9 @@ def _print_estimates(agents: Sequence[_Agent]) -> int:
     for agent in agents:
         # By the results that count: what was judged again before is not asked again.
         settings = replace(agent.settings, overwrite=True)
-        line(plain_console(), f"{agent.name}: one of {agent.times} judgments:")
+        line(
+            plain_console(), f"{agent.name}: one of {counted(agent.times, 'judgment')}:"
+        )
         print_estimate(settings, agent.name, paths_of(settings, agent.name), agent.work)
     return 0
 
@@ -525,11 +528,10 @@ def _print(
 
 
 def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:
-    from mind2web2.cli.console import counted
 
     means = ", ".join(f"{mean:.4f}" for mean in found.means)
     answers = counted(found.answers, "answer")
-    yield f"partial completion of {answers}, judged {len(found.means)} times by {judge}: {means}."
+    yield f"partial completion of {answers}, judged {counted(len(found.means), 'time')} by {judge}: {means}."
     split, share = found.variance, found.judge_share_of_variance
     if split is not None and split.between_judgments is not None:
         runs = "unknown (one run)"
@@ -546,8 +548,8 @@ def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:
                 f"the 95% interval would be {narrower:.1%} narrower."
             )
     yield (
-        f"two judgments of a leaf differ at {_shown(found.flip_rate)}: {found.leaves} leaves "
-        f"were decided every time, {found.ever_flipped} of them not alike."
+        f"two judgments of a leaf differ at {_shown(found.flip_rate)}: of {counted(found.leaves, 'leaf')} "
+        f"decided every time, {found.ever_flipped} of them not alike."
     )
 
 
@@ -556,7 +558,8 @@ def _agreement_lines(judges: tuple[str, str], found: JudgeAgreement) -> Iterator
     kappa = _shown(found.kappa, ".3f")
     ac1 = _shown(found.ac1, ".3f")
     yield (
-        f"{judges[1]} agrees with the results ({judges[0]}) at {share} of {found.leaves} leaves; kappa "
+        f"{judges[1]} agrees with the results ({judges[0]}) at {share} of "
+        f"{counted(found.leaves, 'leaf')}; kappa "
         f"{kappa}, AC1 {ac1}."
     )
     such = f", such as {', '.join(found.examples)}" if found.examples else ""

@@ -16,6 +16,7 @@ from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name, name_list
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -136,7 +137,7 @@ def _print_agent(
 ) -> None:
     from rich.table import Table
 
-    from mind2web2.cli.console import counted, line, number
+    from mind2web2.cli.console import line, number
 
     tasks: dict[str, list[ScoredAnswer]] = {}
     for answer in answers:
@@ -497,7 +498,6 @@ def _quotation(quote: Quote | None, source: str) -> str | None:
 
 
 def _shown_text(page: PageShown) -> str:
-    from mind2web2.cli.console import counted
 
     characters = f"{page.text_chars} of {page.text_chars_stored} characters shown"
     parts = [page.kind, characters, counted(page.images, "image")]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import share
 from mind2web2.errors import UsageError
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from mind2web2.runs.answers import TaskWork
@@ -143,7 +144,7 @@ def strong_sample(
     ]
     if isinstance(sampling.size, int) and sampling.size > len(names):
         raise UsageError(
-            f"--sample {sampling.size}: {agent} has {len(names)} answers with a score"
+            f"--sample {sampling.size}: {agent} has {counted(len(names), 'answer')} with a score"
         )
     order = sampling_order(names, sampling.seed)
     return StrongSample(agent, judge, folder, eval_results_root, work, order, sampling)
@@ -275,7 +276,7 @@ def sample_lines(agent: str, found: Figures) -> Iterator[str]:
         f"{_interval(corrected['tasks_at_large'])}."
     )
     yield (
-        f"{agent}: {found.judge} judged {corrected['sampled']} of {corrected['of']} answers"
+        f"{agent}: {found.judge} judged {corrected['sampled']} of {counted(corrected['of'], 'answer')}"
         f"{_price(found)}; weight of the results' judge {corrected['weight_of_judge']:.2f}."
     )
     if found.more_wanted:

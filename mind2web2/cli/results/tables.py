@@ -13,12 +13,13 @@ from xml.etree import ElementTree
 from rich.console import Console
 from rich.table import Table
 
-from mind2web2.cli.console import counted, line, number
+from mind2web2.cli.console import line, number
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.statistics.uncertainty import LEVEL, RESAMPLES
 from mind2web2.utils.names import name_list, natural_key
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from mind2web2.runs.agent_summary import (
@@ -482,7 +483,7 @@ def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> 
         )
         return
     table = Table(
-        title=f"Verdicts that differ, of {flips.matched} matched leaves",
+        title=f"Verdicts that differ, of {counted(flips.matched, 'matched leaf')}",
         min_width=46,
     )
     table.add_column("cause")
@@ -501,7 +502,7 @@ def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> 
     else:
         line(
             console,
-            f"All {flips.matched} matched leaves of {first} and {other} have the same verdicts.",
+            f"No verdict differs: {first} and {other} have {counted(flips.matched, 'matched leaf')}.",
         )
     if flips.unmatched:
         line(

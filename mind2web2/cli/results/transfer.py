@@ -14,6 +14,7 @@ from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
+from mind2web2.utils.text import counted
 from mind2web2.utils.values import DATABASE_URLS
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def run_export(options: argparse.Namespace) -> int:
     in_use = len(keys & used)
     line(
         console,
-        f"{len(keys)} judgments written to {options.file}; the newest results use {in_use} of them",
+        f"{counted(len(keys), 'judgment')} written to {options.file}; the newest results use "
+        f"{in_use} of them",
     )
     replay = ("--llm_provider", "replay", "--judgments", str(options.file))
     for judge in judges:
@@ -112,7 +114,7 @@ def _export_to_database(url: str, store_path: Path) -> int:
         added = database.add(judgments)
     line(
         plain_console(),
-        f"{added} of {len(judgments)} judgments were new to the database",
+        f"new judgments: {added:,} of {len(judgments):,}, added to the database",
     )
     return 0
 
@@ -145,7 +147,10 @@ def run_import(options: argparse.Namespace) -> int:
         judgments = list(read_judgments(Path(options.file)))
     with JudgmentStore(_store_path(settings_of(options), options.agent)) as store:
         added = store.add(judgments)
-    line(plain_console(), f"{added} of {len(judgments)} judgments were new")
+    line(
+        plain_console(),
+        f"new judgments: {added:,} of {len(judgments):,}",
+    )
     return 0
 
 
@@ -194,7 +199,7 @@ def _add_merge(commands: Subcommands) -> None:
 
 def run_merge(options: argparse.Namespace) -> int:
     """Merge and return the exit status: 1 where there are conflicts."""
-    from mind2web2.cli.console import counted, line, plain_console, warnings_on
+    from mind2web2.cli.console import line, plain_console, warnings_on
     from mind2web2.cli.results.tables import print_metrics
     from mind2web2.runs.merging import merge_results
 

@@ -29,6 +29,7 @@ from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scheduling.stopping import EvaluateAnswer
 from mind2web2.scripts.run import LoopGuard, load_script, run_script
 from mind2web2.verification.messages import BinaryEvalResult
+from mind2web2.verification.plain_templates import filled_class
 
 # So long the loop has nothing else to do before a round of questions is answered.
 _QUIET_TURNS = 40
@@ -164,8 +165,9 @@ class _RehearsalJudge(JudgeSession, AsyncCalls):
         if request.template is None:
             return ChatReply(text="")
         name = subject.node or "extraction"
-        self.requests.templates.setdefault(name, request.template)
-        return ChatReply(text="", value=self.world.fill(request.template, name))
+        template = filled_class(request.template)
+        self.requests.templates.setdefault(name, template)
+        return ChatReply(text="", value=self.world.fill(template, name))
 
     async def record_skip_decision(
         self,

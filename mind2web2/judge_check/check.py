@@ -55,6 +55,7 @@ from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extractor import Extractor
 from mind2web2.verification.messages import BinaryEvalResult
+from mind2web2.verification.plain_templates import filled_class
 from mind2web2.verification.verifier import Verifier
 
 log = logging.getLogger(__name__)
@@ -334,7 +335,7 @@ class CountingProvider:
             self.stored += 1
         else:
             self.prompts.append(request_tokens(request))
-        value = _empty_reply(request.template or BaseModel)
+        value = _empty_reply(filled_class(request.template or BaseModel))
         return ChatReply(text=value.model_dump_json(), value=value, usage=Usage())
 
     async def close(self) -> None:

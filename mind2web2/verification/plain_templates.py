@@ -20,7 +20,7 @@ from typing import (
     get_args,
     get_origin,
 )
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -162,6 +162,7 @@ def _is_plain_type(annotation: Any, seen: set[type]) -> bool:
 class _KeptTemplate(BaseModel):
     """Stands for a template as it was: has its schema, and reads replies into instances of its class."""
 
+    kept_class: ClassVar[ref[type[BaseModel]]]
     kept_schema: ClassVar[dict[str, Any]]
     kept_validator: ClassVar[SchemaValidator]
 
@@ -192,9 +193,17 @@ def kept(template: type[Template]) -> type[Template]:
     ):
         members = {
             "__module__": __name__,
+            "kept_class": ref(template),
             "kept_schema": schema,
             "kept_validator": validator,
         }
         known = type(template.__name__, (_KeptTemplate,), members)
         _kept[template] = known
     return known  # type: ignore[return-value]  # what it reads is of the template's class
+
+
+def filled_class(template: type[BaseModel]) -> type[BaseModel]:
+    """Return the class of which a template's values are: of a kept one, the script's own."""
+    if issubclass(template, _KeptTemplate):
+        return template.kept_class() or template
+    return template

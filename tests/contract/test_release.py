@@ -122,7 +122,7 @@ def test_the_example_works_outside_of_a_clone(unpacked, tmp_path):
         ("show", "example", "museum_saturday", "answer_1"),
         ("metrics", "example"),
         ("report", "example", "-o", "report.html"),
-        ("check-judge", "--estimate"),
+        ("check-judge", "--estimate", "--sample", "5"),
     ],
 )
 def test_commands_work_outside_of_a_clone(unpacked, tmp_path_factory, words):

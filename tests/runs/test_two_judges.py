@@ -512,7 +512,7 @@ def test_a_command_for_one_judge_takes_the_files_strong_one(project):
     (project.root / "mind2web2.toml").write_text(
         f'judge_cascade = "{CHEAP},{STRONG}"\njudge_base_url = "http://127.0.0.1:9/v1"\n'
     )
-    told = call(main, "check-judge", "--estimate")
+    told = call(main, "check-judge", "--estimate", "--sample", 10)
     assert told.returncode == 0, told.stderr
     assert STRONG in told.stdout
     assert "o4-mini" not in told.stdout

@@ -339,6 +339,7 @@ _NAMES = {
     "cost_usd": ("cost_usd", "cost"),
     "status": ("status",),
 }
+_MOST_PROBLEMS = 10
 # The likeness of a field's name and a misspelling of it.
 _SAME_WORD = 0.82
 _STATUSES = {"answered", "empty", "error", "out_of_budget"}
@@ -359,39 +360,66 @@ def read_answers(
     """Return the runs of a file; rows without a run number are numbered by task in their order.
 
     Raises:
-        UsageError: names the first line that is wrong.
+        UsageError: names the lines that are wrong, the first of them if there are many.
     """
-    known = {task.task_id for task in tasks}
-    by_question: dict[str, str] = {}
-    for task in tasks:
-        if task.question:
-            by_question[_words(task.question)] = task.task_id
-    found: dict[RunPlace, int] = {}
-    runs = []
-    rows_of_task: Counter[str] = Counter()
+    rows = _ImportedRows(path, tasks, agent_folder)
+    problems: list[str] = []
     for line, row in _rows(path):
-        where = f"{path}, line {line}"
-        _check_names(row, where)
-        fields = _row_fields(row)
-        task_id = _task_id(fields, known, by_question, where)
-        if fields.status is None and not row.keys() & set(_NAMES["answer"]):
-            raise UsageError(f"{where}: it has neither an answer nor a status")
-        rows_of_task[task_id] += 1
-        place = RunPlace(
-            agent_folder / task_id,
-            _run_number(fields.run, rows_of_task[task_id], where),
-        )
-        if place in found:
-            raise UsageError(
-                f"{where}: {place.name} is also in line {found[place]}: give each row a run number"
-            )
-        found[place] = line
-        runs.append(_imported(place, fields, where))
-    if not runs:
+        try:
+            rows.add(line, row)
+        except UsageError as error:
+            problems.append(str(error))
+    if problems:
+        raise UsageError(_problems_text(problems, path))
+    if not rows.runs:
         raise UsageError(
             f"{path} has no answers: expected JSON lines or CSV with task_id and answer"
         )
-    return runs
+    return rows.runs
+
+
+def _problems_text(problems: Sequence[str], path: Path) -> str:
+    """Return the wrong lines in one text, which names the file once."""
+    first, *others = problems[:_MOST_PROBLEMS]
+    shown = [first, *(other.removeprefix(f"{path}, ") for other in others)]
+    if len(problems) > len(shown):
+        left = counted(len(problems) - len(shown), "more wrong line")
+        shown.append(f"and {left}")
+    return f"{'; '.join(shown)}. Nothing was imported"
+
+
+class _ImportedRows:
+    """The runs of a file's rows; ``add`` raises ``UsageError`` for a row that is wrong."""
+
+    def __init__(self, path: Path, tasks: list[Task], agent_folder: Path) -> None:
+        self.runs: list[ImportedRun] = []
+        self._path = path
+        self._agent_folder = agent_folder
+        self._known = {task.task_id for task in tasks}
+        self._by_question = {
+            _words(task.question): task.task_id for task in tasks if task.question
+        }
+        self._lines: dict[RunPlace, int] = {}
+        self._rows_of_task: Counter[str] = Counter()
+
+    def add(self, line: int, given: str | JsonObject) -> None:
+        """Add a row, as text of JSON or as the fields of a CSV row."""
+        where = f"{self._path}, line {line}"
+        row = _json_row(given, where) if isinstance(given, str) else given
+        _check_names(row, where)
+        fields = _row_fields(row)
+        task_id = _task_id(fields, self._known, self._by_question, where)
+        self._rows_of_task[task_id] += 1
+        if fields.status is None and not row.keys() & set(_NAMES["answer"]):
+            raise UsageError(f"{where}: it has neither an answer nor a status")
+        number = _run_number(fields.run, self._rows_of_task[task_id], where)
+        place = RunPlace(self._agent_folder / task_id, number)
+        if place in self._lines:
+            raise UsageError(
+                f"{where}: {place.name} is also in line {self._lines[place]}: give each row a run number"
+            )
+        self._lines[place] = line
+        self.runs.append(_imported(place, fields, where))
 
 
 def import_answers(
@@ -450,7 +478,8 @@ def _has_same_text(run: ImportedRun) -> bool:
     )
 
 
-def _rows(path: Path) -> Iterator[tuple[int, JsonObject]]:
+def _rows(path: Path) -> Iterator[tuple[int, str | JsonObject]]:
+    """Yield each line's number with its text, which is JSON, or with its fields, which are of a CSV file."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = _limited_lines(file, path)
@@ -459,7 +488,7 @@ def _rows(path: Path) -> Iterator[tuple[int, JsonObject]]:
                 return
             for number, line in lines:
                 if line.strip():
-                    yield number, _json_row(line, f"{path}, line {number}")
+                    yield number, line
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

@@ -286,7 +286,8 @@ def print_run(console: Console, run: RunReport) -> None:
     )
     if judge.budget is not None:
         line(console, budget_text(judge.budget))
-    if not run.is_quiet:
+    has_score = any(outcome.score is not None for outcome in run.outcomes)
+    if has_score and not run.is_quiet:
         line(console, f"Why an answer has its score: {run.show}")
     line(console, f"Time: {duration_text(run.elapsed_s)}.")
     results = run.folders.agent_results

@@ -24,11 +24,14 @@ from pydantic import (
 
 from mind2web2.errors import UsageError
 from mind2web2.judge_check.labelled_set import LabelledClaim, LabelledPage, LabelledSet
+from mind2web2.utils.near_names import nearest_name
 
 _QUESTION = "Which of these statements does the source support?"
 # A row may hold a long page, no more.
 _MOST_BYTES = 2 * 1024**3
 _HOST = "https://labels.example"
+# The likeness of a field's name and a misspelling of it.
+_SAME_WORD = 0.8
 
 
 class Source(BaseModel):
@@ -212,6 +215,8 @@ def _rows(
     number: int,
 ) -> Iterator[OutsideLabel]:
     try:
+        if reader is None:
+            _check_names(line, path, number)
         for row in [line] if reader is None else reader(line):
             yield OutsideLabel.model_validate(row)
     except ValidationError as error:
@@ -223,6 +228,26 @@ def _rows(
         raise UsageError(
             f"{path}, line {number}: not a row of this data set ({error})"
         ) from error
+
+
+def _check_names(line: Mapping[str, Any], path: Path, number: int) -> None:
+    """Refuse a misspelled field; others that we do not know may be anyone's own."""
+    _check_fields(line, OutsideLabel, f"{path}, line {number}")
+    pages = line.get("pages")
+    for page in pages if isinstance(pages, list) else ():
+        if isinstance(page, dict):
+            _check_fields(page, Source, f"{path}, line {number}: pages")
+
+
+def _check_fields(given: Mapping[str, Any], model: type[BaseModel], where: str) -> None:
+    missing = model.model_fields.keys() - given.keys()
+    for name in given.keys() - model.model_fields.keys():
+        near = nearest_name(name, missing, _SAME_WORD)
+        # "urls" and "label_by" are fields of their own.
+        if near is not None and not name.startswith(near):
+            raise UsageError(
+                f"{where}: unknown field {name[:40]!r}: did you mean {near}?"
+            )
 
 
 def _attributionbench(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -613,10 +613,10 @@ def _check_comparable(grids: Mapping[str, ScoreGrid]) -> None:
             and all(judges)
             and not judges[0] & judges[1]
         ):
-            listed = [name_list(sorted(map(str, models))) for models in judges]
+            listed = [name_list(_judge_names(grid)) for grid in (one, other)]
             raise UsageError(
                 f"{first} was judged by {listed[0]} and {second} by {listed[1]}: their difference would be "
-                "the judges' as well; judge both with one model, or compare all the same with --allow_unfair"
+                "the judges' as well; judge both alike, or compare all the same with --allow_unfair"
             )
         scripts = [_scripts(grid.scored_answers) for grid in (one, other)]
         shared = scripts[0].keys() & scripts[1].keys()
@@ -625,6 +625,16 @@ def _check_comparable(grids: Mapping[str, ScoreGrid]) -> None:
                 f"{first} and {second} were judged by different scripts at every task; evaluate both with "
                 "one version of the scripts, or compare all the same with --allow_unfair"
             )
+
+
+def _judge_names(grid: ScoreGrid) -> list[str]:
+    """Return the models of the judges; two judges, of which the strong one gives the model, as a cascade."""
+    names = set()
+    for answer in grid.scored_answers:
+        first = answer.facts.first
+        model = str(answer.judge_model)
+        names.add(model if first is None else f"the cascade {first.model},{model}")
+    return sorted(names)
 
 
 def _scripts(answers: Iterable[ScoredAnswer]) -> dict[str, set[str]]:

@@ -948,6 +948,11 @@ def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
         yield "--overwrite asks everything again, --llm_provider replay asks nothing: leave one of them out"
     if settings.is_replay and settings.names_a_pool:
         yield "a replay asks no server: leave the judge pool out"
+    if "judge_alias" in settings.given and not settings.names_a_pool:
+        yield (
+            "--judge_alias goes with the servers of a pool (--judge_pool, or several --judge_base_url): one "
+            "server is asked by the name in --judge_model; leave --judge_alias out"
+        )
     yield from decision_conflicts(settings)
     yield from _cascade_conflicts(settings)
 

@@ -202,6 +202,18 @@ def test_a_wrong_file_stores_nothing(folder, name, content, problem):
     assert not list(folder.glob("answers/bot/*/*"))
 
 
+def test_all_wrong_lines_are_named(folder):
+    """Up to ten of them, in one line, and nothing is stored."""
+    wrong = lines(*[{"task_id": "sea", "answer": "x"}] * 11)
+    run = take(folder, "a.jsonl", GOOD + "no JSON\n" + wrong)
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+    assert "a.jsonl, line 2: it is not JSON" in run.stderr
+    assert "; line 3: unknown task 'sea'" in run.stderr
+    assert "; line 11: unknown task" in run.stderr and "line 12" not in run.stderr
+    assert run.stderr.endswith("; and 2 more wrong lines. Nothing was imported\n")
+    assert not list(folder.glob("answers/bot/*/*"))
+
+
 @pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
 def test_a_line_of_200_mb_is_not_read(folder, name):
     """One line names the place."""

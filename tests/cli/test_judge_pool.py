@@ -190,6 +190,17 @@ def test_a_server_that_answers_as_another_model_ends_the_run(project, alias):
         assert len(project.result_paths()) == 1
 
 
+def test_an_alias_needs_a_pool(project, servers):
+    """One server is asked by the model's name; in a file, an alias may wait for a pool."""
+    server = ("--judge_base_url", servers[0].base_url, "--judge_model", "m")
+    refused = call(evaluate_main, *RUN, *server, "--judge_alias", "m=other")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "--judge_alias goes with the servers of a pool" in refused.stderr
+    path = project.root / "mind2web2.toml"
+    path.write_text('judge_alias = ["m=other"]\n', encoding="utf-8")
+    evaluate(*server)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

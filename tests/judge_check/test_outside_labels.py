@@ -1,6 +1,7 @@
 """``check-judge --labels``: claims that others labelled, in their forms, put to a judge on loopback."""
 
 import json
+import re
 from itertools import cycle
 
 import pytest
@@ -264,3 +265,32 @@ def test_agreement_counts_clear_majorities_of_others():
     assert annotators_agree(
         [[True, True, True], [False, False, False, True]]
     ) == pytest.approx(6 / 7)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"clam": "c"}, "line 1: unknown field 'clam': did you mean claim?"),
+        ({"claim": "c", "instrution": "i"}, "did you mean instruction?"),
+        (
+            {"claim": "c", "pages": [{"imgae": "a.png"}]},
+            "line 1: pages: unknown field 'imgae': did you mean image?",
+        ),
+        ({"claim": "c", "txt": "t", "source": "mine"}, "did you mean text?"),
+    ],
+)
+def test_a_misspelled_field_is_named(tmp_path, row, message):
+    """It would be ignored; fields of other names are anyone's own."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"label": True, **row}), encoding="utf-8")
+    with pytest.raises(UsageError, match=re.escape(message)):
+        read_labels(str(path))
+
+
+def test_fields_of_other_names_are_ignored(tmp_path):
+    """Such as notes on a row."""
+    row = {"claim": "c", "label": True, "text": "t", "notes": "n", "urls": ["u"]}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row), encoding="utf-8")
+    labelled, _ = read_labels(str(path))
+    assert len(labelled.claims) == 1

@@ -199,10 +199,12 @@ def _print_task(
                 "No result" if answer.score is None else f"Score {number(answer.score)}"
             )
             line(console, f"{outcome}: {answer.answer_name}: {answer.reason}")
-    command = suggested_command(
-        settings, "show", agent_name, task_id, _stem(answers[0])
-    )
-    line(console, f"Why an answer has its score: {command}")
+    scored = next((answer for answer in answers if answer.score is not None), None)
+    if scored is not None:
+        command = suggested_command(
+            settings, "show", agent_name, task_id, _stem(scored)
+        )
+        line(console, f"Why an answer has its score: {command}")
 
 
 def _stem(answer: ScoredAnswer) -> str:

@@ -2,8 +2,9 @@
 
     PYTHONPATH=tests uv run python benchmarks/evidence_viewer.py
 
-Prints how long the overview takes from a server that has just started and from a file, how long an answer
-takes to open and a search to find, what the tab holds in memory, and how large the file is without pages.
+Prints how long the overview takes from `mind2web2 view`, once that has printed its address, and from a file,
+how long an answer takes to open and a search to find, what the tab holds in memory, and how large the file is
+without pages.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ from __future__ import annotations
 import asyncio
 import random
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from measuring import title
 from patchright.async_api import CDPSession, Page, async_playwright, expect
 from processes import family, pss_bytes
-from viewer.conftest import served
 from viewer.made_results import Results, leaf, result
 
 from mind2web2.capture.browser_process import find_browser
@@ -145,6 +149,21 @@ async def measured(page: Page, home: str) -> dict[str, float]:
     return found
 
 
+@contextmanager
+def viewed(folder: Path) -> Iterator[str]:
+    """Yield the address that `mind2web2 view` prints; it reads the results from then on."""
+    words = ["-m", "mind2web2", "view", AGENT, "--no_browser", "--port", "0"]
+    server = subprocess.Popen(
+        [sys.executable, *words], cwd=folder, stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    try:
+        yield server.stdout.readline().split()[-1]
+    finally:
+        server.terminate()
+        server.wait()
+
+
 def largest_tab_bytes() -> int:
     """Return what the largest of the browser's tabs holds in memory."""
     tabs = (
@@ -180,8 +199,8 @@ async def main() -> None:
                 runs = []
                 for _ in range(TIMES):
                     context = await browser.new_context()
-                    with served(Catalog(results.paths)) as address:
-                        page = await context.new_page()
+                    page = await context.new_page()
+                    with viewed(folder) as address:
                         runs.append(
                             await measured(
                                 page, address if home == "server" else file.as_uri()

@@ -1,4 +1,7 @@
-"""The front end: the page that loads its files, from the server or as one file."""
+"""The front end: one page with its modules and style within, from the server or as a file with the data, too.
+
+A page that loads two dozen files would wait for each while the server's process reads results.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ import html
 import json
 import math
 from collections.abc import Iterable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from mind2web2.utils.program import program
 
 STATIC = Path(__file__).parent / "static"
 
-# Each module by the name that others import it by; the same names in both homes, so that no file differs.
+# Each module by the name that others import it by.
 MODULES = {
     "preact": "vendor/preact.js",
     "preact/hooks": "vendor/preact-hooks.js",
@@ -33,7 +36,7 @@ _PAGE = """\
 <meta name="color-scheme" content="light dark">
 {head}<title>{title}</title>
 <link rel="icon" href="data:,">
-{style}
+<style nonce="{nonce}">{style}</style>
 </head>
 <body>
 <noscript>This page needs JavaScript.</noscript>
@@ -57,10 +60,8 @@ def index_html(nonce: str, features: Iterable[str] = ()) -> str:
         features=" ".join(features),
         program=html.escape(program()),
         title=DEFAULT_TITLE,
-        style='<link rel="stylesheet" href="/static/style.css">',
-        imports=_import_map(
-            {name: f"/static/{path}" for name, path in MODULES.items()}
-        ),
+        style=_style(),
+        imports=_import_map(),
         blocks="",
     )
 
@@ -68,8 +69,9 @@ def index_html(nonce: str, features: Iterable[str] = ()) -> str:
 def content_policy(nonce: str) -> str:
     """Return the Content-Security-Policy of the server's page."""
     return (
-        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self'; img-src 'self' blob: data:; "
-        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
+        "img-src 'self' blob: data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
 
 
@@ -100,14 +102,20 @@ def _finite(value: object) -> object:
     )
 
 
-def _import_map(addresses: dict[str, str]) -> str:
-    return json.dumps({"imports": addresses}).replace("</", "<\\/")
+@cache
+def _style() -> str:
+    return (STATIC / "style.css").read_text(encoding="utf-8")
+
+
+@cache
+def _import_map() -> str:
+    addresses = {name: _data_url(STATIC / path) for name, path in MODULES.items()}
+    return json.dumps({"imports": addresses})
 
 
 def file_html(nonce: str, title: str) -> tuple[str, str]:
     """Return the page of a file, before and after the data: with modules and style, without a network."""
     policy = file_policy(nonce)
-    style = (STATIC / "style.css").read_text(encoding="utf-8")
     mark = "<!-- data -->"
     page = _PAGE.format(
         nonce=nonce,
@@ -115,10 +123,8 @@ def file_html(nonce: str, title: str) -> tuple[str, str]:
         program="mind2web2",
         title=html.escape(title),
         head=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
-        style=f'<style nonce="{nonce}">{style}</style>',
-        imports=_import_map(
-            {name: _data_url(STATIC / path) for name, path in MODULES.items()}
-        ),
+        style=_style(),
+        imports=_import_map(),
         blocks=mark,
     )
     before, _, after = page.partition(mark)

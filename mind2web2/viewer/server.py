@@ -27,14 +27,13 @@ from starlette.responses import (
     Response,
     StreamingResponse,
 )
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.runs.results import PROGRESS_NAME
 from mind2web2.viewer.catalog import Catalog
-from mind2web2.viewer.front_end import STATIC, content_policy, index_html, json_bytes
+from mind2web2.viewer.front_end import content_policy, index_html, json_bytes
 from mind2web2.viewer.keys import Json, NoSuchResultError
 from mind2web2.viewer.routes import (
     TARGET_PATH,
@@ -233,7 +232,6 @@ def application(
             json_route("/api/messages", messages),
             Route("/api/image", image),
             *(route for routes in features.values() for route in routes),
-            Mount("/static", StaticFiles(directory=STATIC)),
         ],
         exception_handlers={Mind2Web2Error: _error_response},
     )

@@ -24,9 +24,11 @@ export function load(kind, place = {}) {
   let found = loaded.get(name);
   if (!found) {
     found = isFile ? readBlock(name) : fetchJson(`/api/${kind}`, place);
-    // Data that a run or the browser extension changes is looked up again whenever it is shown.
-    if (isFile || LASTING.has(kind)) loaded.set(name, found);
-    found.catch(() => loaded.delete(name));
+    loaded.set(name, found);
+    // Data that a run or the browser extension changes is looked up again whenever it is shown; views that are drawn
+    // together share what is on its way.
+    const drop = () => loaded.delete(name);
+    found.then(isFile || LASTING.has(kind) ? undefined : drop, drop);
     if (loaded.size > MOST_LOADED) loaded.delete(String(loaded.keys().next().value));
   }
   return found;

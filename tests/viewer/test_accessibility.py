@@ -1,24 +1,97 @@
 """Every view with axe-core: no serious violation, in light and dark."""
 
+import shutil
+
+import pytest
 from axe import AXE, serious_violations
 from patchright.async_api import expect
+from projects import REPOSITORY
+from result_parts import made_from
+from viewer.conftest import served
+from viewer.made_results import Results, leaf, result
 from viewer.test_views import ANSWER, VIEWS, open_view
 
+from mind2web2.runs.corrections import CorrectionRoots
+from mind2web2.viewer.audit import AuditSession, AuditSettings, NewLabel
+from mind2web2.viewer.catalog import Catalog
 
-async def test_views_have_no_serious_violation(page, example_server):
-    """As axe-core's rules have it; a dark page differs in its colours alone."""
-    await page.goto(example_server)
+LONG_NAMES = ("research_agent_with_search", "research_agent_with_a_browser")
+
+
+async def violations_of(page, home, views):
+    """Return the serious violations of views, each shown once there is what its selector finds."""
+    await page.goto(home)
     await page.evaluate(AXE)
     found = {}
-    for view, there in {
-        **VIEWS,
-        f"{ANSWER}?leaf=tour_start_supported": ".node.current",
-    }.items():
-        await open_view(page, example_server, view)
+    for view, there in views.items():
+        await open_view(page, home, view)
         await expect(page.locator(there)).to_be_visible()
         await page.emulate_media(color_scheme="light")
         violations = await serious_violations(page)
         await page.emulate_media(color_scheme="dark")
         violations += await serious_violations(page, "{runOnly: ['color-contrast']}")
         found |= {view: violations} if violations else {}
-    assert found == {}
+    return found
+
+
+async def test_views_have_no_serious_violation(page, example_server):
+    """As axe-core's rules have it; a dark page differs in its colours alone."""
+    views = {**VIEWS, f"{ANSWER}?leaf=tour_start_supported": ".node.current"}
+    assert await violations_of(page, example_server, views) == {}
+
+
+@pytest.fixture
+def rivals(tmp_path):
+    """Return a catalog of two agents, judged by a rubric file, with scores that a person's labels correct."""
+    made = Results(tmp_path)
+    rubrics = made.paths.eval_scripts_root / "example"
+    shutil.copytree(REPOSITORY / "examples/rubrics/example", rubrics)
+    for number in range(8):
+        for passed, agent in enumerate(LONG_NAMES, start=2):
+            leaves = [
+                leaf(f"leaf-{place}", "A claim", passed=place < passed + number % 2)
+                for place in range(5)
+            ]
+            content = result(agent, "answer_1", leaves)
+            content["judge_model"] = "claude-sonnet-4-5-20250929"
+            content["provenance"] = made_from(script="example/museum_saturday.yaml")
+            made.add(content, f"task_{number}")
+    made.summarise(*LONG_NAMES)
+    for agent in LONG_NAMES:
+        settings = AuditSettings(tmp_path / "audits", agent, "ann", size=40, seed=1)
+        session = AuditSession(Catalog(made.paths, [agent]), settings)
+        for number in range(40):
+            session.label(NewLabel(number=number, label="y"))
+    roots = (made.paths.eval_results_root, tmp_path / "audits", tmp_path / "rejudged")
+    return Catalog(made.paths, corrections=CorrectionRoots(*roots))
+
+
+async def test_views_of_two_agents_have_no_serious_violation(page, rivals):
+    """Plots with corrected scores, the comparison, the leaves of a task, and a rubric file."""
+    views = {
+        "#/overview": ".task-plot",
+        "#/compare": "h1:text-is('Compare')",
+        "#/leaves/task_0": "table.leaves",
+        f"#/answer/{LONG_NAMES[0]}/task_0/answer_1": "h1:has-text('answer_1')",
+    }
+    with served(rivals) as home:
+        assert await violations_of(page, home, views) == {}
+        await page.get_by_role("tab", name="Rubric").click()
+        await expect(page.locator("pre.raw")).to_be_visible()
+        assert await serious_violations(page) == []
+
+
+async def test_all_figures_of_agents_fit_a_usual_window(page, rivals):
+    """Nothing has to be scrolled; the judge's name stands below the agent's. The data is asked for once."""
+    asked = []
+    page.on("request", lambda request: asked.append(request.url.partition("?")[0]))
+    with served(rivals) as home:
+        await page.goto(home)
+        table = page.locator("table.agents")
+        await expect(table).to_contain_text("labels of ann")
+        names = table.locator("tbody th").first
+        await expect(names).to_contain_text(LONG_NAMES[1])
+        await expect(names).to_contain_text("claude-sonnet-4-5-20250929")
+        hidden = "(table) => table.parentElement.scrollWidth - table.parentElement.clientWidth"
+        assert await table.evaluate(hidden) == 0
+    assert [url.rpartition("/")[2] for url in asked].count("overview") == 1

@@ -63,7 +63,6 @@ const COLUMNS = {
     value: (agent) => (agent.metrics.avg_time_seconds === null ? "–" : `${agent.metrics.avg_time_seconds} s`),
     rank: (agent) => agent.metrics.avg_time_seconds,
   },
-  judge: { title: "judge", value: (agent) => agent.judges.join("; ") || "–" },
 };
 export const FIRST_ORDER = "avg_score";
 /** @type {[string, string][]} */
@@ -103,7 +102,7 @@ export function Agents({ agents: all, answers, places, options }) {
       <table class="agents">
         <thead>
           <tr>
-            <th scope="col">agent</th>
+            <th scope="col">agent, its judge</th>
             ${columns.map((name) => html`<${Heading} ...${{ name, options }} />`)}
           </tr>
         </thead>
@@ -111,7 +110,10 @@ export function Agents({ agents: all, answers, places, options }) {
           ${agents.map(
             (agent) =>
               html`<tr key=${agent.name}>
-                <th scope="row"><${MarkInText} place=${places.get(agent.name)} /> <bdi>${agent.name}</bdi></th>
+                <th scope="row">
+                  <${MarkInText} place=${places.get(agent.name)} /> <bdi>${agent.name}</bdi>
+                  <div class="judges">${agent.judges.join("; ") || "–"}</div>
+                </th>
                 ${columns.map((name) => html`<td class=${COLUMNS[name].isPlot ? "plot" : ""}>
                   ${COLUMNS[name].value(agent)}
                   ${COLUMNS[name].isPlot && html`<${Interval} ...${{ agent, name, place: places.get(agent.name) }} />`}

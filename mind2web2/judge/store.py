@@ -13,7 +13,6 @@ from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from functools import lru_cache, partial
 from operator import attrgetter
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -370,12 +369,7 @@ class JudgmentStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _in_thread(self, work: Callable[[], Value]) -> Value:

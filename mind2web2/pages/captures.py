@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Any, Protocol, Self
 from weakref import WeakValueDictionary
 
@@ -83,12 +82,7 @@ class SharedCaptures:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._browser = None
         try:
             async with asyncio.timeout(_LONGEST_CLOSE_S):

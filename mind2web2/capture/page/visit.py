@@ -9,7 +9,6 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mind2web2.capture.models import CaptureSettings
@@ -170,12 +169,7 @@ class Visit:
         await self.navigation.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self.settings.cdp_url is None:
             self.page.context.remove_listener("page", self._on_other_page)
         else:

@@ -116,11 +116,9 @@ class _Budget:
     """Lets a run start as long as the dearest run so far still fits beside those that go on."""
 
     def __init__(self, limit: float | None, spent: Sequence[float]) -> None:
-        self._limit, self._spent, self._dearest = (
-            limit,
-            sum(spent),
-            max(spent, default=0.0),
-        )
+        self._limit = limit
+        self._spent = sum(spent)
+        self._dearest = max(spent, default=0.0)
         self._going = 0
         self._changed = asyncio.Condition()
 
@@ -272,10 +270,8 @@ class _Asking:
     ) -> RunRecord:
         """Ask once and return the record, which is stored."""
         scratch = Path(tempfile.mkdtemp(prefix="mind2web2-"))
-        started, created = (
-            time.monotonic(),
-            datetime.now(UTC).isoformat(timespec="seconds"),
-        )
+        started_s = time.monotonic()
+        created = datetime.now(UTC).isoformat(timespec="seconds")
 
         def keep_response_id(response_id: str | None) -> None:
             write_run(place, replace(record, response_id=response_id), None, {})
@@ -295,31 +291,26 @@ class _Asking:
             reply = await self.agent.ask(question)
             answer, cost_usd = reply.text, reply.cost_usd
             if len(answer.encode("utf-8", "replace")) > MAX_ANSWER_BYTES:
-                answer, reason = (
-                    None,
-                    f"its answer has more than {MAX_ANSWER_BYTES:,} bytes",
-                )
+                answer = None
+                reason = f"its answer has more than {MAX_ANSWER_BYTES:,} bytes"
         except TimeoutError:
             reason = f"no answer within {self.plan.timeout_s:g} s"
         except AgentFailedError as error:
             reason, cost_usd = " ".join(str(error).split()), error.cost_usd
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
-        seconds = round(time.monotonic() - started, 3)
-        status = (
-            "error" if answer is None else "answered" if answer.strip() else "empty"
-        )
-        total = (
-            None
-            if record.cost_usd is None and cost_usd is None
-            else (record.cost_usd or 0) + (cost_usd or 0)
-        )
+        seconds = round(time.monotonic() - started_s, 3)
+        if answer is None:
+            status = "error"
+        else:
+            status = "answered" if answer.strip() else "empty"
+        costs = [cost for cost in (record.cost_usd, cost_usd) if cost is not None]
         record = replace(
             record,
             status=status,
             reason=reason,
             seconds=seconds,
-            cost_usd=total,
+            cost_usd=sum(costs) if costs else None,
             response_id=None,
         )
         stored = answer if status == "answered" else None

@@ -126,38 +126,27 @@ class CacheFileSys:
         with self._index_file.writing():
             stored = self._find(url)
             is_forced = must_replace and content is not None
-            if (
-                stored is not None
-                and not is_forced
-                and not may_replace(
-                    page.record, self._record_of(*stored), must_be_better=must_be_better
-                )
-            ):
-                _log.info(
-                    "capture not stored, the stored page is better url=%s dir=%s",
-                    url,
-                    self.task_dir,
-                )
-                return False
+            if stored is not None and not is_forced:
+                known = self._record_of(*stored)
+                if not may_replace(page.record, known, must_be_better=must_be_better):
+                    _log.info(
+                        "capture not stored, the stored page is better url=%s dir=%s",
+                        url,
+                        self.task_dir,
+                    )
+                    return False
             if content is None:
-                write_whole(
-                    PageFiles.of(self.task_dir, new_key).sidecar,
-                    sidecar_text(page.record),
-                )
+                sidecar = PageFiles.of(self.task_dir, new_key).sidecar
+                write_whole(sidecar, sidecar_text(page.record))
                 return True
             kind, contents = content
-            record = page.record.model_copy(
-                update={
-                    "sha256": content_digest(kind, contents),
-                    "text_chars": len((contents[0] or b"").decode())
-                    if kind == "web"
-                    else 0,
-                }
-            )
+            text = (contents[0] or b"").decode() if kind == "web" else ""
+            digest = content_digest(kind, contents)
+            facts = {"sha256": digest, "text_chars": len(text)}
+            record = page.record.model_copy(update=facts)
             # A page has one entry, whatever its spelling.
-            self._store_capture(
-                stored[0] if stored else new_key, record, kind, contents
-            )
+            key = stored[0] if stored else new_key
+            self._store_capture(key, record, kind, contents)
             target = redirect_target(record)
             if target is not None and self._find(target) is None:
                 self._store_capture(_key_for_storing(target), record, kind, contents)

@@ -2,6 +2,7 @@
 
 import ast
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -61,6 +62,7 @@ MODULES = {
 }
 
 
+@cache
 def imported_by(module):
     """Return the package's modules that a module imports anywhere, also for types and inside of functions."""
     found = set()

@@ -554,22 +554,14 @@ def junit_suite(
     }
     for name, value in figures.items():
         ElementTree.SubElement(properties, "property", name=name, value=str(value))
-    missing = {
-        (each.task_id, each.answer_name or "no answer"): each.reason
-        for each in summary.missing
-    }
-    for name in unevaluated:
-        task_id, _, answer_name = name.rpartition("/")
-        missing[task_id, answer_name] = "never evaluated"
+    missing = _missing_reasons(summary, unevaluated)
     cases = {(answer.task_id, answer.answer_name): answer for answer in answers}
-    scored = [
-        place for place in cases if place[0] in summary.tasks and place not in missing
-    ]
-    for place in sorted({*scored, *missing}):
-        attributes = {"classname": _text(f"{summary.agent_name}.{place[0]}")}
-        case = ElementTree.SubElement(
-            suite, "testcase", attributes, name=_text(place[1].removesuffix(".md"))
-        )
+    scored = {place for place in cases if place[0] in summary.tasks}
+    for place in sorted(scored | missing.keys()):
+        task_id, answer_name = place
+        attributes = {"classname": _text(f"{summary.agent_name}.{task_id}")}
+        name = _text(answer_name.removesuffix(".md"))
+        case = ElementTree.SubElement(suite, "testcase", attributes, name=name)
         if place in missing:
             ElementTree.SubElement(case, "error", message=_text(missing[place]))
             continue
@@ -578,13 +570,24 @@ def junit_suite(
             case.set("time", f"{answer.time_s:g}")
         if answer.score != 1.0:
             _add_failure(case, answer, results.get(place))
-    for kind, tag in (
-        ("tests", "testcase"),
-        ("failures", "failure"),
-        ("errors", "error"),
-    ):
-        suite.set(kind, str(sum(1 for _ in suite.iter(tag))))
+    tags = {"tests": "testcase", "failures": "failure", "errors": "error"}
+    for kind, tag in tags.items():
+        suite.set(kind, str(len(list(suite.iter(tag)))))
     return suite
+
+
+def _missing_reasons(
+    summary: AgentSummary, unevaluated: Sequence[str]
+) -> dict[tuple[str, str], str]:
+    """Return why answers have no score, by task and answer name."""
+    missing = {
+        (each.task_id, each.answer_name or "no answer"): each.reason
+        for each in summary.missing
+    }
+    for name in unevaluated:
+        task_id, _, answer_name = name.rpartition("/")
+        missing[task_id, answer_name] = "never evaluated"
+    return missing
 
 
 def _add_failure(

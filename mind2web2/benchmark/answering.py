@@ -169,11 +169,9 @@ async def answer_questions(
             "model's price in mind2web2.toml"
         )
     lock = ProcessLock(agent_folder / ".answering.lock")
-    if not lock.take():
-        raise UsageError(
-            f"another mind2web2 answer writes to {agent_folder}: wait until it ends"
-        )
-    try:
+    with lock.held(
+        f"another mind2web2 answer writes to {agent_folder}: wait until it ends"
+    ):
         budget = _Budget(plan.max_cost, await asyncio.to_thread(_costs, agent_folder))
         asking = _Asking(agent, plan, budget, asyncio.Semaphore(plan.parallel), on_run)
         # Run by run, so that a budget that ends leaves whole runs.
@@ -185,11 +183,7 @@ async def answer_questions(
         records = await all_or_first_error(
             asking.run(place, questions[place.folder.name]) for place in places
         )
-        return {
-            place.name: record for place, record in zip(places, records, strict=True)
-        }
-    finally:
-        lock.give_back()
+    return {place.name: record for place, record in zip(places, records, strict=True)}
 
 
 def _costs(agent_folder: Path) -> list[float]:
@@ -423,11 +417,7 @@ def import_answers(
         ResultWriteError: the folder cannot be written.
     """
     lock = ProcessLock(agent_folder / ".answering.lock")
-    if not lock.take():
-        raise UsageError(
-            f"another command writes to {agent_folder}: wait until it ends"
-        )
-    try:
+    with lock.held(f"another command writes to {agent_folder}: wait until it ends"):
         new = [run for run in runs if not _is_there(run)]
         # A killed import may have left an answer without its record.
         other = [
@@ -443,15 +433,9 @@ def import_answers(
             if run.text is None:
                 run.place.answer.unlink(missing_ok=True)
             seconds = run.record.seconds
-            write_run(
-                run.place,
-                run.record,
-                run.text,
-                {} if seconds is None else {"time_seconds": seconds},
-            )
-        return len(new)
-    finally:
-        lock.give_back()
+            meta: JsonObject = {} if seconds is None else {"time_seconds": seconds}
+            write_run(run.place, run.record, run.text, meta)
+    return len(new)
 
 
 def _is_there(run: ImportedRun) -> bool:

@@ -365,11 +365,9 @@ async def download_benchmark(
         session = _Session(hub, dataset, client)
         commit, files = await session.listing(revision, paths, tasks_root)
         lock = ProcessLock(tasks_root / ".get.lock")
-        if not lock.take():
-            raise UsageError(
-                f"another mind2web2 get writes to {tasks_root}: wait until it ends"
-            )
-        try:
+        with lock.held(
+            f"another mind2web2 get writes to {tasks_root}: wait until it ends"
+        ):
             missing = [file for file in files if not file.is_complete()]
             if not overwrite:
                 _refuse_changed(missing, dataset)
@@ -388,8 +386,6 @@ async def download_benchmark(
 
             await all_or_first_error(fetch(file) for file in missing)
             _record(files, dataset, commit, is_complete=True)
-        finally:
-            lock.give_back()
     lists = tuple(file.path for file in files if file.path.suffix == ".csv")
     return Downloaded(commit, lists, len(files) - len(lists), len(missing))
 

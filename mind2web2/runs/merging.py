@@ -65,40 +65,38 @@ def merge_results(sources: Sequence[Path], into: Path) -> MergeReport:
     report = MergeReport()
     lock = ProcessLock(into / ".merging.lock")
     try:
-        if not lock.take():
-            raise UsageError(
-                f"another mind2web2 merge writes to {into}: wait until it ends"
-            )
-        for source, names in agents.items():
-            for agent in names:
-                _merge_agent(_Places(source, into, agent), report)
-        for agent in sorted(
-            {name for names in agents.values() for name in names}, key=natural_key
-        ):
-            found = summarised_answers(into, agent)
-            if found is not None:
-                report.summaries[agent] = found.summary
-                judged = [
-                    answer
-                    for answer in found.answers
-                    if answer.score is not None and answer.reason is None
-                ]
-                judges = judges_of(judged)
-                if len(judges) > 1:
-                    report.conflicts.append(
-                        f"{agent}: scores of different judges: {name_list(judges)}"
-                    )
-                report.conflicts += [
-                    f"{agent}: {text}" for text in script_warnings(judged)
-                ]
-        merge_all_results(into)
+        with lock.held(f"another mind2web2 merge writes to {into}: wait until it ends"):
+            for source, names in agents.items():
+                for agent in names:
+                    _merge_agent(_Places(source, into, agent), report)
+            merged = {name for names in agents.values() for name in names}
+            for agent in sorted(merged, key=natural_key):
+                _sum_up(into, agent, report)
+            merge_all_results(into)
     except OSError as error:
         raise UsageError(
             f"cannot merge {error.filename or into}: {error.strerror or error}"
         ) from error
-    finally:
-        lock.give_back()
     return report
+
+
+def _sum_up(into: Path, agent: str, report: MergeReport) -> None:
+    """Write an agent's metrics, and note results that were made differently."""
+    found = summarised_answers(into, agent)
+    if found is None:
+        return
+    report.summaries[agent] = found.summary
+    judged = [
+        answer
+        for answer in found.answers
+        if answer.score is not None and answer.reason is None
+    ]
+    judges = judges_of(judged)
+    if len(judges) > 1:
+        report.conflicts.append(
+            f"{agent}: scores of different judges: {name_list(judges)}"
+        )
+    report.conflicts += [f"{agent}: {text}" for text in script_warnings(judged)]
 
 
 def _agents(source: Path, into: Path) -> list[str]:

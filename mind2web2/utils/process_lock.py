@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from mind2web2.errors import UsageError
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -42,6 +45,24 @@ class ProcessLock:
             return False
         self._lock = lock
         return True
+
+    @contextmanager
+    def held(self, by_another: str) -> Iterator[None]:
+        """Hold the lock while entered.
+
+        Args:
+            by_another: the message where another process holds it.
+
+        Raises:
+            UsageError: another process holds it.
+            OSError: the folder cannot be written.
+        """
+        if not self.take():
+            raise UsageError(by_another)
+        try:
+            yield
+        finally:
+            self.give_back()
 
     def give_back(self) -> None:
         """Release the lock and remove its file."""

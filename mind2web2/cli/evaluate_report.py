@@ -16,6 +16,7 @@ from rich.table import Table
 from mind2web2.capture.network.destinations import is_private_url
 from mind2web2.cli.console import line, number, plain_console, print_amounts
 from mind2web2.cli.displays import duration_text, totals_text
+from mind2web2.cli.suggestions import suggested_command
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.usage import RunUsage, TaskUsage
@@ -100,6 +101,18 @@ def print_estimate(
         print_amounts(console, "Estimate", "task", _ESTIMATE_COLUMNS, rows)
     for text in _estimate_lines(run, estimate, settings.max_cost):
         line(console, text)
+    guessed = [
+        task_id
+        for task_id, ranges in estimate.ranges.items()
+        if any(found.basis.is_guess for found in ranges)
+    ]
+    if guessed:
+        command = suggested_command(settings, "rehearse", guessed[0])
+        line(
+            console,
+            "A guess looks at no script. To count the questions that a script asks about a made-up answer "
+            f"in which all is right: {command}",
+        )
     line(console, "Nothing was asked, run or written.")
     return 0
 

@@ -33,6 +33,7 @@ _FOLDERS = {
         "cache_root",
         "eval_version",
     ),
+    "rehearse": ("eval_scripts_root", "eval_version"),
     "show": ("eval_results_root", "cache_root"),
 }
 _USER_INFO = re.compile(r"(?<=//)[^/]*@|^[^/]*@")

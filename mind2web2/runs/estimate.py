@@ -102,6 +102,9 @@ def total(amounts: Iterable[Amounts]) -> Amounts:
     return Amounts(*map(sum, zip(Amounts(), *amounts, strict=True)))
 
 
+_GUESSED = "a guess from length and links"
+
+
 class Basis(NamedTuple):
     """What amounts are derived from: earlier results of a task, or what ``kind`` says.
 
@@ -112,6 +115,11 @@ class Basis(NamedTuple):
     kind: str
     task_id: str = ""
     results: int = 0
+
+    @property
+    def is_guess(self) -> bool:
+        """Tell whether nothing is known of the task's script."""
+        return self.kind == _GUESSED
 
 
 def basis_text(bases: Iterable[Basis]) -> str:
@@ -305,7 +313,7 @@ class _Estimator:
         guess = self._amounts_of_both(
             in_requests(usage, own), in_requests(usage, of_first), _OUTPUT_TOKENS
         )
-        basis = Basis("a guess from length and links")
+        basis = Basis(_GUESSED)
         low, high = guess.times(1 / _GUESS), guess.times(_GUESS)
         return Range(low, guess, high, basis, guess.times(_WASTED_SHARE))
 

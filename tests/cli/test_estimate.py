@@ -69,6 +69,7 @@ def test_a_first_run_is_guessed(project, server):
             in told.stdout
         )
         assert "based on a guess from length and links" in told.stdout
+        assert "in which all is right: mind2web2 rehearse lake" in told.stdout
         assert "Judge: o4-mini (openai https://api.openai.com/v1)." in told.stdout
         # One claim's page and the whole answers: nothing is known, so the range is wide.
         assert (

@@ -29,7 +29,7 @@ from mind2web2.scripts.inputs import (
     listing_digest,
 )
 from mind2web2.scripts.packages import imported_versions
-from mind2web2.scripts.source_names import imported_names, names_in
+from mind2web2.scripts.source_names import imported_modules, imported_names, names_in
 from mind2web2.utils.api_misuse import caller_of, is_installed
 
 OPENS_CONNECTIONS = "the script opens connections, whose results are not compared"
@@ -158,7 +158,7 @@ class InputRecorder:
                 self._name(path): sha256 for path, sha256 in sorted(modules.items())
             },
             packages=imported_versions(
-                set().union(*map(imported_names, self.sources()))
+                set().union(*map(imported_modules, self.sources()))
             ),
             files={self._name(path): sha256 for path, sha256 in sorted(files.items())},
             folders={

@@ -20,6 +20,17 @@ def imported_names(source: bytes) -> set[str]:
     return names
 
 
+def imported_modules(source: bytes) -> set[str]:
+    """Return the modules that a module imports, by their whole names; of a name, it may be a module."""
+    modules: set[str] = set()
+    for node in _nodes(source):
+        if isinstance(node, ast.Import):
+            modules.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            modules.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return modules
+
+
 def names_in(sources: Iterable[bytes]) -> Iterator[str]:
     """Yield names that are used, attributes with a dot and with their owner's name, and imported names."""
     for node in (node for source in sources for node in _nodes(source)):

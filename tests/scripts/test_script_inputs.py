@@ -330,6 +330,47 @@ async def test_another_version_of_a_package_is_noticed(
     )
 
 
+async def test_packages_of_one_namespace_are_told_apart(tmp_path, monkeypatch):
+    """A namespace has no file of its own; only the distribution counts that has the imported package."""
+    site = tmp_path / "lib" / "site-packages"
+    monkeypatch.syspath_prepend(site)
+    for module in ("lakes", "lakes.depths"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    versions = {"lakes-depths": "1.0", "lakes-names": "2.0"}
+
+    def install_all():
+        for metadata in site.glob("*.dist-info"):
+            shutil.rmtree(metadata)
+        for distribution, version in versions.items():
+            package = distribution.replace("-", "/")
+            (site / package).mkdir(parents=True, exist_ok=True)
+            (site / package / "__init__.py").write_text("DEPTH = '100 m'\n")
+            metadata = site / f"{distribution.replace('-', '_')}-{version}.dist-info"
+            metadata.mkdir()
+            (metadata / "METADATA").write_text(
+                f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
+            )
+            (metadata / "RECORD").write_text(f"{package}/__init__.py,,\n")
+
+    install_all()
+    project = project_with(
+        tmp_path,
+        f"import sys\nsys.path.insert(0, {str(site)!r})\nfrom lakes import depths\n",
+        "depths.DEPTH",
+    )
+    [first] = await evaluate(project, ClaimJudge())
+    inputs = first.result.document["provenance"]["inputs"]
+    assert inputs["packages"] == {"lakes-depths": "1.0"}
+    reused = []
+    for name in ("lakes-names", "lakes-depths"):
+        versions[name] = "3.0"
+        install_all()
+        importlib.invalidate_caches()
+        [again] = await evaluate(project, ClaimJudge())
+        reused.append(again.reused)
+    assert reused == [True, False]
+
+
 @pytest.mark.parametrize(
     ("name", "claim"),
     [("HOME", "pathlib.Path.home()"), ("LANG", "os.environ.get('LANG')")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ NAMES = (
     "busy_requests",
     "rate_limits",
     "judge_pool",
+    "chain",
+    "confirmed_results",
     "page_checks",
     "batch_memory",
     "prompt_prefix",
@@ -40,10 +43,12 @@ NAMES = (
 
 def main() -> None:
     """Run them in order."""
+    folder = Path(__file__).resolve().parent
+    # Some use the tests' servers.
+    environment = {**os.environ, "PYTHONPATH": str(folder.parent / "tests")}
     for name in NAMES:
-        subprocess.run(
-            [sys.executable, Path(__file__).with_name(f"{name}.py")], check=True
-        )
+        command = [sys.executable, folder / f"{name}.py"]
+        subprocess.run(command, check=True, env=environment)
         sys.stdout.write("\n")
         sys.stdout.flush()
 

@@ -13,6 +13,11 @@ from mind2web2.llm_client.settings import (
     check_address,
 )
 
+# The probability above which a decision model decides as the first of two judges.
+DEFAULT_CONFIDENCE = 0.9
+# A parameter of requests to decision models that is not sent: a question with it shares no request.
+ASKED, ALONE = "asked", "alone"
+ASKED_ALONE = '{"asked":"alone"}'
 # In front of the name of a decision model: the provider.
 _PREFIXES = {"decisions": OPENAI_DECISIONS, "systemone": SYSTEM_ONE}
 

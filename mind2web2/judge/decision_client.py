@@ -8,7 +8,6 @@ the request are shared among its questions.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pydantic import BaseModel
 
 from mind2web2.errors import JudgeError, JudgeOutputError, JudgeRequestError
+from mind2web2.judge.cascade import ALONE, ASKED
 from mind2web2.judge.permit import Permit
 from mind2web2.judge.session import unexpected
 from mind2web2.judge.store import judgment_key
@@ -39,12 +39,8 @@ from mind2web2.llm_client.transport import Completion
 
 log = logging.getLogger(__name__)
 
-# Of the parameters of a request, the one that is for this client: a question with it shares no request.
-ASKED = "asked"
-ALONE = "alone"
-ASKED_ALONE = json.dumps({ASKED: ALONE}, separators=(",", ":"))
 # A page's claims arrive together once the page is prepared; those that are later go into the next request.
-_QUIET_S = 0.05
+_QUIET_S = 0.1
 # Most requests for a reply that can be read.
 _REPLY_TRIES = 3
 
@@ -105,7 +101,7 @@ class DecisionClient(AsyncProviderClient):
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one question, together with others about the same text."""
-        state, question = _split(request)
+        state, question = split_question(request)
         loop = asyncio.get_running_loop()
         asked = _Asked(request, question, limit, loop.create_future())
         group = self._joined(asked, state)
@@ -128,7 +124,7 @@ class DecisionClient(AsyncProviderClient):
     def _joined(self, asked: _Asked, state: list[CheckedMessage]) -> _Group:
         """Add a question to the request that is being collected on its text, or begin a new one."""
         request = asked.request
-        key = judgment_key(replace(request, messages=state, template=None), 0)
+        key = shared_key(request, state)
         group = self._collecting.get(key)
         if group is not None and request.extra.get(ASKED) != ALONE:
             group.waiting.append(asked)
@@ -245,7 +241,7 @@ class DecisionClient(AsyncProviderClient):
 _OF_SERVER = (RequestFailedError, InvalidOutputError)
 
 
-def _split(request: ChatRequest) -> tuple[list[CheckedMessage], str]:
+def split_question(request: ChatRequest) -> tuple[list[CheckedMessage], str]:
     """Return the text that questions share, and the question about it.
 
     Raises:
@@ -263,6 +259,11 @@ def _split(request: ChatRequest) -> tuple[list[CheckedMessage], str]:
     assert content[-1]["type"] == "text", "the last part is the question"
     shared: CheckedMessage = {"role": asked["role"], "content": content[:-1]}
     return [rules, shared], str(content[-1]["text"])
+
+
+def shared_key(request: ChatRequest, state: Sequence[CheckedMessage]) -> str:
+    """Return a hash that is the same for all questions which one request may have."""
+    return judgment_key(replace(request, messages=state, template=None), 0)
 
 
 def _request(group: _Group, asked: Sequence[_Asked]) -> DecisionRequest:

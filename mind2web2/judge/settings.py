@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from mind2web2.judge.cascade import DEFAULT_CONFIDENCE
 from mind2web2.judge.store import JudgmentSource
 from mind2web2.llm_client.chat import ImageLimit
 from mind2web2.llm_client.settings import DECISION_PROVIDERS
 from mind2web2.rubric.verdicts import DoubtLevel, VoteRule
-
-# The probability above which a decision model decides as the first of two judges.
-DEFAULT_CONFIDENCE = 0.9
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,10 @@ from mind2web2.capture.models import CaptureRecord, PageKind, Trouble
 from mind2web2.errors import CacheMiss, JudgeOutputError, MachineError, Mind2Web2Error
 from mind2web2.judge.answer_client import AnswerClient
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.cascade import ALONE, ASKED, ASKED_ALONE
+from mind2web2.judge.decision_client import shared_key, split_question
 from mind2web2.judge.store import CheckRecord, JudgeIdentity, JudgmentStore
-from mind2web2.judge.tokens import request_tokens
+from mind2web2.judge.tokens import request_tokens, text_tokens
 from mind2web2.judge.usage import TaskUsage
 from mind2web2.judge_check.drawn_page import can_be_drawn, screenshot
 from mind2web2.judge_check.fitness import fitness
@@ -36,6 +38,7 @@ from mind2web2.judge_check.labelled_set import (
     LabelledSet,
 )
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
+from mind2web2.llm_client.settings import DECISION_PROVIDERS
 from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
@@ -54,7 +57,7 @@ from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extractor import Extractor
-from mind2web2.verification.messages import BinaryEvalResult
+from mind2web2.verification.messages import BinaryEvalResult, ClaimProbability
 from mind2web2.verification.plain_templates import filled_class
 from mind2web2.verification.verifier import Verifier
 
@@ -83,6 +86,7 @@ class CaseOutcome:
         quotes: for each passage that the judge quoted, whether it was found.
         shown_chars: of the text of pages.
         is_invalid: the reply could not be read, however often it was asked for.
+        probabilities: that a decision model gave, for each page.
     """
 
     case: LabelledClaim | LabelledForm
@@ -94,6 +98,13 @@ class CaseOutcome:
     declined: int = 0
     failure: str | None = None
     is_invalid: bool = False
+    probabilities: tuple[float, ...] = ()
+
+    @property
+    def confidence(self) -> float | None:
+        """Return the lowest probability of a verdict on its pages, ``None`` where there is none."""
+        sure = (max(each, 1 - each) for each in self.probabilities)
+        return min(sure, default=None)
 
 
 @dataclass(frozen=True)
@@ -111,6 +122,15 @@ class JudgeCheck:
     usage: TaskUsage
     repairs: int
     seconds: float
+
+    @property
+    def name(self) -> str:
+        """Return the model, and of a decision model how it was asked."""
+        if self.judge.extra_body == ASKED_ALONE:
+            return f"{self.judge.model}, each claim asked alone"
+        if self.judge.endpoint.startswith(DECISION_PROVIDERS):
+            return f"{self.judge.model}, claims of a page asked together"
+        return self.judge.model
 
 
 class LabelledPages:
@@ -162,6 +182,13 @@ class LabelledPages:
     def put_pdf(self, url: str, pdf_bytes: bytes) -> None:  # noqa: ARG002
         """Refuse, likewise."""
         raise MachineError("the labelled set takes no pages")
+
+
+# The probability of a verdict, and what it is above.
+_BANDS = (
+    *(("probability above .97", 0.97), ("above .9", 0.9), ("above .7", 0.7)),
+    ("of .7 or less", -1.0),
+)
 
 
 @dataclass(frozen=True)
@@ -283,6 +310,12 @@ async def _claim(context: EvaluationContext, case: LabelledClaim) -> CaseOutcome
         ),
         sum(check.page.text_chars for check in evidence.pages if check.page),
         sum(vote.declined is not None for own in cast for vote in own),
+        probabilities=tuple(
+            vote.probability
+            for own in cast
+            for vote in own
+            if vote.probability is not None
+        ),
     )
 
 
@@ -323,6 +356,8 @@ class CountingProvider:
     def __init__(self, endpoint: str, store: JudgmentStore | None) -> None:
         self.endpoint = endpoint
         self.prompts: list[int] = []
+        # Of decision models: texts that several questions share.
+        self._shared: set[str] = set()
         self.stored = 0
         self._store = store
 
@@ -333,10 +368,22 @@ class CountingProvider:
             and await self._store.get(request.name, self.endpoint) is not None
         ):
             self.stored += 1
+        elif request.template is ClaimProbability and request.extra.get(ASKED) != ALONE:
+            self._count_together(request)
         else:
             self.prompts.append(request_tokens(request))
         value = _empty_reply(filled_class(request.template or BaseModel))
         return ChatReply(text=value.model_dump_json(), value=value, usage=Usage())
+
+    def _count_together(self, request: ChatRequest) -> None:
+        """Count the text that questions share once."""
+        state, question = split_question(request)
+        key = shared_key(request, state)
+        if key not in self._shared:
+            self._shared.add(key)
+            self.prompts.append(request_tokens(request))
+        else:
+            self.prompts[-1] += text_tokens(question)
 
     async def close(self) -> None:
         """Do nothing."""
@@ -440,13 +487,18 @@ class Quality:
     def by_reliability(self) -> dict[str, Rates]:
         """Return the rates of claims by their votes, and by whether the judge's quotations were found."""
         groups: dict[str, list[CaseOutcome]] = {
+            **{name: [] for name, _ in _BANDS},
+            "no probability": [],
             "all votes the same": [],
             "votes divided": [],
             "all quotations found": [],
             "a quotation not found": [],
         }
+        is_decision = any(outcome.probabilities for outcome in self.check.outcomes)
         for outcome in self.check.outcomes:
-            if outcome.votes:
+            if is_decision:
+                groups[_band(outcome.confidence)].append(outcome)
+            elif outcome.votes:
                 is_divided = any(len(set(own)) > 1 for own in outcome.votes)
                 groups["votes divided" if is_divided else "all votes the same"].append(
                     outcome
@@ -509,6 +561,7 @@ class Quality:
         return {
             "verdict": None if record is None else fitness(record),
             "judge": check.judge.model_dump(),
+            "name": check.name,
             "overall": asdict(self.overall),
             "balanced_accuracy": self.balanced_accuracy,
             "by_length": {
@@ -543,6 +596,12 @@ class Quality:
             "usage": check.usage.as_json(),
             "seconds": round(check.seconds, 1),
         }
+
+
+def _band(confidence: float | None) -> str:
+    if confidence is None:
+        return "no probability"
+    return next(name for name, least in _BANDS if confidence > least)
 
 
 def quality(check: JudgeCheck) -> Quality:
@@ -604,6 +663,29 @@ class JudgeComparison:
     test: PairedTest
     holm_p: float
 
+    @property
+    def probability_changes(self) -> list[float]:
+        """Return by how much the probabilities of two decision models differ, page by page."""
+        pairs = zip(self.first.outcomes, self.second.outcomes, strict=True)
+        return [
+            abs(one - other)
+            for first, second in pairs
+            for one, other in zip(
+                first.probabilities, second.probabilities, strict=False
+            )
+        ]
+
+    @property
+    def other_verdicts(self) -> int:
+        """Return the number of cases to which the two give different verdicts."""
+        pairs = zip(self.first.outcomes, self.second.outcomes, strict=True)
+        replied = (
+            (one.given, other.given)
+            for one, other in pairs
+            if one.is_right is not None and other.is_right is not None
+        )
+        return sum(one != other for one, other in replied)
+
     def summary(self) -> dict[str, Any]:
         """Return the figures as JSON."""
         return {
@@ -611,6 +693,7 @@ class JudgeComparison:
             "second": self.second.judge.model_dump(),
             "cases": self.cases,
             "holm_p_value": self.holm_p,
+            "other_verdicts": self.other_verdicts,
         } | asdict(self.test)
 
 

@@ -5,8 +5,11 @@ Two protocols: OpenAI's Decisions, and ``/systemone``, which several vendors and
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
@@ -131,8 +134,14 @@ class DecisionTransport(OpenAITransport):
         Raises:
             RequestFailedError: there is no reply.
         """
-        body = self._body(request)
-        reply = await self._pools.here().request("POST", self._path, json=body)
+        # Images make megabytes of it.
+        encoded = await asyncio.to_thread(json.dumps, self._body(request))
+        reply = await self._pools.here().request(
+            "POST",
+            self._path,
+            data=BytesIO(encoded.encode()),
+            headers={"Content-Type": "application/json"},
+        )
         return replace(_unread(reply.content), allowances=allowances_in(reply.headers))
 
     def answers(

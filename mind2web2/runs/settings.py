@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mind2web2.errors import UsageError
-from mind2web2.judge.cascade import JudgeCascade, decision_model
-from mind2web2.judge.settings import DEFAULT_CONFIDENCE
+from mind2web2.judge.cascade import (
+    DEFAULT_CONFIDENCE,
+    JudgeCascade,
+    decision_model,
+)
 from mind2web2.llm_client.settings import (
     DECISION_PROVIDERS,
     DEFAULT_JUDGE_MODEL,

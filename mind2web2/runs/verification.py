@@ -18,7 +18,8 @@ from pydantic import BaseModel
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import REPLAY_ENDPOINT
-from mind2web2.judge.settings import DEFAULT_CONFIDENCE, JudgeSettings
+from mind2web2.judge.cascade import DEFAULT_CONFIDENCE
+from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay, source_of
 from mind2web2.llm_client.settings import SYSTEM_ONE

@@ -30,9 +30,8 @@ from mind2web2.errors import (
     PageMissingError,
     UsageError,
 )
-from mind2web2.judge.cascade import JudgeCascade
+from mind2web2.judge.cascade import DEFAULT_CONFIDENCE, JudgeCascade
 from mind2web2.judge.client_judge import ScriptedClient, as_provider
-from mind2web2.judge.settings import DEFAULT_CONFIDENCE
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.base_client import PROVIDERS
 from mind2web2.llm_client.chat import Limit

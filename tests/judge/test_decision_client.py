@@ -18,7 +18,8 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.decision_client import ASKED_ALONE, DecisionClient
+from mind2web2.judge.cascade import ASKED_ALONE
+from mind2web2.judge.decision_client import DecisionClient
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.settings import JudgeSettings

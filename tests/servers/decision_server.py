@@ -7,12 +7,13 @@ with DecisionServer(lambda claim: 0.97) as server:      ``None`` refuses, or lea
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 from projects import block_in
 from servers.local_http import Answer, LocalHttp, Request
 
-Probability = Callable[[str], Any]
+Probability = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class DecisionServer:
     """Answers while its ``with`` block runs; ``faults`` are answered first, one a request.
 
     Args:
-        probability: of a claim.
+        probability: of a claim, or of a claim and its request.
         tokens: that each request is billed for, and one for each question.
     """
 
@@ -46,7 +47,10 @@ class DecisionServer:
         faults: Sequence[Answer] = (),
         tokens: int = 1000,
     ) -> None:
-        self.probability = probability
+        takes_request = len(signature(probability).parameters) > 1
+        self._probability = (
+            probability if takes_request else lambda claim, _asked: probability(claim)
+        )
         self.requests: list[Asked] = []
         self.tokens = tokens
         self._faults = list(faults)
@@ -86,7 +90,7 @@ class DecisionServer:
         if self._faults:
             return self._faults.pop(0)
         given = {
-            name: self.probability(block_in(text, "claim"))
+            name: self._probability(block_in(text, "claim"), asked)
             for name, text in asked.questions.items()
         }
         tokens = self.tokens + len(given)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import (
@@ -21,7 +22,8 @@ from mind2web2.cli.options import (
 )
 from mind2web2.cli.settings_file import with_file
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
+from mind2web2.judge.cascade import ASKED_ALONE, decision_model
+from mind2web2.llm_client.settings import DECISION_PROVIDERS, DEFAULT_JUDGE_MODEL
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, Flag, RunSettings
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.text import counted
@@ -135,12 +137,12 @@ def add_command(commands: Subcommands) -> None:
         metavar="M",
         action="append",
         dest="judge_models",
-        help=f"the model to check (default: {DEFAULT_JUDGE_MODEL}); repeat it to compare several",
+        help=f"the model to check (default: {DEFAULT_JUDGE_MODEL}); repeat it to compare several; "
+        "decisions:MODEL or systemone:MODEL asks a decision model each claim alone, and a page's together",
     )
     names = [name for name in JUDGE_SETTINGS if name != "judge_model"]
-    add_settings(
-        parser, [*names, "max_llm_requests"], changed=[asking_providers()], group=group
-    )
+    providers = asking_providers(more=DECISION_PROVIDERS)
+    add_settings(parser, [*names, "max_llm_requests"], changed=[providers], group=group)
     add_settings(
         parser, ["eval_results_root", "max_webpage_retrieval", "allow_private_network"]
     )
@@ -196,9 +198,12 @@ def run(options: argparse.Namespace) -> int:
     if options.anchor:
         settings = replace(settings, overwrite=True)
     models = options.judge_models or [settings.model]
-    judges = [replace(settings, judge_model=model) for model in models]
     if len(set(models)) < len(models):
         raise UsageError("name each --judge_model once")
+    judges = [judge for model in models for judge in _asked_as(settings, model)]
+    if any(judge.llm_provider in DECISION_PROVIDERS for judge in judges):
+        # Compared on the same cases: a decision model fills no form.
+        labelled = labelled.without_forms()
     requests = asyncio.Semaphore(settings.max_llm_requests)
     checking = Checking(
         labelled,
@@ -222,6 +227,22 @@ def run(options: argparse.Namespace) -> int:
     )
     work = _estimated(check) if settings.estimate else _checked(check)
     return run_to_exit(work, lambda: line(console, _STOPPED))
+
+
+def _asked_as(settings: RunSettings, model: str) -> list[RunSettings]:
+    """Return the judges that a model is checked as: a decision model with its claims together, and alone."""
+    decision = decision_model(model)
+    if decision is None and settings.llm_provider in DECISION_PROVIDERS:
+        decision = settings.llm_provider, model
+    if decision is None:
+        return [replace(settings, judge_model=model)]
+    if settings.names_a_pool:
+        raise UsageError("a decision model has one server: leave the judge pool out")
+    provider, name = decision
+    together = replace(
+        settings, llm_provider=provider, judge_model=name, judge_extra_body=None
+    )
+    return [together, replace(together, judge_extra_body=ASKED_ALONE)]
 
 
 def _captured_pages(settings: RunSettings) -> PageCache:
@@ -329,12 +350,12 @@ async def _estimated(check: _Check) -> int:
     from mind2web2.runs.session import OwnParts, open_run
 
     settings, path, console = check.settings, check.store_path, check.console
-    endpoint = (
-        endpoint_of(settings.llm_provider, settings.judge_server())
-        or settings.llm_provider
-    )
     found = {}
     for named in check.judges:
+        endpoint = (
+            endpoint_of(named.llm_provider, settings.judge_server())
+            or named.llm_provider
+        )
         has_store = path.is_file() and not settings.overwrite
         with JudgmentStore(path if has_store else None) as known:
             provider = CountingProvider(endpoint, known)
@@ -342,14 +363,16 @@ async def _estimated(check: _Check) -> int:
                 named, None, own=OwnParts(provider=provider)
             ) as session:
                 judged = await check.checking.of(session.judge)
+        is_decision = named.llm_provider in DECISION_PROVIDERS
+        reply_tokens = 0 if is_decision else _OUTPUT_TOKENS
         usages = [
-            Usage(tokens, output_tokens=_OUTPUT_TOKENS) for tokens in provider.prompts
+            Usage(tokens, output_tokens=reply_tokens) for tokens in provider.prompts
         ]
-        found[named.model] = {
+        found[judged.name] = {
             "requests": len(usages),
             "stored": provider.stored,
             "input_tokens": sum(provider.prompts),
-            "output_tokens": _OUTPUT_TOKENS * len(usages),
+            "output_tokens": reply_tokens * len(usages),
             "cost_usd": total_price_usd(usages, named.model),
             "to_capture": sum(one.failure is not None for one in judged.outcomes),
         }
@@ -443,7 +466,7 @@ def _print_text(
     for each in found:
         _print_quality(console, each)
         if check.is_anchor:
-            _print_changes(console, changes[each.check.judge.model])
+            _print_changes(console, changes[each.check.name])
     if check.ceiling is not None:
         line(
             console,
@@ -480,7 +503,7 @@ def _changes(check: _Check, found: Sequence[Quality]) -> dict[str, list[Drift]]:
     for each in found if check.is_anchor else ():
         now = anchor_of(each.check, check.checking.votes)
         earlier = earlier_anchors(check.results_root, now.judge)
-        changes[now.judge.model] = drifts(earlier, now)
+        changes[each.check.name] = drifts(earlier, now)
         if now.right:
             keep_anchor(check.results_root, now)
     return changes
@@ -493,7 +516,7 @@ def _print_verdicts(console: Console, found: Sequence[Quality]) -> None:
 
     for each in found:
         if (record := each.record()) is not None:
-            whose = f"{each.check.judge.model}: " if len(found) > 1 else ""
+            whose = f"{each.check.name}: " if len(found) > 1 else ""
             but = f" Not for: {', '.join(each.weak)}." if each.weak else ""
             line(console, f"{whose}{verdict(record)}{but}")
 
@@ -504,7 +527,7 @@ def _below(found: Sequence[Quality], least: float | None) -> list[str]:
     for each in found:
         share = each.overall.accuracy.value
         if least is not None and share is not None and share < least:
-            below.append(f"{each.check.judge.model} {share:.1%}")
+            below.append(f"{each.check.name} {share:.1%}")
     return below
 
 
@@ -659,10 +682,17 @@ def _print_comparison(console: Console, comparison: JudgeComparison) -> None:
     )
     line(
         console,
-        f"Accuracy of {comparison.second.judge.model} minus that of {comparison.first.judge.model}: "
+        f"Accuracy of {comparison.second.name} minus that of {comparison.first.name}: "
         f"{test.difference:+.1%}{shown}, p = {comparison.holm_p:.2g}, over "
         f"{counted(comparison.cases, 'case')}.",
     )
+    changes = comparison.probability_changes
+    if changes:
+        line(
+            console,
+            f"{counted(comparison.other_verdicts, 'verdict')} of them differ, and probabilities by "
+            f"{fmean(changes):.3f} in the mean, {max(changes):.3f} at most.",
+        )
 
 
 def _share_text(found: Estimate, digits: int = 1) -> str:

@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar, Token, copy_context
 from dataclasses import dataclass
 from types import MethodType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from mind2web2.errors import EvalScriptError
 from mind2web2.rubric.node import VerificationNode
@@ -22,7 +22,11 @@ from mind2web2.scheduling.prerequisites import (
     PendingCall,
     noted_prerequisites,
 )
-from mind2web2.scheduling.stopping import MOST_VERIFICATIONS, STOPPED, stop_script
+from mind2web2.scheduling.stopping import (
+    MOST_VERIFICATIONS,
+    STOPPED,
+    ScriptBlockedError,
+)
 from mind2web2.scheduling.waiting import CannotWaitError, wait_now
 from mind2web2.utils.loop_turns import loop_turn
 
@@ -78,12 +82,14 @@ class Deferral:
     Attributes:
         is_sequential: nothing is deferred from now on.
         failure: of a deferred verification.
+        stopped: why the script was stopped, whatever it makes of that.
         work: tasks and callbacks of the script's own; while there are any, nothing is deferred.
     """
 
     def __init__(self, options: ExecutionOptions, logger: object = None) -> None:
         self.is_sequential = options.sequential
         self.failure: Exception | None = None
+        self.stopped: str | None = None
         self.work = OwnWork()
         self._is_stopped = False
         self._most_pending = options.most_pending
@@ -172,7 +178,7 @@ class Deferral:
             leaf.mark_pending(self)
             self._verdicts[id(leaf)] = call
         context = copy_context()
-        context.run(_is_ours.set, True)
+        context.run(_set_toolkit_at_work)
         # Not within its context: the task is none of the script's.
         with toolkit_at_work():
             task = asyncio.create_task(self._run_call(coroutine, call), context=context)
@@ -273,7 +279,7 @@ class Deferral:
             JudgeError: the judge failed.
             EvalScriptError: the function cannot wait, since the script's own task does not run it.
         """
-        if not self._tasks or _is_ours.get():
+        if not self._tasks or _code.get().is_toolkit:
             return
         try:
             wait_now(self.settle())
@@ -315,40 +321,59 @@ def _unguarded(reader: str) -> EvalScriptError:
     )
 
 
-_current: ContextVar[Deferral | None] = ContextVar("mind2web2_deferral", default=None)
-# Code of the toolkit runs, rather than the script's.
-_is_ours: ContextVar[bool] = ContextVar("mind2web2_is_ours", default=False)
+class _Code(NamedTuple):
+    """The code that runs: of which script, and whether it is the toolkit's rather than the script's own."""
+
+    deferral: Deferral | None = None
+    is_toolkit: bool = False
+
+
+_OUTSIDE_OF_SCRIPTS = _Code()
+# A context variable, since a script calls the toolkit from any of its tasks, which name no scheduler.
+_code: ContextVar[_Code] = ContextVar("mind2web2_code", default=_OUTSIDE_OF_SCRIPTS)
 
 
 def current_deferral() -> Deferral | None:
     """Return the scheduler of the script that this code belongs to."""
-    return _current.get()
+    return _code.get().deferral
 
 
 @contextmanager
 def deferral_of_script(deferral: Deferral) -> Iterator[None]:
     """Make a scheduler the current one in the ``with`` block and in all tasks that it starts."""
-    token = _current.set(deferral)
+    token = _code.set(_code.get()._replace(deferral=deferral))
     try:
         yield
     finally:
-        _current.reset(token)
+        _code.reset(token)
 
 
 @contextmanager
 def toolkit_at_work() -> Iterator[None]:
     """Mark the ``with`` block as code of the toolkit: its tasks, timers and reads are not the script's."""
-    token = _is_ours.set(True)
+    token = _set_toolkit_at_work()
     try:
         yield
     finally:
-        _is_ours.reset(token)
+        _code.reset(token)
+
+
+def _set_toolkit_at_work() -> Token[_Code]:
+    return _code.set(_code.get()._replace(is_toolkit=True))
+
+
+def stop_script(reason: str) -> NoReturn:
+    """Stop the script that this code belongs to."""
+    deferral = current_deferral()
+    if deferral is not None:
+        deferral.stopped = deferral.stopped or reason
+    raise ScriptBlockedError(reason)
 
 
 def work_of_script() -> OwnWork | None:
     """Wait for pending verdicts and return where to count work of the script; ``None`` for other code."""
-    deferral = _current.get()
-    if deferral is None or _is_ours.get():
+    deferral = current_deferral()
+    if deferral is None or _code.get().is_toolkit:
         return None
     deferral.settle_now()
     return deferral.work
@@ -379,15 +404,15 @@ def guard_access() -> None:
 
 def guard_side_effect() -> None:
     """Wait for pending verdicts before the script changes something outside, such as a file."""
-    deferral = _current.get()
+    deferral = current_deferral()
     if deferral is not None:
         deferral.settle_now()
 
 
 def defer_no_more() -> None:
     """Go on in program order, since the script starts what runs beside it: a thread, a process."""
-    deferral = _current.get()
-    if deferral is not None and not _is_ours.get():
+    deferral = current_deferral()
+    if deferral is not None and not _code.get().is_toolkit:
         deferral.settle_now()
         deferral.is_sequential = True
 
@@ -406,7 +431,7 @@ def is_on_the_loop() -> bool:
 
 async def decided(nodes: Iterable[VerificationNode | None]) -> None:
     """Wait for the pending verdicts of these nodes."""
-    deferral = _current.get()
+    deferral = current_deferral()
     if deferral is not None:
         await deferral.decided(nodes)
 
@@ -415,7 +440,7 @@ def prerequisites_now(
     node: VerificationNode | None, extra: Sequence[VerificationNode]
 ) -> NotedPrerequisites:
     """Return the leaves that block a verification, or may."""
-    deferral = _current.get()
+    deferral = current_deferral()
     return (
         noted_prerequisites(node, extra, {})
         if deferral is None
@@ -425,7 +450,7 @@ def prerequisites_now(
 
 def reach(node: VerificationNode | None) -> None:
     """Note that the prerequisites of a verification are decided."""
-    deferral = _current.get()
+    deferral = current_deferral()
     if deferral is not None:
         deferral.reach(node)
 
@@ -434,7 +459,7 @@ def decide(
     node: VerificationNode, score: float, status: Status, evidence: Evidence
 ) -> None:
     """Write a verdict into a node."""
-    deferral = _current.get()
+    deferral = current_deferral()
     if deferral is None:
         node.decide(score, status, evidence)
     else:

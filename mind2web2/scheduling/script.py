@@ -16,7 +16,7 @@ from mind2web2.scheduling.deferral import (
 from mind2web2.scheduling.options import current_options
 from mind2web2.scheduling.own_work import report_work
 from mind2web2.scheduling.prerequisites import PendingCall
-from mind2web2.scheduling.stopping import EvaluateAnswer
+from mind2web2.scheduling.stopping import EvaluateAnswer, ScriptBlockedError
 from mind2web2.scheduling.waiting import hosted
 
 
@@ -31,12 +31,12 @@ def deferring(function: EvaluateAnswer) -> EvaluateAnswer:
         report_work(asyncio.get_running_loop(), work_of_script)
         deferral = Deferral(current_options(), keywords.get("logger"))
         with deferral_of_script(deferral):
-            return await _evaluated(deferral, function(*arguments, **keywords))
+            return await _run_to_its_end(deferral, function(*arguments, **keywords))
 
     return evaluate_answer
 
 
-async def _evaluated(deferral: Deferral, evaluation: Awaitable[Any]) -> Any:
+async def _run_to_its_end(deferral: Deferral, evaluation: Awaitable[Any]) -> Any:
     try:
         result = await hosted(_awaited(evaluation), deferral.note_error)
         await deferral.settle()
@@ -51,6 +51,9 @@ async def _evaluated(deferral: Deferral, evaluation: Awaitable[Any]) -> Any:
         return result
     finally:
         await deferral.stop()
+        if deferral.stopped is not None:
+            # The script may have caught the error.
+            raise ScriptBlockedError(deferral.stopped)
 
 
 async def _awaited(evaluation: Awaitable[Any]) -> Any:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
-from typing import Any, NoReturn
+from typing import Any
 
 from mind2web2.errors import JudgeError
 
@@ -22,18 +21,6 @@ class ScriptBlockedError(BaseException):
 
     Not an ``Exception``, so that the script's own handlers do not catch it.
     """
-
-
-# Why the script of this context was stopped: the script may catch the error.
-blocks_noted: ContextVar[list[str] | None] = ContextVar("blocks_noted", default=None)
-
-
-def stop_script(reason: str) -> NoReturn:
-    """Stop the script that runs in this context."""
-    noted = blocks_noted.get()
-    if noted is not None:
-        noted.append(reason)
-    raise ScriptBlockedError(reason)
 
 
 def cut_off(name: str) -> JudgeError:

@@ -22,13 +22,8 @@ from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.answer_client import AnswerClient
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.rubric.verdicts import is_score
-from mind2web2.scheduling.stopping import (
-    STOPPED,
-    EvaluateAnswer,
-    ScriptBlockedError,
-    blocks_noted,
-    stop_script,
-)
+from mind2web2.scheduling.deferral import stop_script
+from mind2web2.scheduling.stopping import STOPPED, EvaluateAnswer, ScriptBlockedError
 from mind2web2.scripts.load import MODULE_PREFIX, load_eval_script
 from mind2web2.utils.api_misuse import ScriptReports, is_installed, script_reports
 from mind2web2.utils.files import file_sha256
@@ -271,7 +266,6 @@ async def run_script(
         JudgeError: a judge failure that the script let through.
     """
     blocks: list[str] = []
-    blocks_noted.set(blocks)
     limit = LogLimit(blocks)
     for handler in logger.handlers[:1]:
         handler.addFilter(limit)

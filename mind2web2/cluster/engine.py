@@ -14,11 +14,13 @@ import logging
 import os
 import socket
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, TypedDict
+from typing import Any
+
+from pydantic import BaseModel
 
 from mind2web2.cluster.node import (
     SILENT_AFTER_S,
@@ -137,14 +139,15 @@ def _imported() -> Any:
     return ray
 
 
-class _LogMessage(TypedDict, total=False):
+class _LogMessage(BaseModel):
     """What Ray reports from its processes."""
 
-    lines: list[str]
+    lines: object = ""
 
 
-def _log_message(message: _LogMessage, **_: object) -> None:
-    log.info("ray: %s", " ".join(str(message.get("lines", ""))[:500].split()))
+def _log_message(message: Mapping[str, object], **_: object) -> None:
+    lines = _LogMessage.model_validate(message).lines
+    log.info("ray: %s", " ".join(str(lines)[:500].split()))
 
 
 def _connect(ray: Any, address: str | None) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -104,13 +105,13 @@ def read_labels(named: str) -> tuple[LabelledSet, float | None]:
         UsageError: the file cannot be read; the text names the line.
     """
     kind, colon, rest = named.partition(":")
-    reader = _READERS.get(kind) if colon else None
-    path = Path(rest if reader else named)
+    row_kind = _ROWS.get(kind) if colon else None
+    path = Path(rest if row_kind else named)
     content = _content(path)
     rows = [
         row
         for number, line in _lines(content, path)
-        for row in _rows(reader, line, path, number)
+        for row in _rows(row_kind, line, path, number)
     ]
     if not rows:
         raise UsageError(
@@ -209,31 +210,35 @@ def _lines(content: bytes, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _rows(
-    reader: Callable[[Mapping[str, Any]], Iterator[Mapping[str, Any]]] | None,
-    line: Mapping[str, Any],
-    path: Path,
-    number: int,
+    kind: type[_DataSetRow] | None, line: Mapping[str, Any], path: Path, number: int
 ) -> Iterator[OutsideLabel]:
+    is_row = kind is None
     try:
-        if reader is None:
+        if kind is None:
             _check_names(line, path, number)
-        for row in [line] if reader is None else reader(line):
-            yield OutsideLabel.model_validate(row)
+            yield OutsideLabel.model_validate(line)
+        else:
+            row = kind.model_validate(line)
+            is_row = True
+            yield from row.labels()
     except ValidationError as error:
         first = error.errors()[0]
         name = "".join(f"{part}: " for part in first["loc"])
-        message = first["msg"].lower().removeprefix("value error, ")
-        raise UsageError(f"{path}, line {number}: {name}{message}") from error
-    except (KeyError, TypeError) as error:
-        raise UsageError(
-            f"{path}, line {number}: not a row of this data set ({error})"
-        ) from error
+        message = name + first["msg"].lower().removeprefix("value error, ")
+        problem = message if is_row else f"not a row of this data set ({message})"
+        raise UsageError(f"{path}, line {number}: {problem}") from error
+
+
+class _GivenPages(BaseModel):
+    """The pages of a row before they are read."""
+
+    pages: object = ()
 
 
 def _check_names(line: Mapping[str, Any], path: Path, number: int) -> None:
     """Refuse a misspelled field; others that we do not know may be anyone's own."""
     _check_fields(line, OutsideLabel, f"{path}, line {number}")
-    pages = line.get("pages")
+    pages = _GivenPages.model_validate(line).pages
     for page in pages if isinstance(pages, list) else ():
         if isinstance(page, dict):
             _check_fields(page, Source, f"{path}, line {number}: pages")
@@ -250,51 +255,90 @@ def _check_fields(given: Mapping[str, Any], model: type[BaseModel], where: str) 
             )
 
 
-def _attributionbench(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+class _DataSetRow(BaseModel):
+    """A row as one of the data sets publishes it."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    def labels(self) -> Iterator[OutsideLabel]:
+        """Yield the row's labels in our own form."""
+        raise NotImplementedError
+
+
+def _in_words(label: object) -> object:
     known = {"attributable": True, "not attributable": False}
-    yield {
-        "id": str(row["id"]),
-        "claim": row["claim"],
-        "label": known.get(row["attribution_label"], row["attribution_label"]),
-        "text": "\n\n".join(row["references"]),
-        "question": row["question"],
-        "response": row.get("response"),
-        "category": row["src_dataset"],
-    }
+    return known.get(label, label) if isinstance(label, str) else label
 
 
-def _aggrefact(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    yield {
-        "claim": row["claim"],
-        "label": row["label"],
-        "text": row["doc"],
-        "category": row["dataset"],
-    }
+class _AttributionBenchRow(_DataSetRow):
+    id: object
+    claim: str
+    attribution_label: Annotated[bool, BeforeValidator(_in_words)]
+    references: list[str]
+    question: str | None
+    response: str | None = None
+    src_dataset: str
+
+    def labels(self) -> Iterator[OutsideLabel]:
+        yield OutsideLabel(
+            id=str(self.id),
+            claim=self.claim,
+            label=self.attribution_label,
+            text="\n\n".join(self.references),
+            question=self.question,
+            response=self.response,
+            category=self.src_dataset,
+        )
 
 
-def _memerag(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    known = {"Supported": True, "Not Supported": False}
-    for sentence in row["answer"]:
-        given = sentence["factuality"]
-        votes = [
-            known[vote]
-            for vote in ([given] if isinstance(given, str) else given)
-            if vote in known
-        ]
-        # Sentences that the annotators call challenging, or are divided about, have no label.
-        if votes.count(True) != votes.count(False):
-            yield {
-                "claim": sentence["sentence"],
-                "label": votes.count(True) > votes.count(False),
-                "text": row["context"],
-                "question": row["query"],
-                "category": row.get("language", "memerag"),
-                "labels": votes,
-            }
+class _AggreFactRow(_DataSetRow):
+    claim: str
+    label: bool
+    doc: str
+    dataset: str
+
+    def labels(self) -> Iterator[OutsideLabel]:
+        yield OutsideLabel(
+            claim=self.claim, label=self.label, text=self.doc, category=self.dataset
+        )
 
 
-_READERS: dict[str, Callable[[Mapping[str, Any]], Iterator[Mapping[str, Any]]]] = {
-    "attributionbench": _attributionbench,
-    "aggrefact": _aggrefact,
-    "memerag": _memerag,
+class _MemeragSentence(BaseModel):
+    sentence: str
+    factuality: str | list[str]
+
+    @property
+    def votes(self) -> tuple[bool, ...]:
+        """Return the annotators' labels but for those that call the sentence challenging."""
+        known = {"Supported": True, "Not Supported": False}
+        given = self.factuality
+        votes = [given] if isinstance(given, str) else given
+        return tuple(known[vote] for vote in votes if vote in known)
+
+
+class _MemeragRow(_DataSetRow):
+    answer: list[_MemeragSentence]
+    context: str
+    query: str | None
+    language: str = "memerag"
+
+    def labels(self) -> Iterator[OutsideLabel]:
+        for sentence in self.answer:
+            votes = sentence.votes
+            # Sentences about which the annotators are divided have no label.
+            if votes.count(True) != votes.count(False):
+                yield OutsideLabel(
+                    claim=sentence.sentence,
+                    label=votes.count(True) > votes.count(False),
+                    text=self.context,
+                    question=self.query,
+                    category=self.language,
+                    labels=votes,
+                )
+
+
+_ROWS: dict[str, type[_DataSetRow]] = {
+    "attributionbench": _AttributionBenchRow,
+    "aggrefact": _AggreFactRow,
+    "memerag": _MemeragRow,
 }

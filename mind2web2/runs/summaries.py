@@ -35,7 +35,6 @@ from mind2web2.runs.task_summary import (
     sound_entries,
     task_summary,
 )
-from mind2web2.storage.mirror import mirror
 from mind2web2.storage.publication import (
     bring_here,
     is_in_object_store,
@@ -127,11 +126,9 @@ def merge_all_results(
     root = Path(output_dir)
 
     def write() -> _Merged:
-        agents = [
-            name for name in folder_names(root) if mirror(root).is_current(root / name)
-        ]
-        for name in agents:  # other machines may have summed up more tasks since
-            bring_here(root / name)
+        folders = [root / name for name in folder_names(root)]
+        # Other machines may have summed up more tasks since.
+        agents = [folder.name for folder in bring_here(*folders, only_again=True)]
         with writing_in(root):
             merged = _merged_results(root, agents)
             _write_json(root / ALL_RESULTS_NAME, _merged_as_json(merged))

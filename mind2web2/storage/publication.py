@@ -16,14 +16,25 @@ def is_in_object_store(path: Path) -> bool:
     return mirror(path).is_remote
 
 
-def bring_here(*places: Path) -> None:
+def bring_here(*places: Path, only_again: bool = False) -> list[Path]:
     """Bring files, or folders and what is below, up to date: other machines may have changed them.
+
+    Args:
+        only_again: leave out what this process has not brought here before.
+
+    Returns:
+        the files and folders that are up to date.
 
     Raises:
         StorageError: the object store fails.
     """
+    brought = []
     for place in places:
-        mirror(place).pull(place)
+        used = mirror(place)
+        if not only_again or used.is_current(place):
+            used.pull(place)
+            brought.append(place)
+    return brought
 
 
 def publish(*places: Path, is_locked: bool = False) -> None:

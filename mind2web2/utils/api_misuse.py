@@ -518,10 +518,20 @@ def _watch_modules() -> None:
 
 
 def _watch(module: ModuleType) -> None:
-    vars(module).setdefault("__getattr__", partial(_missing_in_module, module))
+    usual = vars(module).get("__getattr__")
+    vars(module)["__getattr__"] = partial(_missing_in_module, module, usual)
 
 
-def _missing_in_module(module: ModuleType, name: str) -> NoReturn:
+def _missing_in_module(
+    module: ModuleType, usual: Callable[[str], Any] | None, name: str
+) -> Any:
+    if usual is not None:
+        # A module that loads what it has when it is asked for it.
+        try:
+            return usual(name)
+        except AttributeError:
+            report_missing(module, name)
+            raise
     report_missing(module, name)
     raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 

@@ -151,7 +151,7 @@ def run_evaluation(
         )
     console = plain_console(outlives_reader=True)
     run = _Run(settings, checked, folders, work, console, budget or budget_of(settings))
-    return run_to_exit(_connected_evaluation(run), run.report_stop)
+    return run_to_exit(_connected_session(run), run.report_stop)
 
 
 def _note_shard(settings: RunSettings, folders: RunFolders, state: ShardState) -> None:
@@ -173,10 +173,10 @@ def _note_shard(settings: RunSettings, folders: RunFolders, state: ShardState) -
         remove_published(path)
 
 
-async def _connected_evaluation(run: _Run) -> int:
+async def _connected_session(run: _Run) -> int:
     # First: a cluster that does not answer leaves no folder behind.
     async with _ray(run.settings) as ray:
-        outcomes = await _evaluate_and_report(run, ray)
+        outcomes = await _run_session_and_report(run, ray)
     is_complete = (
         all(outcome.result is not None for outcome in outcomes)
         and not run.progress.problems
@@ -193,7 +193,7 @@ def _ray(settings: RunSettings) -> AbstractAsyncContextManager[Any]:
     return ray_connected(settings.ray_address)
 
 
-async def _evaluate_and_report(run: _Run, ray: Any) -> list[AnswerOutcome]:
+async def _run_session_and_report(run: _Run, ray: Any) -> list[AnswerOutcome]:
     settings, folders = run.settings, run.folders
     roots = (folders.eval_results_root, paths_of(run.checked).eval_results_root)
     judgments = folders.agent_results / FILE_NAME
@@ -218,7 +218,9 @@ async def _evaluate_and_report(run: _Run, ray: Any) -> list[AnswerOutcome]:
         )
         async with open_run(settings, judgments, own=own, check_roots=roots) as session:
             display = _display(run, session)
-            outcomes = await _evaluate_shown(run, session, ray, display, telemetry)
+            outcomes = await _run_session_with_display(
+                run, session, ray, display, telemetry
+            )
     run.progress.problems.extend(session.problems)
     if settings.self_debug:
         _print_reused(run, outcomes)
@@ -253,7 +255,7 @@ def _display(run: _Run, session: Session) -> RunDisplay:
     )
 
 
-async def _evaluate_shown(
+async def _run_session_with_display(
     run: _Run,
     session: Session,
     ray: Any,

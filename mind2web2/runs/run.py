@@ -151,7 +151,7 @@ async def evaluate_work(
 
     async def one_task(task: TaskWork) -> list[AnswerOutcome]:
         async with places:
-            evaluations = await _evaluate_answers(
+            evaluations = await _evaluate_answers_of_task(
                 task, folders, run, concurrency, progress
             )
         # Answers of other processes come last: waiting for them delays no other task.
@@ -172,7 +172,7 @@ async def evaluate_work(
     return [outcome for outcomes in by_task for outcome in outcomes]
 
 
-async def _evaluate_answers(
+async def _evaluate_answers_of_task(
     task: TaskWork,
     folders: RunFolders,
     run: AnswerRunner,
@@ -192,12 +192,15 @@ async def _evaluate_answers(
 
     async def one_answer(job: AnswerJob) -> AnswerOutcome | AnswerJob:
         async with places:
-            return await _evaluate_when_admitted(job, run, concurrency, progress) or job
+            return (
+                await _evaluate_answer_when_admitted(job, run, concurrency, progress)
+                or job
+            )
 
     return await all_or_first_error(one_answer(job) for job in jobs)
 
 
-async def _evaluate_when_admitted(
+async def _evaluate_answer_when_admitted(
     job: AnswerJob, run: AnswerRunner, concurrency: Concurrency, progress: RunProgress
 ) -> AnswerOutcome | None:
     name = f"{job.task_id}/{job.answer.stem}"
@@ -234,7 +237,9 @@ async def _final_outcome(
         finally:
             del progress.waiting[name]
         async with places:
-            outcome = await _evaluate_when_admitted(job, run, concurrency, progress)
+            outcome = await _evaluate_answer_when_admitted(
+                job, run, concurrency, progress
+            )
         if outcome is not None:
             return outcome
 

@@ -1,8 +1,20 @@
 """Running tasks from Python, under the names that callers import."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from mind2web2.judge.admission import DualSemaphore
-from mind2web2.runs.summaries import generate_result_summary, merge_all_results
-from mind2web2.runs.task import evaluate_task
+
+if TYPE_CHECKING:
+    from mind2web2.runs.summaries import generate_result_summary, merge_all_results
+    from mind2web2.runs.task import evaluate_task
+
+# Loaded when first asked for: eval scripts import the semaphore alone, and their processes would all wait.
+_HOMES = {
+    "evaluate_task": "mind2web2.runs.task",
+    "generate_result_summary": "mind2web2.runs.summaries",
+    "merge_all_results": "mind2web2.runs.summaries",
+}
 
 __all__ = [
     "DualSemaphore",
@@ -10,3 +22,9 @@ __all__ = [
     "generate_result_summary",
     "merge_all_results",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -132,8 +132,8 @@ def serve(control_fd: int) -> None:
     """Load the modules that scripts need, and be the fork server of a run."""
     _load_all()
     gc.enable()
-    # Pages of memory that the collector does not touch stay shared with the children.
-    gc.collect()
+    # Pages of memory that the collector does not touch stay shared with the children. Nothing is collected
+    # first: that takes longer than any child would need for the little garbage of loading.
     gc.freeze()
     ForkLoop(socket.socket(fileno=control_fd), run).run()
 

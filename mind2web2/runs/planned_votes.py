@@ -62,7 +62,7 @@ def planned_votes(result: ResultFile, judge: JudgeSettings) -> PlannedVotes:
         evidence = leaf.evidence
         if evidence is None:
             continue
-        for voted, page in _by_source(evidence):
+        for voted, page in voted_sources(evidence):
             sources += 1
             stored += len(voted.votes) + len(voted.first_votes)
             follows = evidence.num_trials == trials and made_by != judge.votes
@@ -98,7 +98,8 @@ def _first_votes(
     return of_first, not first_judge_doubts(known, page, judge.doubt, confidence)
 
 
-def _by_source(evidence: Evidence) -> list[tuple[VotedBy, PageShown | None]]:
+def voted_sources(evidence: Evidence) -> list[tuple[VotedBy, PageShown | None]]:
+    """Return what was voted on, the answer or each page, in the order asked."""
     found: list[tuple[VotedBy, PageShown | None]] = [(evidence, None)]
     found += [(check, check.page) for check in evidence.pages]
     return [(voted, page) for voted, page in found if voted.votes]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.rubric.verdicts import (
@@ -24,6 +24,7 @@ from mind2web2.runs.results import loaded_results
 from mind2web2.statistics.agreement import share_by_task
 from mind2web2.statistics.paired import Estimate
 
+Rule = TypeVar("Rule")
 # The cheap judge decides everything.
 ALONE: Literal["alone"] = "alone"
 SharedRule = DoubtLevel | Literal["alone"]
@@ -192,18 +193,23 @@ def shared_economy_of(
 def boldest_rule(
     other_verdicts: Mapping[SharedRule, Estimate], agreement: float
 ) -> SharedRule | None:
-    """Return the boldest rule that keeps a share of the strong judge's verdicts for certain, if one does.
+    """Return the boldest rule that keeps a share of the strong judge's verdicts for certain, if one does."""
+    return boldest([(rule, other_verdicts[rule]) for rule in SHARED_RULES], agreement)
+
+
+def boldest(ordered: Sequence[tuple[Rule, Estimate]], agreement: float) -> Rule | None:
+    """Return the boldest of rules that keeps a share of the strong judge's verdicts for certain, if one does.
 
     Rules are tested from the most cautious to the boldest, and the first that may miss the share ends the
     test (fixed-sequence testing): the chance to return a rule that misses it does not grow with their number.
 
     Args:
-        other_verdicts: the share that each rule changes; the upper end of its interval is the test, which
-            errs in 2.5%.
+        ordered: from the most cautious on, with the share of verdicts that each changes; the upper end of
+            its interval is the test, which errs in 2.5%.
     """
-    chosen: SharedRule | None = None
-    for rule in SHARED_RULES:
-        high = other_verdicts[rule].high
+    chosen: Rule | None = None
+    for rule, other in ordered:
+        high = other.high
         if high is None or 1 - high < agreement:
             return chosen
         chosen = rule

@@ -1,5 +1,6 @@
 """A decision model as the first of two judges: one request for a page, probabilities in place of votes."""
 
+import json
 from collections import Counter
 
 import pytest
@@ -316,3 +317,33 @@ def test_the_estimate_counts_one_request_for_a_page(project, strong):
     assert estimated.returncode == 0, estimated.stderr
     # Three claims by the strong judge, with two votes each, and the page's request.
     assert "judge requests 7," in estimated.stdout
+
+
+@pytest.mark.usefixtures("project")
+def test_economy_says_what_each_confidence_would_change(strong):
+    """From a run that asked both everywhere: the verdict of the strong judge, beside each probability."""
+    cascade = ("--judge_cascade", f"decisions:{LUNA},{STRONG}")
+    lacking = call(main, "economy", "bot", *cascade)
+    assert lacking.returncode == 2
+    assert "--judge_confidence 1 --judge_doubt signs asks both" in lacking.stderr
+    with DecisionServer(probability) as decisions:
+        both = ("--judge_confidence", "1", "--judge_doubt", "signs")
+        assert judged(strong, decisions, *both).returncode == 0
+    assert set(asked_of(strong)) == {*PROBABILITIES, "gate"}
+    found = json.loads(call(main, "economy", "bot", *cascade, "--json").stdout)
+    assert (found["claims"], found["asked"]) == (5, 5)
+    rules = {
+        rule["confidence"]: (rule["strong"]["value"], rule["verdicts"]["value"])
+        for rule in found["rules"]
+    }
+    # The claim that is surely false to the decision model is true to the strong judge.
+    assert rules[0.99] == (1.0, 0.0)
+    assert rules[0.97] == (0.6, 0.0)
+    assert rules[0.95] == rules[0.6] == (0.4, 0.2)
+    assert rules[0.5] == (0.2, 0.2)
+    prices = [rule["price"]["value"] for rule in found["rules"]]
+    assert prices == sorted(prices, reverse=True)
+    assert prices[0] == 1.0
+    assert 0.2 < prices[-1] < 0.3
+    shown = call(main, "economy", "bot", *cascade, "--agreement", ".95").stdout
+    assert "For no confidence it is certain (97.5%)" in shown

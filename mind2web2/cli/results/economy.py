@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mind2web2.judge.cascade import JudgeCascade
+    from mind2web2.runs.decision_economy import DecisionEconomy
     from mind2web2.runs.economy import Economy
     from mind2web2.runs.settings import RunSettings
     from mind2web2.runs.two_judges import SharedEconomy
@@ -45,6 +46,7 @@ doubt without ...   the rule doubt, if this sign did not count
 compares results of the same answers by both judges, each alone (evaluate, or rejudge --judge_model): what
 each rule of --judge_doubt would have cost, and which verdicts and scores would not be the strong judge's.
 
+  mind2web2 economy my_agent --judge_cascade decisions:CHEAP,STRONG
   mind2web2 economy my_agent --judge_cascade CHEAP,STRONG --agreement .95
 
 names the boldest rule whose verdicts are the strong judge's in this share of the claims, for certain:
@@ -89,6 +91,14 @@ def run(options: argparse.Namespace) -> int:
     name = check_name("agent", options.agent)
     root = paths_of(settings, name).eval_results_root
     console = plain_console()
+    cascade = settings.judge_cascade
+    if cascade is not None and cascade.decision_provider is not None:
+        decided = _decided(settings, root, name, options.agreement)
+        if options.json:
+            console.print_json(json.dumps(asdict(decided)))
+        else:
+            _print_decided(console, decided, cascade)
+        return 0
     if settings.judge_cascade is not None:
         roots = (root, *sorted(options.rejudged_root.glob("*/*/")))
         shared = _shared(settings, roots, name, options.agreement)
@@ -158,6 +168,66 @@ def _shared(
             "MODEL --times 1 makes those of the other judge"
         )
     return found
+
+
+def _decided(
+    settings: RunSettings, root: Path, name: str, agreement: float | None
+) -> DecisionEconomy:
+    from mind2web2.runs.decision_economy import decision_economy
+
+    cascade = settings.judge_cascade
+    assert cascade is not None, "the caller has looked"
+    found = decision_economy(root, name, cascade, settings.task_ids, agreement)
+    if not found.asked:
+        raise UsageError(
+            f"no answer of {name} has a result for which {cascade.first_name} and {cascade.strong} were "
+            f"asked about the same claims: mind2web2 evaluate {name} --judge_cascade {cascade} "
+            "--judge_confidence 1 --judge_doubt signs asks both"
+        )
+    return found
+
+
+def _print_decided(
+    console: Console, found: DecisionEconomy, cascade: JudgeCascade
+) -> None:
+    from rich.table import Table
+
+    from mind2web2.cli.console import line
+
+    places = f"{counted(found.answers, 'answer')} to {counted(found.tasks, 'task')}"
+    line(
+        console,
+        f"{counted(found.claims, 'claim')} in {places}; {cascade.first} was asked about {found.asked}, "
+        f"{cascade.strong} about all. If {cascade.first} decided above a probability:",
+    )
+    table = Table()
+    for head in (
+        "--judge_confidence",
+        "votes of the strong",
+        "price",
+        "other verdicts",
+        "other scores",
+    ):
+        table.add_column(head, justify="right")
+    for rule in found.rules:
+        figures = (rule.strong, rule.price, rule.verdicts, rule.scores)
+        table.add_row(f"{rule.confidence:g}", *map(_share, figures))
+    console.print(table)
+    if found.agreement is not None:
+        line(console, _confidence_guarantee(found, cascade))
+
+
+def _confidence_guarantee(found: DecisionEconomy, cascade: JudgeCascade) -> str:
+    wanted = f"{found.agreement:.1%} of the verdicts"
+    if found.chosen is None:
+        return (
+            f"For no confidence it is certain (97.5%) that {wanted} are those of {cascade.strong}: judge "
+            "more answers by both, or take a better first judge."
+        )
+    return (
+        f"{wanted} are those of {cascade.strong} for certain (97.5%, for tasks like these) with "
+        f"--judge_cascade {cascade} --judge_confidence {found.chosen:g}."
+    )
 
 
 def _print_shared(

@@ -194,3 +194,17 @@ def test_a_wrong_command_is_one_line(words, message):
     run = call(main, "rejudge", *words)
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
     assert message in run.stderr
+
+
+@pytest.mark.parametrize(("is_other", "times"), [(False, 3), (True, 1)])
+def test_a_server_alone_names_no_other_model(project, judged, is_other, times):
+    """The model is that of the results; at another address it is another judge."""
+    _, judge = project
+    base_url = judged[2]
+    if is_other:
+        base_url = base_url.replace("127.0.0.1", "localhost")
+    asked = len(judge.models)
+    run = call(main, "rejudge", "bot", "--judge_base_url", base_url)
+    assert run.returncode == 0, run.stderr
+    assert set(judge.models[asked:]) == {"judge-1"}
+    assert f"bot: judgment {times} of {times}" in run.stdout

@@ -273,16 +273,14 @@ def _inherited(
 ) -> tuple[RunSettings, bool, bool]:
     """Return the settings with the judge of the newest result, where the command line names no other.
 
-    Also return whether it names another one, and whether else a pool of servers is needed, which a result
-    does not name.
+    Also return whether it is another one than that of the result, and whether a pool of servers is needed,
+    which a result does not name.
     """
     made = _settings_made_with(newest)
     is_by_pool = made.judge_pool is not None
     named = given.given.intersection(_JUDGE)
-    # Other servers of a pool are the same judge.
-    is_other = bool(named) and not (
-        is_by_pool and named <= set(SERVER_NAMES) and given.names_a_pool
-    )
+    # A server alone is no other model.
+    is_other = not named <= set(SERVER_NAMES)
     own = replace(
         given,
         as_of=given.as_of or made.as_of,
@@ -297,11 +295,25 @@ def _inherited(
     }
     if "judge_pool" in taken:
         taken["judge_pool"] = None
+    if named:
+        taken.pop("judge_base_url", None)
     # The settings file does not replace them, but may name a pool.
     closed = given.given | taken.keys()
     if not made.judge_base_url:
         closed -= set(SERVER_NAMES) - given.given
-    return replace(own, **taken, given=closed), False, is_by_pool
+    own = replace(own, **taken, given=closed)
+    return own, bool(named) and _is_elsewhere(own, newest), is_by_pool and not named
+
+
+def _is_elsewhere(settings: RunSettings, newest: LoadedResult | None) -> bool:
+    """Tell whether a judge has another server than that of a result; the servers of a pool are one."""
+    from mind2web2.llm_client.settings import endpoint_of
+
+    made_from = None if newest is None else newest.content.provenance
+    if made_from is None or settings.is_replay:
+        return True
+    endpoint = endpoint_of(settings.llm_provider, settings.judge_server())
+    return endpoint != made_from.judge.endpoint
 
 
 def _settings_made_with(result: LoadedResult | None) -> RunSettings:

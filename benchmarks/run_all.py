@@ -31,6 +31,7 @@ NAMES = (
     "audit_correction",
     "votes_on_demand",
     "two_judges",
+    "decision_requests",
     "example_replay",
     "discovery",
     "html_to_text",

@@ -1,7 +1,9 @@
 """A decision model as the first of two judges: one request for a page, probabilities in place of votes."""
 
+import csv
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from projects import ANSWER, block_in, call, claim_in, entered, read_json
@@ -106,6 +108,10 @@ def test_one_request_decides_the_claims_of_a_page_that_are_not_in_doubt(
     assert (record["first_model"], record["confidence"]) == (LUNA, 0.9)
     metrics = " ".join(call(main, "metrics", "bot").stdout.split())
     assert f"with {LUNA} first (gates confidence=0.9)" in metrics
+    assert call(main, "export", "bot", "-o", "leaves.csv").returncode == 0
+    with Path("leaves.csv").open(encoding="utf-8") as file:
+        quotations = {row["leaf"]: row["quotation"] for row in csv.DictReader(file)}
+    assert (quotations["sure"], quotations["unsure"]) == ("without", "found")
 
 
 def test_tokens_are_shared_and_nothing_is_asked_or_paid_twice(project, strong):

@@ -37,7 +37,7 @@ class DecisionServer:
 
     Args:
         probability: of a claim, or of a claim and its request.
-        tokens: that each request is billed for, and one for each question.
+        tokens: that each request is billed for, and ``question_tokens`` for each question.
     """
 
     def __init__(
@@ -46,13 +46,15 @@ class DecisionServer:
         *,
         faults: Sequence[Answer] = (),
         tokens: int = 1000,
+        question_tokens: int = 1,
     ) -> None:
         takes_request = len(signature(probability).parameters) > 1
         self._probability = (
             probability if takes_request else lambda claim, _asked: probability(claim)
         )
         self.requests: list[Asked] = []
-        self.tokens = tokens
+        self._tokens = tokens
+        self._question_tokens = question_tokens
         self._faults = list(faults)
         self._http = LocalHttp(self._answer)
 
@@ -93,7 +95,7 @@ class DecisionServer:
             name: self._probability(block_in(text, "claim"), asked)
             for name, text in asked.questions.items()
         }
-        tokens = self.tokens + len(given)
+        tokens = self._tokens + self._question_tokens * len(given)
         reply = {
             "model": f"{body['model']}-2026-10-06",
             "answers": _openai_answers(given) if is_openai else _nouls(given),

@@ -112,6 +112,10 @@ class BatchJobs:
         self._waited_s = 0.0
         self._waits_since_s: float | None = None
 
+    def client(self) -> BatchClient:
+        """Return a judge behind these jobs."""
+        return BatchClient(self)
+
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(self._folder.lock)
         try:

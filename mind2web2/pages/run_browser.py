@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CaptureSettings
 from mind2web2.pages.captures import OpenBrowser, PageCapture
+
+if TYPE_CHECKING:
+    from mind2web2.capture.browser_manager import BatchBrowserManager
+
+# Loaded with the first browser: most runs find every page stored, and it brings 18 modules along.
+_MANAGER_MODULE = "mind2web2.capture.browser_manager"
 
 
 async def _no_check() -> None:
@@ -29,7 +37,9 @@ def run_browser(
     @asynccontextmanager
     async def open_browser() -> AsyncIterator[PageCapture]:
         await check()
-        async with BatchBrowserManager(
+        module = await asyncio.to_thread(import_module, _MANAGER_MODULE)
+        manager: type[BatchBrowserManager] = module.BatchBrowserManager
+        async with manager(
             settings.headless, max_concurrent_pages=max_pages, settings=settings
         ) as browser:
             yield browser

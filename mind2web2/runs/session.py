@@ -9,13 +9,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from mind2web2.errors import JudgmentStoreError, UsageError
 from mind2web2.judge.admission import Admission, DualSemaphore
-from mind2web2.judge.batch_endpoints import BatchPace, batch_endpoints
-from mind2web2.judge.batch_jobs import BatchClient, BatchJobs
-from mind2web2.judge.batch_state import BatchFolder
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.cascade import JudgeCascade
@@ -54,6 +53,11 @@ from mind2web2.scripts.run import LONGEST_BLOCK_S
 from mind2web2.utils.garbage_collection import gc_paused
 from mind2web2.utils.mounts import network_file_system
 
+if TYPE_CHECKING:
+    from mind2web2.judge.batch_jobs import BatchClient, BatchJobs
+
+# Loaded by runs that have batches.
+_BATCHES_MODULE = "mind2web2.runs.batches"
 # The folder beside an agent's judgments that keeps the state of its batches.
 BATCHES = "batches"
 # Within it, that of the first of two judges: a job has one model.
@@ -66,7 +70,7 @@ _LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
 _MOST_OF_DATABASE, _MOST_OF_NO_FILE = 1000, 20_000
 
 
-JudgeClient = LLMClient | BatchClient | DecisionClient
+JudgeClient: TypeAlias = "LLMClient | BatchClient | DecisionClient"
 CapturesMaker = Callable[[OpenBrowser, PagesOfOthers | None], SharedCaptures]
 
 
@@ -358,7 +362,7 @@ def first_judge_client(
 ) -> JudgeClient | None:
     """Return the client of the first of two judges, ``None`` for a replay."""
     if batches is not None:
-        return BatchClient(batches)
+        return batches.client()
     first, cascade = _first_settings(settings), settings.judge_cascade
     if settings.is_replay or first is None or cascade is None:
         return None
@@ -389,7 +393,7 @@ def judge_client(
 ) -> JudgeClient | None:
     """Return the client of the judge that the settings name, ``None`` for a replay."""
     if batches is not None:
-        return BatchClient(batches)
+        return batches.client()
     if settings.is_replay:
         return None
     given = own or OwnParts()
@@ -440,27 +444,11 @@ def _batch_jobs(
     folder_name: str = "",
 ) -> BatchJobs:
     assert judgments is not None, "batches keep their state beside a file"
-    endpoints = batch_endpoints(settings.llm_provider, *settings.judge_base_url)
-
-    async def is_stored(key: str) -> bool:
-        return await store.get(key, endpoints.service.endpoint) is not None
-
-    usual = BatchPace()
-    first_poll_s = settings.batch_poll or usual.first_poll_s
-    pace = replace(
-        usual,
-        first_poll_s=first_poll_s,
-        longest_poll_s=max(usual.longest_poll_s, first_poll_s),
+    folder = judgments.parent / BATCHES / folder_name
+    jobs: BatchJobs = import_module(_BATCHES_MODULE).batch_jobs(
+        settings, folder, model, store
     )
-    folder = BatchFolder(judgments.parent / BATCHES / folder_name)
-    return BatchJobs(
-        endpoints,
-        folder,
-        model,
-        pace,
-        overwrite=settings.overwrite,
-        is_stored=is_stored,
-    )
+    return jobs
 
 
 def budget_of(settings: RunSettings, price: OwnPrice | None = None) -> Budget | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from measuring import title
 
-from mind2web2.judge_check.labelled_set import labelled_set
+from mind2web2.judge_check.invented_set import invented_set
 from mind2web2.rubric.verdicts import (
     DEFAULT_TRIALS,
     Quote,
@@ -24,6 +24,7 @@ from mind2web2.rubric.verdicts import (
     trials_needed,
 )
 from mind2web2.statistics.agreement import share_by_task
+from mind2web2.statistics.correction import Z
 
 TASKS, ANSWERS, CLAIMS, GATES = 400, 3, 12, 2
 FLIPPED, QUOTES_NOT_FOUND = 0.03, 0.04
@@ -94,7 +95,7 @@ RULES: Mapping[str, Rule] = {
 
 def claims_of_set() -> list[Claim]:
     """Return the claims of the labelled set on each of their pages."""
-    found = labelled_set()
+    found = invented_set()
     claims = []
     for claim in found.claims:
         named = _NUMBER_OR_NAME.findall(claim.question)
@@ -173,6 +174,9 @@ def print_bound() -> None:
     again = (0.6 * a_claim - 1) / (a_claim - 1)
     unseen = (1 - again) * FLIPPED + again * by_always
     needed = 1 - by_always / FLIPPED
+    more = unseen - by_always
+    # Almost every leaf that differs is wrong by the rule alone: the variance of a leaf's difference.
+    hidden = Z**2 * more * (1 - more) / more**2
     _line(f"\nAt 60% of the requests, {again:.0%} of the first votes are asked again.")
     _line(
         f"Signs that say nothing of the flips leave {unseen:.2%} of the leaves wrong, "
@@ -181,6 +185,9 @@ def print_bound() -> None:
     _line(
         "To leave at most twice as many wrong as three votes do, signs have to show "
         f"{needed:.0%} of the flips, on {again:.0%} of the votes."
+    )
+    _line(
+        f"The difference of {more:.1%} is within its own 95% interval in worlds of up to {hidden:.0f} leaves."
     )
 
 

@@ -102,9 +102,11 @@ class AnswerClient(JudgeSession, AsyncCalls):
         self._run = run
         self._source = (task_id, answer_name)
         self._limits = AnswerLimits(limit or nullcontext(), self._latch.check)
+        self._is_first = False
         self._first: AnswerClient | None = None
         if run.first is not None:
             self._first = AnswerClient(run.first, task_id, answer_name)
+            self._first._is_first = True
             # One answer has one failure and one ledger, whichever judge is asked.
             self._first._latch = self._latch
             self._first._ledger = self._ledger
@@ -182,7 +184,8 @@ class AnswerClient(JudgeSession, AsyncCalls):
                 f"judge {judgment.model} takes {self.image_limit.in_words()}"
             )
         ledger.usage += usage_of(judgment, self._run.price)
-        ledger.served[reply.served_model, reply.system_fingerprint] += 1
+        served = ledger.first_served if self._is_first else ledger.served
+        served[reply.served_model, reply.system_fingerprint] += 1
         ledger.note_created(judgment.created)
         self._note_rejection(reply, subject)
         if judgment.outcome == "too_long":

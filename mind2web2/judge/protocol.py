@@ -69,7 +69,8 @@ class JudgeLedger:
 
     Args:
         usage: of all questions, answered in this run or from stored judgments.
-        served: number of judgments by the model and backend that the server reported.
+        served: number of judgments by the model and backend that the judge's server reported.
+        first_served: the same of the judge that is asked before it.
         first_created: when the earliest judgment was made, UTC, ISO 8601; ``last_created`` the latest.
         doubts: reasons why another machine or day may give another verdict; such a result is not reused.
         script_faults: mistakes of the script that may cost the answer points, with file and line.
@@ -77,6 +78,9 @@ class JudgeLedger:
 
     usage: Usage = field(default_factory=Usage)
     served: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
+    first_served: Counter[tuple[str | None, str | None]] = field(
+        default_factory=Counter
+    )
     first_created: str | None = None
     last_created: str | None = None
     rejections: list[Rejection] = field(default_factory=list)

@@ -476,7 +476,8 @@ async def run_script_on_answer(
             "refused_downloads": tuple(sorted(set(ledger.refused_downloads))),
             "other_pages": others,
             "listing_sha256": listing,
-            "served": served_by(ledger.served),
+            "served": served_by(ledger.served)
+            + served_by(ledger.first_served, is_first=True),
             "inputs": inputs.model_copy(
                 update={
                     "variables": variable_digests(run.conditions.variables),

@@ -97,6 +97,7 @@ class Served(BaseModel):
     Args:
         model: the model's own name, such as one with a date.
         system_fingerprint: the backend's version.
+        is_first: it is the judge that was asked before the other; ``None`` in results of earlier versions.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -104,6 +105,7 @@ class Served(BaseModel):
     model: str | None = None
     system_fingerprint: str | None = None
     judgments: int
+    is_first: bool | None = None
 
 
 class Provenance(BaseModel):
@@ -156,11 +158,16 @@ class Provenance(BaseModel):
 
 
 def served_by(
-    served: Mapping[tuple[str | None, str | None], int],
+    served: Mapping[tuple[str | None, str | None], int], *, is_first: bool = False
 ) -> tuple[Served, ...]:
     """Return the models behind judgments, the most frequent first, from their counts by model and backend."""
     ordered = sorted(served.items(), key=lambda item: (-item[1], str(item[0])))
     return tuple(
-        Served(model=model, system_fingerprint=fingerprint, judgments=count)
+        Served(
+            model=model,
+            system_fingerprint=fingerprint,
+            judgments=count,
+            is_first=is_first,
+        )
         for (model, fingerprint), count in ordered
     )

@@ -11,7 +11,7 @@ from mind2web2.runs.claim_facts import (
     is_claim,
     page_checks,
 )
-from mind2web2.runs.provenance import JudgeRecord, Provenance
+from mind2web2.runs.provenance import JudgeRecord, Provenance, Served
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.scored_answer import OWN_PACKAGE, FirstJudge, ResultFacts
 
@@ -22,12 +22,16 @@ def result_facts(result: ResultFile) -> ResultFacts:
     """Return the facts that a result states."""
     made_from = result.provenance
     leaves = list(result.leaves())
+    served = () if made_from is None else made_from.served
     reservations = [extraction_reservations(record) for record in result.extractions]
     return ResultFacts(
         judge=_judge(result, made_from),
         first=None if made_from is None else _first(made_from.judge),
         server=None if made_from is None else _server(made_from.judge),
-        served=frozenset() if made_from is None else frozenset(_served(made_from)),
+        served=frozenset(_names(one for one in served if not one.is_first)),
+        first_served=frozenset(_names(one for one in served if one.is_first))
+        if any(one.is_first is not None for one in served)
+        else None,
         versions=_versions(result, made_from),
         script=None if made_from is None else made_from.script,
         script_sha256=None if made_from is None else made_from.script_sha256,
@@ -78,13 +82,13 @@ def _server(judge: JudgeRecord) -> str | None:
     return None if is_unknown else judge.endpoint
 
 
-def _served(made_from: Provenance) -> Iterator[str]:
-    for served in made_from.served:
-        if served.model or served.system_fingerprint:
-            model = served.model or "a model without a name"
+def _names(served: Iterable[Served]) -> Iterator[str]:
+    for one in served:
+        if one.model or one.system_fingerprint:
+            model = one.model or "a model without a name"
             yield (
-                f"{model} ({served.system_fingerprint})"
-                if served.system_fingerprint
+                f"{model} ({one.system_fingerprint})"
+                if one.system_fingerprint
                 else model
             )
 

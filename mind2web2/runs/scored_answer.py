@@ -35,7 +35,9 @@ class ResultFacts:
         judge: model and parameters; ``None`` where it names no judge.
         first: the judge asked before it; ``None`` where one judge decides.
         server: the judge's server, as far as its name tells servers apart.
-        served: the models that the servers of both judges reported.
+        served: the models that the judge's server reported.
+        first_served: those of the first judge's; ``None`` where ``served`` has them, too, as in results of
+            earlier versions.
         versions: of this package, Python and libraries, by name.
         script: version folder and file name of the eval script.
         in_doubt: something temporary may have changed the score; the next run judges the answer again.
@@ -54,6 +56,7 @@ class ResultFacts:
     first: FirstJudge | None = None
     server: str | None = None
     served: frozenset[str] = frozenset()
+    first_served: frozenset[str] | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     script: str | None = None
     script_sha256: str | None = None

@@ -28,13 +28,17 @@ class ServedNames:
 def served_names(answers: Iterable[ScoredAnswer]) -> ServedNames:
     """Divide the served names of answers among their judges.
 
-    A result records the names of both judges together. A name that is the first judge's model, or a dated
-    version of it, is the first judge's. A name like neither model is that of the judge without a name of its
-    own: the server of the other reports the model that it was asked for.
+    Results of earlier versions record the names of both judges together. A name that is the first judge's
+    model, or a dated version of it, is the first judge's. A name like neither model is that of the judge
+    without a name of its own: the server of the other reports the model that it was asked for.
     """
     found = ServedNames()
     for answer in answers:
         first = answer.facts.first
+        if answer.facts.first_served is not None:
+            found.judge.update(answer.facts.served)
+            found.first.update(answer.facts.first_served)
+            continue
         for name in answer.facts.served:
             # The backend's version stands behind the model.
             model = name.partition(" (")[0]

@@ -22,11 +22,17 @@ def answer(number, task="lake", model="o4-mini", **facts):
     )
 
 
-def shared(number, *served):
+def shared(number, *served, first_served=None):
     """Return an answer whose claims were first judged by ``tiny``."""
     first = FirstJudge("tiny", "split")
     judge = f"o4-mini {first.parameters}"
-    return answer(number, judge=judge, first=first, served=frozenset(served))
+    return answer(
+        number,
+        judge=judge,
+        first=first,
+        served=frozenset(served),
+        first_served=first_served and frozenset(first_served),
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,6 +103,17 @@ def shared(number, *served):
             [shared(1, "big", "small"), shared(2, "small")],
             [],
             id="two judges, both under other names",
+        ),
+        pytest.param(
+            [
+                shared(1, "same", first_served=["same"]),
+                shared(2, "same", first_served=["other"]),
+            ],
+            [
+                "the first judge was served in different versions, as its server reports: other (1 answer), "
+                "same (1 answer)"
+            ],
+            id="two judges whose names are recorded apart",
         ),
         pytest.param(
             [shared(1, "o4-mini", "tiny-2025-01-01"), shared(2, "tiny-2025-02-02")],

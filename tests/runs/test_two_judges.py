@@ -109,9 +109,15 @@ def test_the_strong_judge_decides_what_is_in_doubt(
     }
     both = {name for name, leaf in leaves.items() if leaf.evidence.first_votes}
     assert both == set(strong.split()) & set(cheap.split())
-    record = read_json(project.result_paths()[-1])["provenance"]["judge"]
+    made_from = read_json(project.result_paths()[-1])["provenance"]
+    record = made_from["judge"]
     assert (record["model"], record["first_model"]) == (STRONG, CHEAP)
     assert record["doubt"] == (doubt or "gates")
+    served = {
+        (each["model"].removesuffix("-2025-01-01"), each["is_first"])
+        for each in made_from["served"]
+    }
+    assert served == {(STRONG, False), (CHEAP, True)}
     verified = call(main, "verify-results", "bot")
     assert verified.returncode == 0, verified.stdout
     metrics = " ".join(call(main, "metrics", "bot").stdout.split())

@@ -12,6 +12,7 @@ from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
 from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.session import FailureLatch
 from mind2web2.llm_client.chat import NO_LIMIT, ChatReply, Usage
+from mind2web2.llm_client.kept_templates import filled_class
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
@@ -496,7 +497,7 @@ class RandomJudge:
         decision = random.Random(f"{self.seed} {question}")
         if request.template is not BinaryEvalResult:
             name = f"{zlib.crc32(str(request.messages).encode())} {decision.random()}"
-            return ChatReply(text="", value=request.template(name=name))
+            return ChatReply(text="", value=filled_class(request.template)(name=name))
         supported = decision.random() < 0.6
         return ChatReply(
             text="", value=BinaryEvalResult(reasoning=str(question), result=supported)

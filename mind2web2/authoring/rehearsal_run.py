@@ -20,6 +20,7 @@ from mind2web2.judge.session import JudgeSession
 from mind2web2.judge.tokens import text_tokens
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
+from mind2web2.llm_client.kept_templates import filled_class
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import HashedText
@@ -29,7 +30,6 @@ from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scheduling.stopping import EvaluateAnswer
 from mind2web2.scripts.run import LoopGuard, load_script, run_script
 from mind2web2.verification.messages import BinaryEvalResult
-from mind2web2.verification.plain_templates import filled_class
 
 # So long the loop has nothing else to do before a round of questions is answered.
 _QUIET_TURNS = 40

@@ -36,6 +36,7 @@ from mind2web2.llm_client.chat import (
     Limit,
     Usage,
 )
+from mind2web2.llm_client.kept_templates import filled_class
 
 
 class ScriptedClient(Protocol):
@@ -59,11 +60,9 @@ class ClientProvider:
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one request, as ``ChatProvider.chat`` promises."""
-        parameters = (
-            {"response_format": request.template}
-            if request.template is not None
-            else {}
-        )
+        # A client gets the script's own class.
+        template = None if request.template is None else filled_class(request.template)
+        parameters = {} if template is None else {"response_format": template}
         try:
             async with nullcontext() if limit is None else limit:
                 result = await self._client.async_response(
@@ -76,7 +75,7 @@ class ClientProvider:
         except Exception as error:
             # No error of a foreign client may become a verdict.
             raise unexpected(error) from error
-        return _as_reply(result, request.template)
+        return _as_reply(result, template)
 
     async def close(self) -> None:
         """Leave the client open: it belongs to the caller."""

@@ -38,6 +38,7 @@ from mind2web2.judge_check.labelled_set import (
     LabelledSet,
 )
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
+from mind2web2.llm_client.kept_templates import filled_class
 from mind2web2.llm_client.settings import DECISION_PROVIDERS
 from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.captures import SharedCaptures
@@ -58,7 +59,6 @@ from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extractor import Extractor
 from mind2web2.verification.messages import BinaryEvalResult, ClaimProbability
-from mind2web2.verification.plain_templates import filled_class
 from mind2web2.verification.verifier import Verifier
 
 log = logging.getLogger(__name__)

@@ -19,6 +19,7 @@ from mind2web2.judge.client_judge import as_judge
 from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.judge.session import cut_off_noted
 from mind2web2.llm_client.base_client import LLMClient
+from mind2web2.llm_client.kept_templates import kept
 from mind2web2.pages.captures import PageCapture, SharedCaptures
 from mind2web2.pages.library import PageLibrary, RunCache, run_cache
 from mind2web2.pages.page_cache import PageCache
@@ -30,7 +31,7 @@ from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import Answered, EvaluationContext
 from mind2web2.verification.messages import BinaryEvalResult, extraction_messages
-from mind2web2.verification.plain_templates import is_plain, kept
+from mind2web2.verification.plain_templates import is_plain
 from mind2web2.verification.script_access import ScriptAccess, limits_of
 from mind2web2.verification.verifier import Verifier
 

@@ -19,7 +19,8 @@ from pydantic import (
     model_validator,
 )
 
-from mind2web2.verification.plain_templates import is_plain, kept
+from mind2web2.llm_client.kept_templates import kept
+from mind2web2.verification.plain_templates import is_plain
 
 
 class Town(BaseModel):

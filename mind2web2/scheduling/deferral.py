@@ -97,7 +97,6 @@ class Deferral:
         self._program = asyncio.current_task()
         self._tasks: set[asyncio.Task[None]] = set()
         self._verdicts: dict[int, PendingCall] = {}  # by the id of the leaf
-        self._one_finished = asyncio.Event()
         self._known_listeners = {
             **(listeners_of(log) or {}),
             **(listeners_of(logger) or {}),
@@ -127,11 +126,10 @@ class Deferral:
         return pending
 
     async def _defer(self, request: Request) -> list[PendingCall]:
-        while (
-            len(self._tasks) + len(request.leaves) > self._most_pending and self._tasks
-        ):
-            self._one_finished.clear()
-            await self._one_finished.wait()
+        most_before = self._most_pending - len(request.leaves)
+        while self._tasks and len(self._tasks) > most_before:
+            with toolkit_at_work():
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         if self.failure is not None:
             raise self.failure
         # All calls of a request record their prerequisites before the first one starts.
@@ -209,7 +207,6 @@ class Deferral:
             del self._verdicts[id(call.leaf)]
             call.leaf.clear_pending()
         call.finish()
-        self._one_finished.set()
         if any(map(self.is_heard, self._loggers)):
             self.failure = self.failure or _unguarded(
                 "a log handler of the script's own"

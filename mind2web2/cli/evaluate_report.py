@@ -231,7 +231,7 @@ def _lookahead_line(run: PlannedRun, without: Sequence[Range]) -> str:
         for way, amounts in (("off", off), ("gates", gates))
     ]
     planned = "gates" if run.looks_ahead else "off"
-    return f"--lookahead {'; '.join(prices)}. This command: {planned}."
+    return f"By --lookahead (this command: {planned}): {'; '.join(prices)}."
 
 
 def _between(low: str, expected: str, high: str) -> str:
@@ -316,6 +316,8 @@ def _failure_lines(run: RunReport) -> Iterator[str]:
             )
     for reason, names in unscored.items():
         yield f"No result: {name_list(names)}: {reason}"
+    if unscored and not run.is_one_of_several:
+        yield "The same command judges the answers without a result again; what it has asked is kept."
     for task in run.work:
         yield from (
             f"Score 0: {task.task_id}/{name}: {why}"

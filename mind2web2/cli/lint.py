@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import Subcommands
 from mind2web2.errors import UsageError
+from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _chosen(given: Sequence[Path]) -> list[Path]:
             )
     if not paths:
         raise UsageError(
-            f"no eval scripts under {given[0]}: make one with mind2web2 new TASK"
+            f"no eval scripts under {given[0]}: make one with {program()} new TASK"
         )
     return paths
 

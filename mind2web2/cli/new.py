@@ -8,6 +8,7 @@ from pathlib import Path
 from mind2web2.cli.options import Subcommands, add_settings
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.utils.names import check_name
+from mind2web2.utils.program import program
 
 DESCRIPTION = """\
 Write a task of your own: a rubric file, and one perfect answer, which pass their rehearsal
@@ -69,5 +70,5 @@ def run(options: argparse.Namespace) -> int:
     console = plain_console()
     for path in written:
         line(console, f"written: {path}")
-    line(console, f"Next: mind2web2 rehearse {task_id} --write_cases")
+    line(console, f"Next: {program()} rehearse {task_id} --write_cases")
     return 0

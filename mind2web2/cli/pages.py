@@ -39,6 +39,7 @@ from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.runs.settings import RAY, SETTINGS, Flag, RunSettings, Setting
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
@@ -418,7 +419,7 @@ def run_export(options: argparse.Namespace) -> int:
     ]
     if not caches:
         raise UsageError(
-            f"no stored pages under {cache.folder}: run mind2web2 cache {options.agent} first"
+            f"no stored pages under {cache.folder}: run {program()} cache {options.agent} first"
         )
     try:
         options.warc.parent.mkdir(parents=True, exist_ok=True)

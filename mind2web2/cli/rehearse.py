@@ -216,7 +216,7 @@ def _print(console: Console, reports: Sequence[TaskRehearsal]) -> None:
         )
         line(
             console,
-            "    "
+            "    made-up answers: "
             + "; ".join(f"{name} {score:.2f}" for name, score in found.scores.items()),
         )
         if found.gates:
@@ -228,7 +228,8 @@ def _print(console: Console, reports: Sequence[TaskRehearsal]) -> None:
             )
             line(
                 console,
-                f"    {counted(len(found.gates), 'gate')}; {worst:.2f} without one of these: {named}",
+                f"    {counted(len(found.gates), 'gate')}; "
+                f"the score falls to {worst:.2f} where one of these fails: {named}",
             )
         if found.unshown:
             line(

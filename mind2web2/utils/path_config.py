@@ -10,6 +10,7 @@ from typing import Self
 
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name, name_list, natural_key
+from mind2web2.utils.program import program
 
 # Of eval scripts and of rubric files.
 SCRIPT_SUFFIXES = (".py", ".yaml")
@@ -121,7 +122,8 @@ class PathConfig:
         searched = name_list(self.script_versions())
         return (
             f"no script for task {task_id} under {self.eval_scripts_root} (versions searched: {searched}): "
-            f"add <version>/{task_id}.py or <version>/{task_id}.yaml"
+            f"add <version>/{task_id}.py or <version>/{task_id}.yaml, or make one by {program()} "
+            f"new {task_id}"
         )
 
 

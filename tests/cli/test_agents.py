@@ -31,9 +31,19 @@ def test_no_results_are_one_line_that_names_whose_there_are(project, command, fo
     run = call(main, command, "boot")
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == (
-        "mind2web2: no results of agent boot under eval_results: run mind2web2 evaluate boot first; "
+        "mind2web2: no results of agent boot under eval_results: did you mean bot? Else run mind2web2 "
+        "evaluate boot first; "
         f"there are results of {AGENT}\n"
     )
+
+
+@pytest.mark.usefixtures("project")
+def test_unknown_agents_are_named_by_every_command():
+    """Before anything else is wrong with them."""
+    for command in ("audit", "economy", "leaves", "rejudge"):
+        run = call(main, command, "nobody")
+        assert (run.returncode, run.stderr.count("\n")) == (2, 1), command
+        assert "no results of agent nobody under eval_results: run" in run.stderr
 
 
 def test_without_any_results_no_agent_is_named(project):

@@ -190,6 +190,15 @@ def test_flipped_leaves_have_a_cause(tmp_path, monkeypatch, failed, passed, caus
     assert (found["matched"], found["unmatched"]) == (2, 1)
 
 
+def test_differences_that_do_not_vary_tell_no_power(tmp_path, monkeypatch):
+    """No difference between equal agents would be shown, however small."""
+    monkeypatch.chdir(tmp_path)
+    for agent in ("one", "two"):
+        add_agent(tmp_path, agent, lambda _, __: 1)
+    run = call(main, "compare", "one", "two")
+    assert (run.returncode, "Power of" in run.stdout) == (0, False)
+
+
 def test_power_is_stated_within_possible_differences(tmp_path, monkeypatch):
     """Few tasks that differ much show no difference up to 1; examples of leaves stay whole at 80 columns."""
     monkeypatch.chdir(tmp_path)
@@ -287,7 +296,10 @@ def test_capture_days_and_missing_runs_are_pointed_out(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["old"], "name at least two agents, each one once"),
+        (
+            ["old"],
+            "name at least two agents, each one once: mind2web2 compare old OTHER_AGENT",
+        ),
         (["old", "old"], "name at least two agents, each one once"),
         (["old", "old/"], "name at least two agents, each one once"),
         (["old", "absent"], "no results of agent absent under"),

@@ -390,7 +390,7 @@ def test_lookahead_has_a_price_of_its_own(project):
         assert run(server).returncode == 0
     for way in ("off", "gates"):
         told = run(server, "--estimate", "--overwrite", "--lookahead", way)
-        assert f"--lookahead {OFF}; {GATES}. This command: {way}." in told.stdout
+        assert f"By --lookahead (this command: {way}): {OFF}; {GATES}." in told.stdout
     assert "probably 16, based on your 2 earlier results." in told.stdout
     with JudgeServer(reply=FailingGates(12).reply) as server:
         assert run(server, "--overwrite", "--lookahead", "gates").returncode == 0

@@ -120,7 +120,7 @@ def test_rehearsals_have_a_leaf_report_too(tmp_path, monkeypatch):
     [
         (
             ["nobody"],
-            "no results of agent nobody under eval_results: run mind2web2 evaluate first; there are",
+            "no results of agent nobody under eval_results: run mind2web2 evaluate nobody first; there are",
         ),
         (
             ["--task_id", "pond"],

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import Subcommands, add_folder_options, add_json_option
+from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
@@ -74,9 +75,11 @@ def run(options: argparse.Namespace) -> int:
     from mind2web2.runs.exported_labels import LabelExport
 
     agent = check_name("agent", options.agent.rstrip("/"))
-    paths = paths_of(settings_of(options), agent)
+    settings = settings_of(options)
+    paths = paths_of(settings, agent)
     found = audit_report(paths.eval_results_root, options.audits_root, agent)
     if found is None:
+        check_record(settings, paths.eval_results_root, agent)
         raise UsageError(
             f"no labels of agent {agent} under {options.audits_root}; "
             f"make some with: {program()} view {agent} --audit YOUR_NAME"

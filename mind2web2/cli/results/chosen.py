@@ -10,6 +10,7 @@ from mind2web2.cli.suggestions import (
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name, name_list
+from mind2web2.utils.near_names import nearest_name
 
 
 def chosen_tasks(settings: RunSettings) -> list[str] | None:
@@ -45,9 +46,11 @@ def _no_results(
     others = {
         path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")
     } - {agent_name}
-    known = f"; there are results of {name_list(others)}" if others else ""
     place = shown_place(eval_results_root)
+    command = suggested_command(settings, "evaluate", agent_name)
+    near = nearest_name(agent_name, others)
+    meant = "" if near is None else f"did you mean {near}? Else "
+    known = f"; there are results of {name_list(others)}" if others else ""
     return UsageError(
-        f"no results of agent {agent_name} under {place}: run "
-        f"{suggested_command(settings, 'evaluate', agent_name)} first{known}"
+        f"no results of agent {agent_name} under {place}: {meant}run {command} first{known}"
     )

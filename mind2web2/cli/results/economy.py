@@ -16,6 +16,7 @@ from mind2web2.cli.options import (
     add_settings,
     add_task_option,
 )
+from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
@@ -90,6 +91,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     name = check_name("agent", options.agent)
     root = paths_of(settings, name).eval_results_root
+    check_record(settings, root, name)
     console = plain_console()
     cascade = settings.judge_cascade
     if cascade is not None and cascade.decision_provider is not None:
@@ -120,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"no votes of {name} to replay under {root}: it has "
             f"{counted(found.answers, 'answer')} with a score and "
-            f"no vote on a claim{why}; run mind2web2 evaluate first"
+            f"no vote on a claim{why}"
         )
     if options.json:
         console.print_json(json.dumps(asdict(found)))

@@ -15,9 +15,11 @@ from mind2web2.cli.options import (
     add_json_option,
     add_task_option,
 )
+from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
+from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
@@ -120,11 +122,12 @@ def _of_results(
     names = [check_name("agent", name) for name in agents]
     root = paths_of(settings, *names).eval_results_root
     known = sorted({path.parts[-5] for path in root.glob("*/*/*/results/*.md.json")})
-    missing = [name for name in names if name not in known]
-    if missing or not known:
-        there = f"; there are results of {', '.join(known)}" if known else ""
-        wanted = f"no results of agent {missing[0]}" if missing else "no results"
-        raise UsageError(f"{wanted} under {root}: run mind2web2 evaluate first{there}")
+    for name in names:
+        check_record(settings, root, name)
+    if not known:
+        raise UsageError(
+            f"no results under {root}: run {program()} evaluate AGENT first"
+        )
     task_ids = list(settings.task_ids) or None
     with warnings_on(console):
         results = stored_results(root, names or known, task_ids, judge)

@@ -32,6 +32,7 @@ from mind2web2.cli.suggestions import (
 from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.runs.settings import SETTINGS, RunSettings
 from mind2web2.utils.names import check_name
+from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
@@ -540,7 +541,9 @@ def run_compare(options: argparse.Namespace) -> int:
 
     names = [name.rstrip("/") for name in options.agents]
     if len(set(names)) < max(2, len(names)):
-        raise UsageError("name at least two agents, each one once")
+        raise UsageError(
+            f"name at least two agents, each one once: {program()} compare {names[0]} OTHER_AGENT"
+        )
     settings = settings_of(options)
     task_ids = chosen_tasks(settings)
     folders = {name: _results_folder(settings, name) for name in names}

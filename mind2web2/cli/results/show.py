@@ -16,6 +16,7 @@ from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name, name_list
+from mind2web2.utils.near_names import did_you_mean
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
@@ -111,10 +112,9 @@ def _of_task(
 ) -> list[ScoredAnswer]:
     found = [answer for answer in answers if answer.task_id == task_id]
     if not found:
-        known = name_list({answer.task_id for answer in answers})
-        raise UsageError(
-            f"no results of agent {agent_name} for task {task_id}: there is {known}"
-        )
+        known = {answer.task_id for answer in answers}
+        cure = did_you_mean(task_id, known, f"there is {name_list(known)}")
+        raise UsageError(f"no results of agent {agent_name} for task {task_id}: {cure}")
     return found
 
 

@@ -440,7 +440,8 @@ def _cells(pair: PairResult) -> Sequence[str]:
 
 def _print_power(console: Console, pair: PairResult, tasks: int) -> None:
     power = pair.power
-    if power is None:
+    # Where all tasks differ alike, their variance tells nothing about other tasks.
+    if power is None or not power.variation.of_difference:
         return
     shown = "too few to show any difference in partial completion"
     if power.detectable is not None:

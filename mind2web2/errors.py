@@ -1,5 +1,9 @@
 """Every error of this package, named by the boundary that was crossed."""
 
+from __future__ import annotations
+
+from typing import Self
+
 
 class Mind2Web2Error(Exception):
     """Anything this package raises on purpose; its text is one line that a user can act on."""
@@ -71,6 +75,11 @@ class MachineError(Mind2Web2Error):
 
 class ResultWriteError(Mind2Web2Error):
     """A result, log or judgment cannot be written."""
+
+    @classmethod
+    def at(cls, place: object, error: OSError) -> Self:
+        """Return the error of a file or folder that cannot be written."""
+        return cls(f"cannot write to {place}: {error.strerror or error}")
 
 
 class ToolError(Mind2Web2Error):

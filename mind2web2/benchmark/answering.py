@@ -107,9 +107,7 @@ def write_run(
         for path, written in files.items():
             write_whole(path, written.encode("utf-8", "replace"))
     except OSError as error:
-        raise ResultWriteError(
-            f"cannot write to {place.folder}: {error.strerror or error}"
-        ) from error
+        raise ResultWriteError.at(place.folder, error) from error
 
 
 class _Budget:

@@ -34,9 +34,7 @@ def write_example(folder: Path) -> int:
         for path in files.keys() - there.keys():
             write_whole(path, files[path])
     except OSError as error:
-        raise ResultWriteError(
-            f"cannot write to {folder}: {error.strerror or error}"
-        ) from error
+        raise ResultWriteError.at(folder, error) from error
     return len(files) - len(there)
 
 

@@ -479,9 +479,7 @@ def _logging(console: Console, folders: RunFolders) -> Iterator[None]:
         folders.agent_results.mkdir(parents=True, exist_ok=True)
         to_file = LogFile(folders.agent_results / "run.log")
     except OSError as error:
-        raise ResultWriteError(
-            f"cannot write to {folders.agent_results}: {error.strerror}"
-        ) from error
+        raise ResultWriteError.at(folders.agent_results, error) from error
     to_file.setFormatter(
         logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
     )

@@ -174,9 +174,7 @@ class BatchFolder:
                 f"another run with --batch is at work in {self._path}: wait for it or stop it"
             ) from error
         except OSError as error:
-            raise ResultWriteError(
-                f"cannot write to {self._path}: {error.strerror}"
-            ) from error
+            raise ResultWriteError.at(self._path, error) from error
         self._lock = lock
         try:
             # Files of a run that was killed.
@@ -184,9 +182,7 @@ class BatchFolder:
                 left.unlink(missing_ok=True)
         except OSError as error:
             self.unlock()
-            raise ResultWriteError(
-                f"cannot write to {self._path}: {error.strerror}"
-            ) from error
+            raise ResultWriteError.at(self._path, error) from error
 
     def unlock(self) -> None:
         """Release the folder for other runs."""

@@ -586,7 +586,7 @@ def record_check(results_root: Path, judge: JudgeIdentity, record: CheckRecord) 
     try:
         write_whole(path, record.model_dump_json(indent=2))
     except OSError as error:
-        raise ResultWriteError(f"cannot write {path}: {error.strerror}") from error
+        raise ResultWriteError.at(path, error) from error
 
 
 def last_check(results_root: Path, judge: JudgeIdentity) -> CheckRecord | None:

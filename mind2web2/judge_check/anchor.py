@@ -172,7 +172,7 @@ def keep_anchor(results_root: Path, now: AnchorRecord) -> None:
         with path.open("a", encoding="utf-8") as file:
             file.write(now.model_dump_json() + "\n")
     except OSError as error:
-        raise ResultWriteError(f"cannot write {path}: {error.strerror}") from error
+        raise ResultWriteError.at(path, error) from error
 
 
 def _path(results_root: Path, judge: JudgeIdentity) -> Path:

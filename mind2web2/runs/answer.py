@@ -108,9 +108,7 @@ def _take(lock: ProcessLock, folder: Path) -> bool:
     try:
         is_ours = lock.take()
     except OSError as error:
-        raise ResultWriteError(
-            f"cannot write to {folder}: {error.strerror or error}"
-        ) from error
+        raise ResultWriteError.at(folder, error) from error
     if is_ours:
         for written in (folder, folder / "results"):
             remove_leftovers(written, min_age_s=0.0)

@@ -163,8 +163,7 @@ class LabelExport:
         try:
             write_whole(path, content)
         except OSError as error:
-            reason = error.strerror or error
-            raise ResultWriteError(f"cannot write {path}: {reason}") from error
+            raise ResultWriteError.at(path, error) from error
 
 
 def _labels_of(leaf: JudgedLeaf, given: Sequence[Labels]) -> list[str]:

@@ -95,9 +95,7 @@ class LabelFile:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise ResultWriteError(
-                f"cannot write to {self.path}: {error.strerror or error}"
-            ) from error
+            raise ResultWriteError.at(self.path, error) from error
         return made
 
     def blind(self) -> Labels:

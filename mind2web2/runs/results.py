@@ -150,7 +150,7 @@ def write_result(folder: Path, answer_name: str, content: ResultFile) -> Path:
         except OSError as error:
             # If another process took this stamp, the next one is later.
             if not path.exists():
-                raise _not_writable(folder, error) from error
+                raise ResultWriteError.at(folder, error) from error
         else:
             break
     theirs = _published_since(folder, known, content, path.name)
@@ -202,7 +202,7 @@ def write_file(path: Path, content: str | bytes) -> None:
     try:
         write_whole(path, content)
     except OSError as error:
-        raise _not_writable(path.parent, error) from error
+        raise ResultWriteError.at(path.parent, error) from error
 
 
 @contextmanager
@@ -216,7 +216,7 @@ def writing_in(folder: Path) -> Iterator[None]:
     try:
         is_ours = lock.take(_LOCK_TIMEOUT_S)
     except OSError as error:
-        raise _not_writable(folder, error) from error
+        raise ResultWriteError.at(folder, error) from error
     if not is_ours:
         raise ResultWriteError(
             f"cannot write to {folder}: another process has kept {_LOCK_NAME} for {_LOCK_TIMEOUT_S:g} s; "
@@ -251,10 +251,6 @@ def published(place: Path, write: Callable[[], T]) -> T:
 def newest_result_name(folder: Path) -> str | None:
     """Return the name of a folder's newest result file, readable or not; ``None`` where there is none."""
     return max((path.name for path in folder.glob("*.md.json")), default=None)
-
-
-def _not_writable(folder: Path, error: OSError) -> ResultWriteError:
-    return ResultWriteError(f"cannot write to {folder}: {error.strerror or error}")
 
 
 def _free_path(folder: Path, answer_name: str) -> Path:

@@ -297,4 +297,4 @@ def _write_json(path: Path, content: object) -> None:
         # A lone surrogate from a file name becomes its JSON escape.
         write_whole(path, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        raise ResultWriteError(f"cannot write {path}: {error.strerror}") from error
+        raise ResultWriteError.at(path, error) from error

@@ -66,9 +66,7 @@ async def write_report(path: Path, catalog: Catalog, content: ReportContent) -> 
         finally:
             staged.unlink(missing_ok=True)
     except OSError as error:
-        raise ResultWriteError(
-            f"cannot write {path}: {error.strerror or error}"
-        ) from error
+        raise ResultWriteError.at(path, error) from error
     return size
 
 

@@ -235,4 +235,4 @@ def test_a_summary_that_cannot_be_written_costs_no_table(project, judge):
     run = run_command(*evaluation(judge)[1:], cwd=project.root)
     assert (run.returncode, run.stderr) == (1, "")
     assert "1: 1" in run.stdout
-    assert "Warning: cannot write eval_results/bot/summary.json: " in run.stdout
+    assert "Warning: cannot write to eval_results/bot/summary.json: " in run.stdout

@@ -1,0 +1,17 @@
+"""Errors that several parts of the package raise in the same words."""
+
+import pytest
+
+from mind2web2.errors import ResultWriteError
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError("the file is closed"), "the file is closed"),
+    ],
+)
+def test_a_place_that_cannot_be_written_has_a_reason(error, reason):
+    """That of the system, or of the library that has none."""
+    assert str(ResultWriteError.at("a/b", error)) == f"cannot write to a/b: {reason}"

@@ -9,7 +9,6 @@ import sys
 from contextlib import contextmanager
 
 import pytest
-from inspect_ai.log import read_eval_log
 from patchright.async_api import async_playwright, expect
 from projects import REPOSITORY, Project, call, claim_in
 from servers.judge_server import JudgeServer, prompt_text, status
@@ -43,6 +42,14 @@ def log(root, tmp_path_factory):
     return path
 
 
+def read_log(path):
+    """Return the content of a log."""
+    # Not at the top: every process that collects the tests would load it, for two seconds.
+    from inspect_ai.log import read_eval_log
+
+    return read_eval_log(str(path))
+
+
 def exported(root, path, *more):
     """Export the example's results as a log."""
     words = ["export", "example", "--eval_results_root", root, "--inspect", path]
@@ -51,7 +58,7 @@ def exported(root, path, *more):
 
 def test_a_run_is_an_epoch_and_a_leaf_is_in_the_metadata(log):
     """With the figures of Inspect: the mean over tasks of the means of their epochs."""
-    read = read_eval_log(str(log))
+    read = read_log(log)
     assert read.status == "success"
     assert (read.eval.task, read.eval.model) == ("mind2web2", "example")
     assert read.eval.config.epochs == 3
@@ -90,7 +97,7 @@ def test_an_answer_without_a_result_is_unscored(root, tmp_path):
     summary.write_text(json.dumps(entries))
     path = tmp_path / "example.json"
     assert exported(copy, path).returncode == 0
-    read = read_eval_log(str(path))
+    read = read_log(path)
     [figures] = read.results.scores
     assert (figures.scored_samples, figures.unscored_samples) == (8, 1)
     [sample] = [
@@ -161,7 +168,7 @@ def test_inspect_runs_the_task_by_its_name(tmp_path):
         )
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     [path] = (tmp_path / "logs").glob("*.eval")
-    read = read_eval_log(str(path))
+    read = read_log(path)
     assert read.status == "success", read.error
     first, second = sorted(read.samples, key=lambda sample: sample.epoch)
     score = first.scores["rubric_tree"]

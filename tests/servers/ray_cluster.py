@@ -20,8 +20,6 @@ from servers.machines import Machine
 # Ray reads these when it is imported.
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
 
-from ray.cluster_utils import Cluster
-
 _PORTS = (
     "metrics_agent_port",
     "metrics_export_port",
@@ -50,12 +48,22 @@ class RayCluster:
         self._cluster: Any = None
 
     def __enter__(self) -> Self:
+        # Not at the top: every process that collects the tests would load it.
+        from ray.cluster_utils import Cluster
+
         self._cluster = _started(
             lambda: Cluster(initialize_head=True, head_node_args=self._node())
         )
         for _ in range(self._count - 1):
             self.add_a_node()
         return self
+
+    def entrypoints(self) -> set[str]:
+        """Return the command lines of the cluster's jobs, as the cluster keeps them."""
+        from ray._raylet import GcsClient
+
+        jobs = GcsClient(self.address).get_all_job_info().values()
+        return {job.entrypoint for job in jobs}
 
     def __exit__(self, *_error: object) -> None:
         self._cluster.shutdown()

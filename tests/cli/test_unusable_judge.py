@@ -26,6 +26,12 @@ def project(tmp_path, monkeypatch):
     return project
 
 
+def keep_answers(project, count):
+    """Leave so many of the sixty answers."""
+    for number in range(count, 60):
+        (project.root / f"answers/bot/lake/answer_{number:02}.md").unlink()
+
+
 def evaluated(address, *options):
     """Evaluate without pages."""
     words = (
@@ -85,13 +91,14 @@ def test_an_unreachable_judge_ends_the_run_before_pages_are_captured(project):
 
 def test_stored_judgments_need_no_server(project):
     """A server that is down ends the run only if a judgment is missing."""
+    keep_answers(project, 5)
     with JudgeServer(VERDICT) as server:
         assert evaluated(server.base_url).returncode == 0
     for path in project.results.glob("lake/*/results/*"):
         path.unlink()
     run = evaluated(server.base_url)
     assert (run.returncode, run.stderr) == (0, "")
-    assert len(list(project.results.glob("lake/*/results/*"))) == 60
+    assert len(list(project.results.glob("lake/*/results/*"))) == 5
     project.add_answer("answer_60", "Another text.")
     run = evaluated(server.base_url)
     assert run.returncode == 2
@@ -145,8 +152,9 @@ def test_a_judge_that_rejects_every_request_ends_the_run(denial, models, words):
         (None, None),
     ],
 )
-def test_a_model_that_the_server_does_not_list_is_warned_about(models, words):
+def test_a_model_that_the_server_does_not_list_is_warned_about(project, models, words):
     """Once, as the server may have answered as another model; a server without a list says nothing."""
+    keep_answers(project, 2)
     with JudgeServer(VERDICT, models=models) as server:
         run = evaluated(server.base_url, "--judge_model", "o4-mini")
     assert run.returncode == 0
@@ -199,6 +207,7 @@ def test_an_outage_that_lasts_ends_the_run_soon():
 @pytest.mark.parametrize("code", [500, 501, 503])
 def test_a_server_that_only_fails_ends_the_run(project, code):
     """Within --judge_outage_wait; no further answer is started, and the same command continues."""
+    keep_answers(project, 20)
     few = (
         "--judge_outage_wait",
         "2",
@@ -224,8 +233,7 @@ def test_an_answer_that_breaks_the_server_costs_itself_only(project):
     project.add_script(
         {f"c{number}": (f"The lake has {number} fish.", None) for number in range(6)}
     )
-    for number in range(3, 60):
-        (project.root / f"answers/bot/lake/answer_{number:02}.md").unlink()
+    keep_answers(project, 3)
 
     def fault(body):
         return status(500, "crash") if "Text 0." in str(body["messages"]) else None

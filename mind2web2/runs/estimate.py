@@ -310,6 +310,9 @@ class _Estimator:
             of_first = requests - _EXTRACTIONS
             in_doubt = GUESSED_DOUBT[self._run.judge.doubt]
             own = _EXTRACTIONS + round(of_first * in_doubt)
+            if self._run.judge.first.is_decision:
+                # One request a page, and one about the answer.
+                of_first = len(cited_urls(text)) + 1
         guess = self._amounts_of_both(
             in_requests(usage, own), in_requests(usage, of_first), _OUTPUT_TOKENS
         )

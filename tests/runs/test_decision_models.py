@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -353,3 +354,20 @@ def test_economy_says_what_each_confidence_would_change(strong):
     assert 0.2 < prices[-1] < 0.3
     shown = call(main, "economy", "bot", *cascade, "--agreement", ".95").stdout
     assert "For no confidence it is certain (97.5%)" in shown
+
+
+def test_a_guess_counts_one_request_for_a_page(project, strong):
+    """An agent without results: a decision model is asked once for each page that the answer cites."""
+    cited = " ".join(f"https://lake.example/{number}" for number in range(10))
+    project.add_answer(text=f"The lake is deep: {cited}")
+    with DecisionServer(probability) as decisions:
+        guessed = judged(strong, decisions, "--estimate")
+        cascade = ("--judge_cascade", f"gpt-4o-mini,{STRONG}")
+        server = ("--judge_base_url", strong.base_url)
+        by_votes = call(evaluate_main, "bot", *server, *cascade, "--estimate")
+    requests = [
+        int(re.search(r"judge requests (\d+)", done.stdout)[1])
+        for done in (guessed, by_votes)
+    ]
+    assert requests[0] < 0.8 * requests[1]
+    assert not decisions.requests

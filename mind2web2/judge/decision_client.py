@@ -177,6 +177,11 @@ class DecisionClient(AsyncProviderClient):
                 of_permit = not isinstance(error.__cause__, _OF_SERVER)
                 for each in [leader] if of_permit else asked:
                     each.fail(error)
+            finally:
+                # Its caller is gone, which would have paid and given the place back.
+                if leader.answer.cancelled() and isinstance(leader.limit, Permit):
+                    leader.limit.settle(leader.request.sent.replies)
+                    await leader.limit.aclose()
 
     async def _answered(self, group: _Group, asked: list[_Asked]) -> None:
         """Ask these questions in one request, by the permit of the first, and hand out the answers."""

@@ -284,3 +284,42 @@ async def test_requests_have_the_form_of_openais_sdk(monkeypatch):
     assert typed["model"] == "gpt-6-luna"
     assert request.body.keys() <= DecisionCreateParams.__annotations__.keys()
     assert request.images == 1
+
+
+class Places(asyncio.Semaphore):
+    """Places that tell when one is waited for."""
+
+    def __init__(self):
+        super().__init__(0)
+        self.wanted = asyncio.Event()
+
+    async def acquire(self):
+        """Wait for a place."""
+        self.wanted.set()
+        return await super().acquire()
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+async def test_a_place_is_free_again_though_its_caller_is_gone(order, monkeypatch):
+    """Whichever of the two has the permit by which both are sent, the other one has its answer."""
+    places = Places()
+    limits = AnswerLimits(places, lambda: None)
+    with DecisionServer(lambda _claim: 0.5) as server, JudgmentStore(None) as store:
+        async with connected(server, monkeypatch) as client:
+            price = OwnPrice(1000.0, 0.0)
+            budget = Budget(100.0, "gpt-6-luna", price=price)
+            judge = CachingJudge(SETTINGS, client, store, budget=budget, price=price)
+            led, other = (
+                asyncio.create_task(judgment(judge, claim, limits)) for claim in order
+            )
+            await places.wanted.wait()
+            led.cancel()
+            await asyncio.wait({led})
+            places.release()
+            assert (await other).text == '{"probability":0.5}'
+            async with asyncio.timeout(20):
+                await judgment(judge, "c", limits)
+                await budget.all_read()
+    assert not places.locked()
+    tokens = sum(1000 + len(claims) for claims in server.asked_together)
+    assert budget.spent_usd == pytest.approx(tokens / 1000)

@@ -21,7 +21,7 @@ from measuring import show, title
 from slow_judge import SlowJudge
 
 from mind2web2 import LLMClient
-from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
@@ -94,7 +94,7 @@ async def evaluate_once(
     script: Path, judge: CachingJudge, options: ExecutionOptions
 ) -> None:
     """Evaluate an answer from loading its script to its score."""
-    answer_judge = AnswerClient(judge, "items", "answer_1.md", asyncio.Semaphore(200))
+    answer_judge = AnswerJudge(judge, "items", "answer_1.md", asyncio.Semaphore(200))
     given: dict[str, Any] = dict.fromkeys(
         ("agent_name", "answer_name", "cache", "semaphore")
     )

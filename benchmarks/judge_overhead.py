@@ -17,7 +17,7 @@ from pathlib import Path
 from measuring import show, title
 from slow_judge import SlowJudge
 
-from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.settings import JudgeSettings
@@ -90,11 +90,11 @@ async def measure(url: str, folder: Path) -> None:
                     run = CachingJudge(
                         JudgeSettings("openai", "o4-mini"), client, store
                     )
-                    judge = AnswerClient(run, "overhead", "answer_1.md")
+                    judge = AnswerJudge(run, "overhead", "answer_1.md")
 
                     async def through_the_run(
                         number: int,
-                        judge: AnswerClient = judge,
+                        judge: AnswerJudge = judge,
                         shown: PreparedPage | None = shown,
                     ) -> None:
                         await judge.ask(

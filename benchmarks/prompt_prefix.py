@@ -27,7 +27,7 @@ from PIL import Image
 
 from mind2web2 import CacheFileSys, Evaluator
 from mind2web2.judge.admission import DualSemaphore
-from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
@@ -229,7 +229,7 @@ async def synthetic(
     evaluator = Evaluator()
     evaluator.initialize(
         "prefix",
-        client=AnswerClient(judge, "prefix", "answer_1.md"),
+        client=AnswerJudge(judge, "prefix", "answer_1.md"),
         task_description=prose(600, 100),
         answer=prose(5000, 101),
         global_cache=cache,

@@ -19,7 +19,7 @@ from instant_judge import InstantClient, InstantProvider
 from measuring import median_s, seconds, show, title
 
 from mind2web2 import Evaluator, VerificationNode
-from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
@@ -97,7 +97,7 @@ def judge_of_a_run(store_path: Path | None) -> Iterator[Any]:
     """Give the client that a run hands to scripts."""
     with JudgmentStore(store_path) as store:
         run = CachingJudge(JudgeSettings("openai", "o4-mini"), InstantProvider(), store)
-        yield AnswerClient(run, "trees", "answer_1.md")
+        yield AnswerJudge(run, "trees", "answer_1.md")
 
 
 @contextmanager

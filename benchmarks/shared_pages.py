@@ -26,7 +26,7 @@ from measuring import show, title
 from PIL import Image, ImageDraw
 
 from mind2web2 import CacheFileSys, Evaluator
-from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
@@ -140,14 +140,14 @@ def scripted() -> Iterator[InstantClient]:
 
 
 @contextmanager
-def recorded() -> Iterator[AnswerClient]:
+def recorded() -> Iterator[AnswerJudge]:
     """Give a run's judge with a new store in a file."""
     with (
         tempfile.TemporaryDirectory() as folder,
         JudgmentStore(Path(folder) / "judgments.sqlite3") as store,
     ):
         run = CachingJudge(JudgeSettings("openai", "o4-mini"), InstantProvider(), store)
-        yield AnswerClient(run, "pages", "answer_1.md")
+        yield AnswerJudge(run, "pages", "answer_1.md")
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.runs import answer
 from mind2web2.scheduling.options import execution_options
 from mind2web2.scripts.inputs import ScriptInputs
@@ -13,7 +13,7 @@ from mind2web2.scripts.run import script_result
 
 async def result_here(call, task_id, cache, run, _isolation, logger):
     """Return what ``isolated_result`` returns, without the inputs that only a script's process records."""
-    judge = AnswerClient(run.judge, task_id, call.answer_name, run.limits.llm)
+    judge = AnswerJudge(run.judge, task_id, call.answer_name, run.limits.llm)
     with execution_options(run.execution):
         result = await script_result(call, judge, cache, logger)
     return result, judge.ledger, ScriptInputs()

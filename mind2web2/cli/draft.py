@@ -203,7 +203,7 @@ async def _stored_attempts(settings: RunSettings, order: _Order) -> list[Attempt
     """Return the attempts whose replies are stored, up to the first that would be asked for."""
     from mind2web2.authoring.draft import made_attempts
     from mind2web2.authoring.structure import JudgePrice
-    from mind2web2.judge.answer_client import AnswerClient
+    from mind2web2.judge.answer_judge import AnswerJudge
     from mind2web2.judge.transfer import open_for_replay
     from mind2web2.llm_client.settings import endpoint_of
     from mind2web2.runs.session import judge_settings, replaying_judge
@@ -215,7 +215,7 @@ async def _stored_attempts(settings: RunSettings, order: _Order) -> list[Attempt
     named = replace(judge_settings(settings), replayed_endpoint=endpoint)
     price = JudgePrice(settings.model, settings.prices.get(settings.model))
     with open_for_replay(order.replies) as store:
-        client = AnswerClient(replaying_judge(named, store), "draft", order.task_id)
+        client = AnswerJudge(replaying_judge(named, store), "draft", order.task_id)
         made = made_attempts(client, order.task_id, order.question, price)
         try:
             async for attempt in made:
@@ -242,13 +242,13 @@ async def _drafted(settings: RunSettings, order: _Order, console: Console) -> in
     from mind2web2.authoring.structure import JudgePrice
     from mind2web2.cli.console import line, warnings_on
     from mind2web2.cli.displays import totals_text
-    from mind2web2.judge.answer_client import AnswerClient
+    from mind2web2.judge.answer_judge import AnswerJudge
     from mind2web2.runs.session import open_run
 
     price = JudgePrice(settings.model, settings.prices.get(settings.model))
     with warnings_on(console):
         async with open_run(settings, order.replies) as session:
-            judge = AnswerClient(session.judge, "draft", order.task_id)
+            judge = AnswerJudge(session.judge, "draft", order.task_id)
             try:
                 draft = await draft_task(judge, order.task_id, order.question, price)
             except JudgeError as error:

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 
 from mind2web2.capture.models import CaptureRecord, PageKind, Trouble
 from mind2web2.errors import CacheMiss, JudgeOutputError, MachineError, Mind2Web2Error
-from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.cascade import ALONE, ASKED, ASKED_ALONE
 from mind2web2.judge.decision_client import shared_key, split_question
@@ -245,7 +245,7 @@ class Checking:
         case: LabelledClaim | LabelledForm,
     ) -> CaseOutcome:
         # Of its own for each case: after a failure a session asks nothing more.
-        session = AnswerClient(judge, SOURCE, case.id, self.limit)
+        session = AnswerJudge(judge, SOURCE, case.id, self.limit)
         context = EvaluationContext(
             judge=session,
             model=judge.settings.model,

@@ -131,13 +131,16 @@ class PageLibrary:
             raise type(known.page)(str(known.page)) from known.page
         return known.page
 
-    async def images_of(self, page: PreparedPage) -> list[str]:
-        """Return a page's images as data URLs."""
-        return [str(image) for image in page.images]
-
     async def note_stored(self, cache: PageCache) -> None:
         """Note once which pages a cache holds before the run captures any."""
         await self._addresses(shared_cache(cache))
+
+    def set_stored_at_first(
+        self, cache: PageCache, addresses: frozenset[str] | None
+    ) -> None:
+        """Set what ``note_stored`` has noted in another process."""
+        self._caches[id(cache)] = cache
+        self._addresses_at_first[id(cache)] = addresses
 
     def stored_at_first(self, cache: PageCache) -> frozenset[str] | None:
         """Return the addresses (``lookup_key``) that ``note_stored`` has noted, ``None`` where it has not."""

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
 from mind2web2.judge.admission import DualSemaphore
-from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.protocol import Judge
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.scheduling.deferral import stop_script
@@ -179,9 +179,16 @@ class ScriptCall:
     model: str
 
 
+class ScriptClient(Judge, Protocol):
+    """The client that a script receives."""
+
+    def end(self) -> None:
+        """Ask nothing more, for tasks that the script left running after its evaluation."""
+
+
 async def script_result(
     call: ScriptCall,
-    judge: AnswerClient,
+    judge: ScriptClient,
     cache: AnswerCache,
     logger: logging.Logger,
 ) -> dict[str, Any]:
@@ -224,7 +231,7 @@ def _undecided(result: Mapping[str, Any]) -> list[str]:
 
 async def _loaded_and_run(
     call: ScriptCall,
-    judge: AnswerClient,
+    judge: ScriptClient,
     cache: AnswerCache,
     logger: logging.Logger,
 ) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import NO_INSTRUCTION, flags_of
 from mind2web2.rubric.verdicts import (
     NO_PAGE_NAMED,
-    DoubtLevel,
     Evidence,
     PageCheck,
     Vote,
@@ -35,6 +34,7 @@ from mind2web2.verification.messages import (
     verification_messages,
 )
 from mind2web2.verification.quotes import looked_up
+from mind2web2.verification.run_questions import AskedClaim, Verification
 
 
 @asynccontextmanager
@@ -69,31 +69,6 @@ PAGES_AT_ONCE = 3
 
 
 @dataclass(frozen=True)
-class Verification:
-    """A claim with all that is given about it; defaults filled in.
-
-    Args:
-        missing: the name of a value that the claim rests on and the answer does not give.
-        is_first_enough: a first vote that is not in doubt decides.
-        doubt: of two judges, where the second decides in place of the first.
-        asks_first: of two judges, the first is asked.
-        confidence: of a first judge that is a decision model, the probability above which it decides.
-    """
-
-    claim: str
-    node_id: str | None
-    additional_instruction: str
-    num_trials: int
-    use_screenshot: bool
-    prerequisites: tuple[str, ...] = ()
-    missing: str | None = None
-    is_first_enough: bool = False
-    doubt: DoubtLevel | None = None
-    asks_first: bool = False
-    confidence: float | None = None
-
-
-@dataclass(frozen=True)
 class _Voted:
     """Votes on a claim, and the page as the last of them was shown it.
 
@@ -125,6 +100,10 @@ class ClaimJudging:
         """
         if not urls and had_sources:
             return False, evidence_of(verification, "page", reason=NO_PAGE_NAMED)
+        run = self.context.run
+        if run is not None:
+            claim = AskedClaim(verification, list(urls), had_sources)
+            return await run.judged(claim, self.context.given(urls))
         if not urls:
             voted = await self._voted(verification, None)
             return _decision(voted.votes, verification), self._evidence(
@@ -219,12 +198,6 @@ class ClaimJudging:
                 verification, url, others_may_decide=not is_only_page
             )
         except CaptureError as error:
-            self.context.logger.warning(
-                "page is unavailable node=%s url=%s reason=%s",
-                verification.node_id,
-                url,
-                error,
-            )
             return PageCheck(url=url, outcome="unavailable", reason=str(error))
         supported = _decision(voted.votes, verification)
         return PageCheck(

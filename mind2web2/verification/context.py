@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Generic, TypeVar, cast
 
 from pydantic import BaseModel
@@ -19,7 +19,15 @@ from mind2web2.errors import (
     Mind2Web2Error,
 )
 from mind2web2.judge.protocol import Judge, QuestionContext
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Message
+from mind2web2.llm_client.chat import (
+    NO_LIMIT,
+    ChatReply,
+    ChatRequest,
+    ImageLimit,
+    Limit,
+    Message,
+    ReplyCheck,
+)
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
 from mind2web2.pages.library import PageLibrary, PageRequest, shared_cache
 from mind2web2.pages.page_cache import PageCache, note_captured, note_shown
@@ -27,6 +35,7 @@ from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED
 from mind2web2.utils.api_misuse import report_misuse
 from mind2web2.verification.config import EvaluatorConfig
+from mind2web2.verification.run_questions import Given, RunQuestions
 
 # A page too long for the judge's context is cut further, this often at most (eval-scripts.md).
 _FURTHER_CUTS = 2
@@ -51,6 +60,7 @@ class EvaluationContext:
         model: the model that a script named.
         cache: the task's stored pages; ``None`` where there are none.
         capture: for pages that are not stored; ``None`` where none are captured.
+        run: asked for whole verdicts and extractions, where judge and pages are in another process.
         llm_limit: entered around each judge request.
         page_limit: entered around each capture.
     """
@@ -66,6 +76,23 @@ class EvaluationContext:
     page_limit: Limit
     config: EvaluatorConfig
     logger: logging.Logger
+    run: RunQuestions | None = None
+
+    def given(self, urls: Sequence[str | None]) -> Given:
+        """Return what the run needs for a question about these pages, without any about the answer."""
+        self._check_given(next(iter(urls), None))
+        names = [each.name for each in fields(EvaluatorConfig)]
+        config = {name: getattr(self.config, name) for name in names}
+        return Given(self.task, self.answer, config)
+
+    def _check_given(self, url: str | None) -> None:
+        """Report a question about what the script has not given."""
+        if url is None and self.answer is NOT_PASSED:
+            report_misuse(
+                "needs the answer's text: call initialize(..., answer=answer)"
+            )
+        if url is not None and url.strip() and self.cache is None:
+            report_misuse("needs cited pages: call initialize(..., global_cache=cache)")
 
     async def page(self, url: str, with_images: bool) -> PreparedPage:
         """Return a page as the judge is to be shown it; ``CaptureError`` where it is unavailable."""
@@ -77,8 +104,8 @@ class EvaluationContext:
         """Return a page with as many images as a limit allows; ``CaptureError`` as ``page``."""
         if not url.strip():
             raise CaptureError(NO_PAGE_NAMED)
+        self._check_given(url)
         if self.cache is None:
-            report_misuse("needs cited pages: call initialize(..., global_cache=cache)")
             raise CaptureError("this evaluation has no page cache")
         with self._failures_noted(f"page {url} cannot be prepared"):
             try:
@@ -92,6 +119,14 @@ class EvaluationContext:
                 self.judge.note("doubts", f"{url}: {page.doubt}")
             note_shown(self.cache, url, page.sha256)
             return page.within(limit) if with_images else page
+
+    async def page_info(self, url: str) -> tuple[list[str], str]:
+        """Return a page's images as data URLs and its text. Raises CaptureError: it is unavailable."""
+        if self.run is not None:
+            return await self.run.page_info(url, self.given([url]))
+        # All images, whatever the judge takes: they are the script's own affair.
+        page = await self.page_within(url, with_images=True, limit=NO_LIMIT)
+        return [str(image) for image in page.images], str(page.text)
 
     def note_captured(self, url: str) -> None:
         """Show a page in the script's view of the cache, after a verdict or value from it."""
@@ -144,22 +179,24 @@ class EvaluationContext:
         subject: QuestionContext,
         *,
         others_may_decide: bool = False,
+        check: ReplyCheck | None = None,
     ) -> Answered[Template]:
         """Ask, showing less of the page where the judge takes no more.
 
         Args:
             others_may_decide: a judgment that a replay lacks is no failure yet.
+            check: of a reply, where the template stands for a class of another process.
 
         Raises:
             JudgeError: the judge failed for good, or the question does not fit even so.
         """
-        if page is None and self.answer is NOT_PASSED:
-            report_misuse(
-                "needs the answer's text: call initialize(..., answer=answer)"
-            )
+        self._check_given(None if page is None else page.url)
         while True:
             request = ChatRequest(
-                model=self.model, messages=messages(page), template=template
+                model=self.model,
+                messages=messages(page),
+                template=template,
+                check=check,
             )
             try:
                 reply = await self.judge.ask(request, subject, self.llm_limit)

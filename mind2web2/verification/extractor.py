@@ -9,29 +9,29 @@ from collections.abc import Callable, Coroutine
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, TypeVar, Union, get_args, get_origin
+from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel
 
 from mind2web2.capture.models import PackageBrowser
-from mind2web2.errors import CaptureError
 from mind2web2.judge.client_judge import as_judge
-from mind2web2.judge.protocol import Judge, QuestionContext
+from mind2web2.judge.protocol import Judge
 from mind2web2.judge.session import cut_off_noted
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.kept_templates import kept
 from mind2web2.pages.captures import PageCapture, SharedCaptures
 from mind2web2.pages.library import PageLibrary, RunCache, run_cache
 from mind2web2.pages.page_cache import PageCache
-from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.verdicts import ExtractionRecord
 from mind2web2.scheduling.deferral import guard_access, is_guarded
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.verification.config import EvaluatorConfig
-from mind2web2.verification.context import Answered, EvaluationContext
-from mind2web2.verification.messages import BinaryEvalResult, extraction_messages
+from mind2web2.verification.context import EvaluationContext
+from mind2web2.verification.extraction import filled
+from mind2web2.verification.messages import BinaryEvalResult
 from mind2web2.verification.plain_templates import is_plain
+from mind2web2.verification.run_questions import AskedForm, RunQuestions
 from mind2web2.verification.script_access import ScriptAccess, limits_of
 from mind2web2.verification.verifier import Verifier
 
@@ -93,37 +93,22 @@ class _Extraction(Generic[Template]):
     context: EvaluationContext
     template: type[Template]
     empty: Callable[[], Template]
-    prompt: str
-    url: str | None
-    additional_instruction: str
-    use_screenshot: bool
-    name: str
+    form: AskedForm
 
-    async def page(self) -> PreparedPage | None:
-        """Return the page to extract from; ``None`` for the answer."""
-        if self.url is None:
-            return None
-        self.context.note_captured(self.url)
-        with cut_off_noted(self.context.judge, self.name):
-            return await self.context.page(self.url, self.use_screenshot)
-
-    async def answered(self, page: PreparedPage | None) -> Answered[Template]:
-        """Return the judge's reply."""
-        context = self.context
-        url = None if page is None else page.url
-        with cut_off_noted(context.judge, self.name):
-            return await context.ask(
-                self.template,
-                page,
-                lambda shown: extraction_messages(
-                    context.task,
-                    context.answer,
-                    shown,
-                    self.prompt,
-                    self.additional_instruction,
-                ),
-                QuestionContext("extract", node=self.name, page=url),
-            )
+    async def value(self) -> tuple[Template | None, ExtractionRecord]:
+        """Return the filled template, ``None`` where there is nothing to fill it from, and the record."""
+        context, form = self.context, self.form
+        if form.url is not None:
+            context.note_captured(form.url)
+        with cut_off_noted(context.judge, form.name):
+            if context.run is None:
+                reply, record = await filled(context, form, self.template)
+                value = None if reply is None else reply.value
+            else:
+                given = context.given([form.url])
+                value, record = await context.run.filled(form, self.template, given)
+        # A judge fills the template it was given or declines.
+        return cast("Template | None", value), record
 
 
 @script_api
@@ -210,52 +195,35 @@ class Extractor(ScriptAccess):
             context,
             template,
             empty,
-            prompt,
-            url,
-            additional_instruction,
-            use_screenshot,
-            encodable(extraction_name),
+            AskedForm(
+                prompt,
+                url,
+                additional_instruction,
+                bool(use_screenshot),
+                encodable(extraction_name),
+            ),
         )
         return partial(self._extracted, asked, next(self._numbers))
 
     async def _extracted(self, asked: _Extraction[Template], number: int) -> Template:
-        try:
-            page = await asked.page()
-        except CaptureError as error:
+        value, record = await asked.value()
+        self._records[number] = record
+        if record.unavailable is not None:
             self.logger.warning(
                 "extraction empty name=%s url=%s reason=%s",
-                asked.name,
-                asked.url,
-                error,
+                record.name,
+                record.url,
+                record.unavailable,
             )
-            self._records[number] = ExtractionRecord(
-                name=asked.name, url=asked.url, unavailable=str(error)
+        else:
+            self.logger.info(
+                "extracted name=%s url=%s declined=%s value=%s",
+                record.name,
+                record.url,
+                record.declined,
+                _value_text(value),
             )
-            return asked.empty()
-        value, self._records[number] = await self._fill(asked, page)
-        return value
-
-    async def _fill(
-        self, asked: _Extraction[Template], page: PreparedPage | None
-    ) -> tuple[Template, ExtractionRecord]:
-        name, url = asked.name, None if page is None else page.url
-        answered = await asked.answered(page)
-        record = ExtractionRecord(
-            name=name,
-            url=url,
-            page=None if answered.page is None else answered.page.shown(),
-            declined=answered.reply.declined,
-            judgment=answered.reply.judgment,
-        )
-        self.logger.info(
-            "extracted name=%s url=%s declined=%s value=%s",
-            name,
-            url,
-            record.declined,
-            _value_text(answered.value),
-        )
-        value = answered.value
-        return asked.empty() if value is None else value, record
+        return asked.empty() if value is None else value
 
 
 def _returning(value: Template) -> Callable[[], Template]:
@@ -323,9 +291,15 @@ def create_evaluator(
             page_limit=page_limit,
             config=config or EvaluatorConfig(),
             logger=logger or log,
+            run=run,
         )
 
     captures = _captures(of_run, browser_manager)
+    run = None
+    # Pages of a cache or browser of the script's own are in its process alone.
+    has_pages = global_cache is not None
+    if not has_pages or (of_run is not None and captures is of_run.captures):
+        run = judge if isinstance(judge, RunQuestions) else None
     return Extractor(context(extract_model)), Verifier(context(verify_model))
 
 

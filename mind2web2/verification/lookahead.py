@@ -18,8 +18,9 @@ from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
 from mind2web2.pages.library import shared_cache
 from mind2web2.scheduling.options import current_options
 from mind2web2.scheduling.prerequisites import NotedPrerequisites
-from mind2web2.verification.claims import ClaimJudging, Verification
+from mind2web2.verification.claims import ClaimJudging
 from mind2web2.verification.context import EvaluationContext
+from mind2web2.verification.run_questions import AskedClaim, Verification
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +104,11 @@ async def asked_ahead(
 
     async def ask() -> None:
         await prerequisites.are_reached()
-        await _ask(context, verification, urls, had_sources)
+        if context.run is None:
+            await judge_ahead(context, verification, urls, had_sources)
+        else:
+            claim = AskedClaim(verification, list(urls), had_sources)
+            await context.run.judged_ahead(claim, context.given(urls))
 
     task = asyncio.create_task(ask())
     try:
@@ -113,12 +118,13 @@ async def asked_ahead(
         await asyncio.wait({task})
 
 
-async def _ask(
+async def judge_ahead(
     context: EvaluationContext,
     verification: Verification,
     urls: Sequence[str],
     had_sources: bool,
 ) -> None:
+    """Ask the questions of a claim without any note of them."""
     judge: Any = _UnnotedJudge(context.judge)  # type: ignore[arg-type]  # ``may_look_ahead`` has checked it
     # Pages that only lookahead shows are not noted as used.
     cache = None if context.cache is None else shared_cache(context.cache)

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from mind2web2.errors import CaptureError
-from mind2web2.llm_client.chat import NO_LIMIT, Limit, Message
+from mind2web2.llm_client.chat import Limit, Message
 from mind2web2.pages.library import run_cache
 from mind2web2.scheduling.deferral import current_deferral, is_guarded
 from mind2web2.utils.api_misuse import script_api
@@ -49,17 +49,13 @@ class ScriptAccess:
         ``(None, None)`` for a page that is unavailable.
         """
         try:
-            # All of them, whatever the judge takes: they are the script's own affair.
-            page = await self._context.page_within(
-                str(url), with_images=True, limit=NO_LIMIT
-            )
+            images, text = await self._context.page_info(str(url))
         except CaptureError as error:
             self.logger.warning("page is unavailable url=%s reason=%s", url, error)
             return None, None
         finally:
             self._context.note_captured(str(url))
-        images = await self._context.library.images_of(page)
-        return [image.partition("base64,")[2] for image in images], str(page.text)
+        return [image.partition("base64,")[2] for image in images], text
 
     async def call_llm_with_semaphore(
         self,

@@ -29,10 +29,11 @@ from mind2web2.scheduling.options import current_options
 from mind2web2.scheduling.prerequisites import NotedPrerequisites
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.verification.claims import ClaimJudging, Verification, evidence_of
+from mind2web2.verification.claims import ClaimJudging, evidence_of
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.lookahead import asked_ahead, may_look_ahead
 from mind2web2.verification.messages import BinaryEvalResult
+from mind2web2.verification.run_questions import Verification
 from mind2web2.verification.script_access import ScriptAccess
 
 __all__ = ["BinaryEvalResult", "Prerequisites", "Sources", "Verifier", "urls_of"]
@@ -246,6 +247,13 @@ class Verifier(ScriptAccess):
             )
         for check in evidence.pages:
             self._context.note_captured(check.url)
+            if check.outcome == "unavailable":
+                self.logger.warning(
+                    "page is unavailable node=%s url=%s reason=%s",
+                    verification.node_id,
+                    check.url,
+                    check.reason,
+                )
         if node is not None:
             decide(
                 node, float(supported), "passed" if supported else "failed", evidence
@@ -295,9 +303,11 @@ class Verifier(ScriptAccess):
             confidence=current_options().confidence
             if first is not None and first.is_decision
             else None,
-            use_screenshot=config.default_use_screenshot
-            if use_screenshot is None
-            else use_screenshot,
+            use_screenshot=bool(
+                config.default_use_screenshot
+                if use_screenshot is None
+                else use_screenshot
+            ),
             missing=next(
                 (name for name, value in (required or {}).items() if is_empty(value)),
                 None,

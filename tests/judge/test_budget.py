@@ -12,7 +12,7 @@ from projects import QUICK_RETRY
 from servers.judge_server import JudgeServer, status
 
 from mind2web2.errors import BudgetReachedError, UsageError
-from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.permit import AnswerLimits, Permit
@@ -284,7 +284,7 @@ async def outcomes(run, count, limit=None):
     """Ask many questions at once, each for an answer of its own, and count the outcomes."""
 
     async def ask(number):
-        judge = AnswerClient(run, "task", f"answer_{number}.md", limit)
+        judge = AnswerJudge(run, "task", f"answer_{number}.md", limit)
         try:
             await judge.ask(
                 question(f"Is {number} so?"),

@@ -20,7 +20,7 @@ from mind2web2.errors import (
     JudgmentMissingError,
     JudgmentStoreError,
 )
-from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import QuestionContext, Rejection
 from mind2web2.judge.services import ServiceRequest
@@ -95,7 +95,7 @@ def subject(trial=1, node="leaf"):
 
 def answer_judge(run, limit=None):
     """Return the judge of one answer."""
-    return AnswerClient(run, "task", "answer_1.md", limit)
+    return AnswerJudge(run, "task", "answer_1.md", limit)
 
 
 @pytest.fixture

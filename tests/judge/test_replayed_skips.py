@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from evaluations import started
 
-from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ClientProvider
 from mind2web2.judge.settings import JudgeSettings
@@ -25,7 +25,7 @@ class ByClaim:
 
 async def statuses(judge, *, gate_decides_first):
     """Verify a gate and a dependent leaf concurrently, either of them first."""
-    evaluator = started(AnswerClient(judge, "lake", "answer_1.md"))
+    evaluator = started(AnswerJudge(judge, "lake", "answer_1.md"))
     gate, dependent = (evaluator.add_leaf(name, name) for name in ("gate", "dependent"))
     go_on = asyncio.Event()
 
@@ -62,7 +62,7 @@ async def test_sequential_verifications_need_no_record():
     """It is the same in every run."""
     with JudgmentStore(None) as store:
         judge = CachingJudge(SETTINGS, ClientProvider(ByClaim()), store)
-        evaluator = started(AnswerClient(judge, "lake", "answer_1.md"))
+        evaluator = started(AnswerJudge(judge, "lake", "answer_1.md"))
         gate, dependent = (
             evaluator.add_leaf(name, name) for name in ("gate", "dependent")
         )

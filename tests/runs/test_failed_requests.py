@@ -30,7 +30,7 @@ from mind2web2.errors import (
     JudgeOutputError,
     JudgeUnavailableError,
 )
-from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import QuestionContext
@@ -57,7 +57,7 @@ async def asked(server, expected=None, model="o4-mini", path=None, retry=QUICK_R
             run = CachingJudge(
                 JudgeSettings("openai", model), client, store, budget=budget
             )
-            judge = AnswerClient(run, "lake", "answer_1.md", nullcontext())
+            judge = AnswerJudge(run, "lake", "answer_1.md", nullcontext())
             question = judge.ask(REQUEST, QuestionContext("verify"), None)
             if expected is None:
                 await question
@@ -139,7 +139,7 @@ async def test_a_cancelled_question_is_counted():
         ) as client:
             run = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
             question = asyncio.ensure_future(
-                AnswerClient(run, "lake", "answer_1.md").ask(
+                AnswerJudge(run, "lake", "answer_1.md").ask(
                     REQUEST, QuestionContext("verify"), None
                 )
             )

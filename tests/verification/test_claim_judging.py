@@ -11,7 +11,7 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys
 from mind2web2.errors import CaptureError, JudgmentMissingError
-from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ClientProvider
 from mind2web2.judge.settings import JudgeSettings
@@ -211,12 +211,10 @@ async def test_a_replay_finds_the_support_wherever_it_is(tmp_path):
     cache = stored(tmp_path, b="b")
     with JudgmentStore(None) as store:
         run = CachingJudge(SETTINGS, ClientProvider(SlowJudge("b")), store)
-        first = AnswerClient(run, "lake", "answer_1.md")
+        first = AnswerJudge(run, "lake", "answer_1.md")
         assert (await judged(USUAL, first, cache, "ab", browser_manager=Camera()))[0]
         cache.put_web(address("a"), "a", None)
-        replay = AnswerClient(
-            CachingJudge(SETTINGS, None, store), "lake", "answer_1.md"
-        )
+        replay = AnswerJudge(CachingJudge(SETTINGS, None, store), "lake", "answer_1.md")
         verdict, leaf = await judged(USUAL, replay, cache, "ab")
         assert (verdict, checked(leaf), replay.failure) == (True, "b", None)
 
@@ -228,11 +226,9 @@ async def test_a_replay_without_a_supporting_page_needs_them_all(names, tmp_path
     with JudgmentStore(None) as store:
         run = CachingJudge(SETTINGS, ClientProvider(SlowJudge()), store)
         assert not (
-            await judged(USUAL, AnswerClient(run, "lake", "answer_1.md"), cache, "b")
+            await judged(USUAL, AnswerJudge(run, "lake", "answer_1.md"), cache, "b")
         )[0]
-        replay = AnswerClient(
-            CachingJudge(SETTINGS, None, store), "lake", "answer_1.md"
-        )
+        replay = AnswerJudge(CachingJudge(SETTINGS, None, store), "lake", "answer_1.md")
         with pytest.raises(JudgmentMissingError, match=address("a")) as caught:
             await judged(USUAL, replay, cache, names)
         assert replay.failure is caught.value

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from scripted_judge import ScriptedJudge
 
 from mind2web2.errors import JudgeError, WorkerError
-from mind2web2.judge.answer_client import AnswerClient
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ClientProvider
 from mind2web2.judge.settings import JudgeSettings
@@ -72,7 +72,7 @@ async def test_an_alias_survives_the_store():
         run = CachingJudge(
             JudgeSettings("client", "o4-mini"), ClientProvider(client), store
         )
-        value = await started(AnswerClient(run, "lake", "answer_1.md")).extract(
+        value = await started(AnswerJudge(run, "lake", "answer_1.md")).extract(
             "name", Named
         )
         assert value.name == "Ilvane"

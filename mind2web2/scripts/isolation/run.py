@@ -7,47 +7,32 @@ reason is one line.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from mind2web2.api_tools.tool_arxiv import ArxivTool
-from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
+from pydantic_core import to_jsonable_python
+
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import (
     EvalScriptError,
-    JudgeError,
-    JudgmentMissingError,
     MachineError,
     Mind2Web2Error,
-    StorageError,
 )
 from mind2web2.judge.admission import DualSemaphore
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.permit import AnswerLimits
-from mind2web2.judge.protocol import JudgeLedger, QuestionContext
-from mind2web2.judge.services import ServiceRequest
-from mind2web2.judge.session import FailureLatch, unexpected
-from mind2web2.judge.settings import JudgeSettings
-from mind2web2.judge.store import Judgment, ServiceAnswer
-from mind2web2.llm_client.chat import ChatRequest
+from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.llm_client.prices import OwnPrice, own_prices
 from mind2web2.pages.answer_cache import AnswerCache
-from mind2web2.pages.cache_files import is_page_file, is_sidecar
-from mind2web2.pages.library import PageRequest
-from mind2web2.pages.prepared_page import PageSettings, PreparedPage
-from mind2web2.pages.stored_files import fetch_files, names_in_store
-from mind2web2.prompts import HashedText
-from mind2web2.scheduling.options import ExecutionOptions
+from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scripts.aliases import own_script_aliases
 from mind2web2.scripts.inputs import ScriptInputs
 from mind2web2.scripts.isolation.processes import (
@@ -58,21 +43,13 @@ from mind2web2.scripts.isolation.processes import (
     fork_server,
     script_process,
 )
-from mind2web2.scripts.isolation.rpc import (
-    MAX_REASON_CHARS,
-    Done,
-    Message,
-    RpcConnection,
-    schema_proxy,
-)
-from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob, TemplateName
+from mind2web2.scripts.isolation.rpc import Done, Message, RpcConnection
+from mind2web2.scripts.isolation.service import RunService
+from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
 from mind2web2.storage.publication import is_in_object_store
 from mind2web2.utils.deep_trees import allow_deep_trees
-from mind2web2.verification.messages import OWN_TEMPLATES
 
-# For a script's own template, which only its process has.
-_CHECK_TIMEOUT_S = 60.0
 # Of captured output.
 _PRINTED_BYTES = 1024**2
 _LONGEST_LINE = 10_000
@@ -148,7 +125,6 @@ async def isolated_result(
     allow_deep_trees()
     job = ScriptJob(
         call=call,
-        task_id=task_id,
         settings=run.judge.settings,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
@@ -172,24 +148,26 @@ async def isolated_result(
         isolation.server, isolation.limits.memory_bytes
     ) as process:
         connection = RpcConnection(process.reader, process.writer)
+        judge = AnswerJudge(run.judge, task_id, call.answer_name, run.limits.llm)
         service = RunService(
-            run.judge,
+            judge,
+            run.judge.services,
             (task_id, call.answer_name),
             cache,
-            run.limits,
             logger,
             connection,
         )
         printing = asyncio.create_task(log_printed(process.output, logger))
         try:
-            connection.send(Message("job", job))
-            done = await _served(
-                service, process, call.script_path, run, isolation.limits
-            )
+            connection.send(Message("job", to_jsonable_python(job)))
+            with execution_options(run.execution):
+                done = await _served(
+                    service, process, call.script_path, run, isolation.limits
+                )
         except Mind2Web2Error:
             # If the judge failed, that is the reason, even if the script raised something else.
-            if service.latch.failure is not None:
-                raise service.latch.failure from None
+            if judge.failure is not None:
+                raise judge.failure from None
             raise
         finally:
             await connection.close()
@@ -197,12 +175,12 @@ async def isolated_result(
             # The processes have ended: the rest of their output is in the pipe.
             await asyncio.wait({printing}, timeout=_EXIT_GRACE_S)
             await _finished(printing)
-    if service.latch.failure is not None:
-        raise service.latch.failure
-    if done.error is not None:
-        raise done.error
+    if judge.failure is not None:
+        raise judge.failure
+    if done.failure is not None:
+        raise done.failure.error()
     cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)
-    return checked_result(done.result, call.script_path), done.ledger, done.inputs
+    return checked_result(done.result, call.script_path), judge.ledger, done.inputs
 
 
 async def _served(
@@ -281,214 +259,6 @@ def _exit_reason(
     return EvalScriptError(
         f"script {path.name}: its process was ended by {name}, {why}"
     )
-
-
-@dataclass
-class RunService:
-    """Serves one answer's process: its other methods are the kinds of questions and notes (``Service``).
-
-    Args:
-        source: task id and answer name.
-        cache: the answer's; it records which pages were looked up.
-        logger: the answer's.
-        latch: keeps the first failure of the judge, after which there is no result.
-    """
-
-    judge: CachingJudge
-    source: tuple[str, str]
-    cache: AnswerCache
-    limits: DualSemaphore
-    logger: logging.Logger
-    connection: RpcConnection
-    latch: FailureLatch = field(default_factory=FailureLatch)
-    _maps: GoogleMapsTool = field(default_factory=GoogleMapsTool)
-    # Texts and images of the pages that the process uses, by digest.
-    _blobs: dict[int, dict[str, HashedText]] = field(default_factory=dict)
-    _numbers: Iterator[int] = field(default_factory=itertools.count)
-
-    def text(self, blob: int, sha256: str) -> HashedText:
-        """Return the text that a message refers to. Raises KeyError: there is none."""
-        return self._blobs[blob][sha256]
-
-    def release(self, blob: int) -> None:
-        """Drop the texts of a page."""
-        self._blobs.pop(blob, None)
-
-    def forget(self) -> None:
-        """Drop the pages prepared from the cache."""
-        self.cache.page_library.forget(self.cache.task_cache)
-
-    def log(self, to: str, record: dict[str, Any], extra: dict[str, str]) -> None:
-        """Log a record: the answer's by its logger, the package's by its own."""
-        made = logging.makeLogRecord({**extra, **record})
-        logger = logging.getLogger(made.name) if to == PACKAGE else self.logger
-        if logger.isEnabledFor(made.levelno):
-            logger.handle(made)
-
-    async def judgment(
-        self,
-        messages: list[dict[str, Any]],
-        template: TemplateName | None,
-        extra: dict[str, Any],
-        subject: QuestionContext,
-        is_first: bool,
-    ) -> Judgment:
-        """Return what ``CachingJudge.judgment`` returns."""
-        self.latch.check()
-        judge = self._judge(is_first)
-        request = self._request(judge.settings, messages, template, extra)
-        limits = AnswerLimits(self.limits.llm, self.latch.check)
-        try:
-            return await judge.judgment(request, subject, self.source, limits)
-        except JudgmentMissingError:
-            raise
-        except JudgeError as error:
-            # Even if the script catches it, there will be no result.
-            raise self.latch.fail(error) from error.__cause__
-        except Exception as error:
-            self.latch.fail(unexpected(error))
-            raise
-
-    async def judgment_ahead(
-        self,
-        messages: list[dict[str, Any]],
-        template: TemplateName | None,
-        extra: dict[str, Any],
-        subject: QuestionContext,
-        is_first: bool,
-    ) -> Judgment:
-        """Return what ``CachingJudge.judgment_ahead`` returns; its failures do not count."""
-        self.latch.check()
-        limits = AnswerLimits(self.limits.llm, self.latch.check)
-        judge = self._judge(is_first)
-        request = self._request(judge.settings, messages, template, extra)
-        return await judge.judgment_ahead(request, subject, self.source, limits)
-
-    def _judge(self, is_first: bool) -> CachingJudge:
-        first = self.judge.first
-        return first if is_first and first is not None else self.judge
-
-    def _request(
-        self,
-        settings: JudgeSettings,
-        messages: list[dict[str, Any]],
-        template: TemplateName | None,
-        extra: dict[str, Any],
-    ) -> ChatRequest:
-        return ChatRequest(
-            model=settings.model,
-            messages=messages,
-            temperature=settings.temperature,
-            reasoning_effort=settings.reasoning_effort,
-            extra=extra,
-            **self._template_fields(template),
-        )
-
-    def _template_fields(self, template: TemplateName | None) -> dict[str, Any]:
-        """Return the fields of a request for a template of the script's process."""
-        if template is None:
-            return {}
-        number, name, form = template
-        if number is None:
-            return {"template": OWN_TEMPLATES[name]}
-
-        async def check(text: str) -> str | None:
-            try:
-                async with asyncio.timeout(_CHECK_TIMEOUT_S):
-                    problem: str | None = await self.connection.ask(
-                        "check", template=number, text=text
-                    )
-            except TimeoutError as error:
-                raise EvalScriptError(
-                    f"the script's process did not answer within {_CHECK_TIMEOUT_S:g} s"
-                ) from error
-            return None if problem is None else problem[:MAX_REASON_CHARS]
-
-        return {"template": schema_proxy(name, form), "check": check}
-
-    async def record_skip_decision(
-        self, subject: QuestionContext, ordinal: int, skip_reason: str | None
-    ) -> str | None:
-        """Return what ``CachingJudge.record_skip_decision`` returns."""
-        try:
-            return await self.judge.record_skip_decision(
-                subject, self.source, ordinal, skip_reason
-            )
-        except JudgeError as error:
-            raise self.latch.fail(error) from error.__cause__
-
-    async def service(self, request: ServiceRequest) -> tuple[Any, ServiceAnswer]:
-        """Return the answer of a map or paper service, and its record."""
-
-        async def ask() -> Any:
-            if request.name in ("geocode", "distance_matrix"):
-                return await self._maps.request(
-                    request.name, *request.arguments, **request.keywords
-                )
-            papers = ArxivTool(int(request.keywords.get("page_size", 100)))
-            if request.name == "by_id":
-                return await papers.search_arxiv_by_id(*request.arguments)
-            return await papers.search_arxiv_by_title(*request.arguments)
-
-        try:
-            return await self.judge.services.answer(request, ask, self.source)
-        except JudgeError as error:
-            raise self.latch.fail(error) from error.__cause__
-
-    async def page(
-        self,
-        url: str,
-        settings: PageSettings,
-        with_images: bool,
-        with_capture: bool,
-        is_noted: bool,
-    ) -> tuple[PreparedPage, int, str, list[str]]:
-        """Return a page without its texts, the number by which they are released, its text, and digests."""
-        request = PageRequest(
-            cache=self.cache if is_noted else self.cache.task_cache,
-            url=url,
-            settings=settings,
-            with_images=with_images,
-            capture=self.cache.captures if with_capture else None,
-            limit=self.cache.page_limit or nullcontext(),
-            logger=self.logger,
-        )
-        try:
-            page = await self.cache.page_library.page(request)
-        except (OSError, MemoryError) as error:
-            raise MachineError(
-                f"page {url} cannot be prepared: {type(error).__name__}: {error}"
-            ) from error
-        if is_noted:
-            self.cache.note_shown(url, page.sha256)
-        blob, texts = next(self._numbers), (page.text, *page.images)
-        self._blobs[blob] = {text.sha256: text for text in texts}
-        bare = replace(page, text=HashedText(), images=())
-        return bare, blob, str(page.text), [text.sha256 for text in texts]
-
-    async def image(self, image: HashedText) -> str:
-        """Return an image of a page."""
-        return str(image)
-
-    async def cached(self, urls: list[str]) -> list[bool]:
-        """Return what ``PageLibrary.cached`` returns."""
-        return await self.cache.page_library.cached(self.cache, urls)
-
-    async def stored_names(self) -> list[str]:
-        """Return the names of the files that the cache has in its object store."""
-        return list(names_in_store(self.cache.task_cache.task_dir))
-
-    async def fetch(self, names: list[str]) -> bool:
-        """Bring files of pages into the cache's folder."""
-        folder = self.cache.task_cache.task_dir
-        paths = [
-            folder / name for name in names if is_page_file(name) or is_sidecar(name)
-        ]
-        try:
-            return await asyncio.to_thread(fetch_files, folder, *paths)
-        except StorageError as error:
-            # Even if the script takes the page for missing, there will be no result.
-            raise self.latch.fail(error) from error.__cause__
 
 
 async def log_printed(output: asyncio.StreamReader, logger: logging.Logger) -> None:

@@ -11,17 +11,14 @@ import logging
 import os
 import socket
 import sys
-import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-from pydantic import BaseModel
 
 from mind2web2.api_tools.surroundings import (
     downloads_from,
@@ -30,22 +27,15 @@ from mind2web2.api_tools.surroundings import (
 )
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
-from mind2web2.judge.answer_client import AnswerClient
-from mind2web2.judge.permit import AnswerLimits
-from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.services import AskService, ServiceRequest
 from mind2web2.judge.settings import JudgeSettings
-from mind2web2.judge.store import Judgment
-from mind2web2.llm_client.chat import ChatRequest, Usage
+from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices
-from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
-from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCapture, SharedCaptures
-from mind2web2.pages.library import PageLibrary, PageRequest
+from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.page_cache import PageCache
-from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import address_flags
 from mind2web2.scheduling.deferral import guard_access
 from mind2web2.scheduling.listeners import guard_listeners
@@ -53,8 +43,16 @@ from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.clock import ScriptClock
 from mind2web2.scripts.input_recorder import InputRecorder, record_inputs
+from mind2web2.scripts.isolation.answer_client import REPLIES, AnswerClient
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
-from mind2web2.scripts.isolation.rpc import Done, Message, PageText, RpcClient
+from mind2web2.scripts.isolation.rpc import (
+    Done,
+    Failure,
+    Message,
+    RpcClient,
+    prepare,
+    validated,
+)
 from mind2web2.scripts.run import (
     LoopGuard,
     ScriptCall,
@@ -64,7 +62,6 @@ from mind2web2.scripts.run import (
 from mind2web2.storage.mirror import Mirror, use_mirror
 from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
-from mind2web2.verification.messages import OWN_TEMPLATES
 
 # Modules that scripts import (eval-scripts.md) or that others import late: loaded once for all scripts.
 _PRELOADED = (
@@ -103,7 +100,6 @@ class ScriptJob:
     """
 
     call: ScriptCall
-    task_id: str
     settings: JudgeSettings
     endpoint: str
     cache_dir: Path
@@ -124,10 +120,6 @@ class ScriptJob:
     zone: str | None = None
 
 
-# Number, name and schema of a template of the script's; without a number, of a verification.
-TemplateName = tuple[int | None, str, dict[str, Any]]
-
-
 def serve(control_fd: int) -> None:
     """Load the modules that scripts need, and be the fork server of a run."""
     _load_all()
@@ -141,6 +133,7 @@ def serve(control_fd: int) -> None:
 def _load_all() -> None:
     for name in _PRELOADED:
         import_module(name)
+    prepare(ScriptJob, *REPLIES)
     price_usd(Usage(), "o4-mini")  # reads the price list
     address_flags(
         ""
@@ -155,7 +148,7 @@ def _load_all() -> None:
 def run(connection_fd: int) -> None:
     """Evaluate the answer of the first message, and send the result message."""
     client = RpcClient(connection_fd)
-    job: ScriptJob = client.receive().content
+    job = validated(ScriptJob, client.receive().content)
     job.limits.apply_to_this_process()
     set_own_prices(job.prices)
     set_script_aliases(job.aliases)
@@ -181,12 +174,12 @@ def run(connection_fd: int) -> None:
 
 
 async def _run_script(job: ScriptJob, client: RpcClient, clock: ScriptClock) -> None:
-    judge = RunJudge(client, job.settings, job.endpoint)
+    judge = AnswerClient(client, job.settings, job.endpoint)
     client.listen(judge.check)
     try:
         done = await _outcome(job, client, judge, clock)
     except Mind2Web2Error as error:
-        done = Done(error=error)
+        done = Done(failure=Failure.of(error))
     with suppress(
         OSError, ValueError, AttributeError
     ):  # the script may have replaced or closed it
@@ -198,27 +191,23 @@ async def _run_script(job: ScriptJob, client: RpcClient, clock: ScriptClock) -> 
         failure = EvalScriptError(
             f"script {job.call.script_path.name} returned an unusable result: {error}"
         )
-        client.send(Message("done", Done(error=failure)))
+        client.send(Message("done", Done(failure=Failure.of(failure))))
 
 
 async def _outcome(
-    job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock: ScriptClock
+    job: ScriptJob, client: RpcClient, judge: AnswerClient, clock: ScriptClock
 ) -> Done:
-    judge = AnswerClient(run_judge, job.task_id, job.call.answer_name)
     if job.cache_is_mirrored:
         use_mirror(job.cache_dir, RunMirror(client))
     captures = captured_by_run() if job.with_captures else None
-    pages = RunPages(client, captures, job.stored_at_first)
-    cache = AnswerCache(
-        CacheFileSys(job.cache_dir), pages, asyncio.Semaphore(_OWN_CAPTURES), captures
-    )
+    task_cache, pages = CacheFileSys(job.cache_dir), RunPages(client)
+    pages.set_stored_at_first(task_cache, job.stored_at_first)
+    cache = AnswerCache(task_cache, pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
     logger = _logger(job, client)
     log_unseen_errors(logger)
 
     async def ask_run(request: ServiceRequest, _ask: AskService) -> Any:
-        answer, record = await client.ask("service", request=request)
-        judge.note_service(record)
-        return answer
+        return await client.ask("service", Any, request=request)
 
     recorder = InputRecorder(job.call.script_path)
     record_inputs(recorder)
@@ -232,8 +221,7 @@ async def _outcome(
             result = await script_result(job.call, judge, cache, logger)
     return Done(
         result=result,
-        ledger=judge.ledger,
-        looked_up=cache.looked_up,
+        looked_up=sorted(cache.looked_up),
         captured=cache.captured,
         is_listed=cache.is_listed,
         inputs=recorder.inputs(clock.reading(recorder.sources())),
@@ -275,76 +263,16 @@ class RelayHandler(logging.Handler):
             self.handleError(record)
 
 
-class Blob:
-    """A page's texts and images in the run, which keeps them while one of them is in use here."""
-
-    def __init__(self, client: RpcClient, number: int) -> None:
-        self._number = number
-        weakref.finalize(self, client.note_later, "release", blob=number)
-
-    def text(self, text: str, sha256: str) -> PageText:
-        """Return one of them: its content, or a name for an image."""
-        made = PageText(text)
-        made._sha256 = sha256
-        made.reference = (self._number, sha256)
-        made.owner = self
-        return made
-
-
 class RunPages(PageLibrary):
-    """Stands for the run's page library; ``captured_by_run`` marks requests whose pages the run captures."""
+    """The pages that this process prepares itself, of caches and browsers of the script's own."""
 
-    def __init__(
-        self,
-        client: RpcClient,
-        captured_by_run: SharedCaptures | None,
-        stored_at_first: frozenset[str] | None,
-    ) -> None:
+    def __init__(self, client: RpcClient) -> None:
         super().__init__()
         self._client = client
-        self._captured_by_run = captured_by_run
-        self._stored_at_first = stored_at_first
 
-    async def page(self, request: PageRequest) -> PreparedPage:
-        """Return what ``PageLibrary.page`` returns."""
-        is_captured_by_run = (
-            request.capture is not None and request.capture is self._captured_by_run
-        )
-        if request.capture is not None and not is_captured_by_run:
-            await _capture(request, request.capture)
-        page, number, text, digests = await self._client.ask(
-            "page",
-            url=request.url,
-            settings=request.settings,
-            with_images=request.with_images,
-            with_capture=is_captured_by_run,
-            is_noted=request.cache is not request.shared_cache,
-        )
-        blob = Blob(self._client, number)
-        images = tuple(blob.text(f"image {sha256}", sha256) for sha256 in digests[1:])
-        with_texts: PreparedPage = replace(
-            page, text=blob.text(text, digests[0]), images=images
-        )
-        return with_texts
-
-    async def images_of(self, page: PreparedPage) -> list[str]:
-        """Return a page's images, which only the run has."""
-        return [await self._client.ask("image", image=image) for image in page.images]
-
-    async def note_stored(self, cache: PageCache) -> None:
-        """Do nothing: the run has noted it."""
-
-    def stored_at_first(self, cache: PageCache) -> frozenset[str] | None:  # noqa: ARG002 (the task's)
-        """Return what ``PageLibrary.stored_at_first`` returns."""
-        return self._stored_at_first
-
-    async def cached(self, cache: PageCache, urls: Sequence[str]) -> list[bool]:  # noqa: ARG002 (the task's)
-        """Return what ``PageLibrary.cached`` returns."""
-        reply: list[bool] = await self._client.ask("cached", urls=list(urls))
-        return reply
-
-    def forget(self, cache: PageCache) -> None:  # noqa: ARG002 (the task's)
-        """Have the run drop the pages prepared from the cache."""
+    def forget(self, cache: PageCache) -> None:
+        """Drop the pages prepared from the cache, here and in the run."""
+        super().forget(cache)
         self._client.note("forget")
 
 
@@ -357,14 +285,6 @@ def captured_by_run() -> SharedCaptures:
     return SharedCaptures(open_browser)
 
 
-async def _capture(request: PageRequest, browser: SharedCaptures) -> None:
-    """Capture a page that is not stored by a browser of the script's own, which only this process has."""
-    if await asyncio.to_thread(request.cache.has, request.url) is None:
-        await browser.capture_into(
-            request.url, request.shared_cache, request.limit, request.logger
-        )
-
-
 class RunMirror(Mirror):
     """Has the run fetch pages of the task's cache from its object store, for which scripts have no key."""
 
@@ -373,103 +293,9 @@ class RunMirror(Mirror):
 
     def names_in(self, folder: Path) -> Collection[str]:  # noqa: ARG002 (the run knows it)
         """Return the names of the files that the cache has in its object store."""
-        return frozenset(self._client.ask_now("stored_names"))
+        return frozenset(self._client.ask_now("stored_names", list[str]))
 
     def fetch(self, *paths: Path) -> bool:
         """Bring files of pages into the cache's folder."""
         missing = [path.name for path in paths if not path.exists()]
-        return bool(missing) and bool(self._client.ask_now("fetch", names=missing))
-
-
-class RunJudge:
-    """Stands for the run's ``CachingJudge``."""
-
-    def __init__(
-        self,
-        client: RpcClient,
-        settings: JudgeSettings,
-        endpoint: str,
-        *,
-        is_first: bool = False,
-    ) -> None:
-        self.settings = settings
-        self.endpoint = endpoint
-        self._is_first = is_first
-        self.first: RunJudge | None = None
-        if settings.first is not None:
-            # Scripts see the endpoint of the judge that decides.
-            self.first = RunJudge(client, settings.first, endpoint, is_first=True)
-        # Set for this whole process.
-        self.price = None
-        self._client = client
-        self._templates: list[type[BaseModel]] = []
-        self._names: list[TemplateName] = []
-
-    async def judgment(
-        self,
-        request: ChatRequest,
-        subject: QuestionContext,
-        source: tuple[str, str],  # noqa: ARG002 (the run knows it)
-        limits: AnswerLimits,  # noqa: ARG002 (the run enters its own)
-    ) -> Judgment:
-        """Return what ``CachingJudge.judgment`` returns."""
-        return await self._judgment("judgment", request, subject)
-
-    async def judgment_ahead(
-        self,
-        request: ChatRequest,
-        subject: QuestionContext,
-        source: tuple[str, str],  # noqa: ARG002 (likewise)
-        limits: AnswerLimits,  # noqa: ARG002 (likewise)
-    ) -> Judgment:
-        """Return what ``CachingJudge.judgment_ahead`` returns."""
-        return await self._judgment("judgment_ahead", request, subject)
-
-    async def _judgment(
-        self, kind: str, request: ChatRequest, subject: QuestionContext
-    ) -> Judgment:
-        judgment: Judgment = await self._client.ask(
-            kind,
-            messages=list(request.messages),
-            template=self._name_of(request.template),
-            extra=dict(request.extra),
-            subject=subject,
-            is_first=self._is_first,
-        )
-        return judgment
-
-    async def record_skip_decision(
-        self,
-        subject: QuestionContext,
-        source: tuple[str, str],  # noqa: ARG002 (likewise)
-        ordinal: int,
-        skip_reason: str | None,
-    ) -> str | None:
-        """Return what ``CachingJudge.record_skip_decision`` returns."""
-        reason: str | None = await self._client.ask(
-            "record_skip_decision",
-            subject=subject,
-            ordinal=ordinal,
-            skip_reason=skip_reason,
-        )
-        return reason
-
-    def check(self, template: int, text: str) -> str | None:
-        """Return why a judge's reply does not fill the script's own template, which only this process has."""
-        try:
-            read_template(Completion(text=text), self._templates[template])
-        except InvalidOutputError as problem:
-            return str(problem)
-        return None
-
-    def _name_of(self, template: type[BaseModel] | None) -> TemplateName | None:
-        if template is None:
-            return None
-        if template in OWN_TEMPLATES.values():
-            return None, template.__name__, {}
-        if template not in self._templates:
-            self._names.append(
-                (len(self._templates), template.__name__, template.model_json_schema())
-            )
-            self._templates.append(template)
-        return self._names[self._templates.index(template)]
+        return bool(missing) and self._client.ask_now("fetch", bool, names=missing)

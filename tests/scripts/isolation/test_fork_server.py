@@ -118,13 +118,12 @@ async def test_a_judge_that_fails_while_the_fork_server_dies_is_the_reason(
 async def test_a_fork_server_that_cannot_start_is_a_reason(
     project, server, monkeypatch
 ):
-    """It names the command that shows more."""
+    """It says what failed."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
     [outcome] = await evaluate(
         project, ClaimJudge(), isolation=Isolation(server=server)
     )
     assert outcome.reason.startswith("no process could be started for a script: ")
-    assert outcome.reason.endswith("-c 'import mind2web2' may show the reason")
 
 
 async def test_a_fork_server_serves_several_event_loops(server, project):

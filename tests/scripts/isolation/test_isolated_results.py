@@ -301,6 +301,37 @@ async def test_a_script_may_bring_a_browser_of_its_own(tmp_path):
     assert seen[0] == seen[1]
 
 
+OWN_CACHE = f"""{DEPTH}
+class Pages:
+    def has(self, url): return "web" if url == {LAKE!r} else None
+    def get_web(self, url, get_screenshot=True): return "Depth: 80 m \\ud83d", None
+
+evaluator = Evaluator()
+evaluator.initialize("lake", client=client, answer=answer, global_cache=Pages(), logger=logger)
+depth = await evaluator.extract("How deep?", Depth, "depth", source={LAKE!r})
+for name, url in (("there", {LAKE!r}), ("gone", {GONE!r})):
+    await evaluator.verify(f"It is {{depth.metres}} m deep.", evaluator.add_leaf(name, name), url)
+evaluator.add_custom_info({{"shown": await evaluator.verifier.get_page_info({LAKE!r})}})
+return evaluator.get_summary()
+"""
+
+
+async def test_a_script_may_bring_a_cache_of_its_own(tmp_path):
+    """Its pages are in the script's process alone, which then asks the questions about them."""
+    seen = []
+    for where in PLACES:
+        project = Project(tmp_path / where.__name__)
+        project.add_answer("answer_1")
+        project.add_script_body(OWN_CACHE)
+        judge = SeededJudge(5)
+        with where():
+            results, _ = await results_of(project, judge)
+        seen.append((results, judge.asked))
+    assert seen[0] == seen[1]
+    assert all(isinstance(result, dict) for result in seen[0][0].values()), seen[0][0]
+    assert sum(seen[0][1].values()) == 3
+
+
 @pytest.mark.parametrize(
     "body", ["", "except Exception: pass", "except BaseException: pass"]
 )

@@ -106,7 +106,7 @@ def log_of(project, stem="answer_1"):
             "[connection] = [each for each in gc.get_objects() if type(each) is Connection]\n"
             "connection.send_bytes(pickle.dumps(Call()))\n"
             "await asyncio.sleep(1000)",
-            r"its process sent an invalid message \(UnpicklingError\)",
+            r"its process sent an invalid message \(UnicodeDecodeError\)",
         ),
     ],
 )

@@ -4,11 +4,10 @@ import asyncio
 import json
 import logging
 import os
-import pickle
 import socket
 import struct
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -20,28 +19,36 @@ from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
 from mind2web2.judge.protocol import JudgeLedger, QuestionContext, Rejection
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.store import ServiceAnswer, judgment_key
-from mind2web2.llm_client.chat import ChatRequest, Usage
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.llm_client.structured_output import schema_of
-from mind2web2.pages.answer_cache import AnswerCache
-from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import DoubtfulPageError
-from mind2web2.pages.library import PageLibrary
-from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.prompts import HashedText
+from mind2web2.rubric.verdicts import (
+    Evidence,
+    ExtractionRecord,
+    PageCheck,
+    PageShown,
+    Vote,
+)
 from mind2web2.scripts.inputs import ClockReading, ScriptInputs
+from mind2web2.scripts.isolation.answer_client import (
+    SentLedger,
+    SentRequest,
+    SentTemplate,
+)
 from mind2web2.scripts.isolation.rpc import (
     MAX_MESSAGE_BYTES,
     Done,
+    Failure,
     Message,
-    PageText,
+    RpcClient,
     RpcConnection,
-    decoded_by_run,
     encoded,
-    encoded_by_script,
-    schema_proxy,
+    served,
+    validated,
 )
-from mind2web2.scripts.isolation.run import RunService
+from mind2web2.scripts.isolation.service import RunService, schema_proxy
 from mind2web2.scripts.isolation.worker import RelayHandler
+from mind2web2.verification.run_questions import AskedForm, Given, Verification
 
 
 class Lake(BaseModel):
@@ -69,41 +76,18 @@ class Message2:
     kind: str
 
 
-class Call:
-    """Calls a function in the process that unpickles it."""
-
-    def __init__(self, *call):
-        """Call the first with the others."""
-        self.call = call
-
-    def __reduce__(self):
-        """Return the call."""
-        return self.call[0], self.call[1:]
-
-
-def refuse(blob, sha256):
-    """Have no text."""
-    raise KeyError((blob, sha256))
-
-
 def sent(content):
-    """Return what the run receives."""
-    return decoded_by_run(encoded_by_script(Message("note", content)), refuse).content
+    """Return the JSON that the other side receives."""
+    return json.loads(encoded(Message("note", content)))["content"]
 
 
 @pytest.mark.parametrize(
     "error",
-    [
-        CaptureError("gone"),
-        DoubtfulPageError("for now"),
-        JudgeUnavailableError("out"),
-        KeyError("x"),
-    ],
+    [CaptureError("gone"), JudgeUnavailableError("out"), KeyError("x"), MemoryError()],
 )
 def test_errors_are_what_they_were(error):
-    """Ours keep their class, others its name, in both directions."""
-    received = sent(error)
-    assert repr(pickle.loads(encoded(Message("note", error))).content) == repr(received)
+    """Ours keep their class, others its name; a lack of memory is one on both sides."""
+    received = validated(Failure, sent(Failure.of(error))).error()
     assert (type(received).__name__, str(received)) == (
         type(error).__name__,
         str(error),
@@ -116,7 +100,7 @@ def test_errors_are_what_they_were(error):
     [
         (Shade.DEEP, "deep"),
         (Depth(80), 80),
-        ({"lakes": [Depth(3), (Shade.DEEP,)]}, {"lakes": [3, ("deep",)]}),
+        ({"lakes": [Depth(3), (Shade.DEEP,)]}, {"lakes": [3, ["deep"]]}),
         (Lake(name="Como"), {"name": "Como"}),
         (HashedText("deep"), "deep"),
         (defaultdict(lambda: 0, {"lakes": 2}), {"lakes": 2}),
@@ -132,6 +116,7 @@ def test_a_scripts_own_objects_are_sent_as_plain_values(value, plain):
 
 LEDGER = JudgeLedger(
     served=Counter({("m", None): 2, (None, "f"): 1}),
+    first_served=Counter({("n", None): 3}),
     first_created="a",
     last_created="b",
     usage=Usage(1, 2, 3, 4, 5, 6, 7, 0.5),
@@ -142,34 +127,50 @@ LEDGER = JudgeLedger(
 INPUTS = ScriptInputs(
     files={"a": None}, clock=ClockReading(moment="now", zone="UTC", is_read=True)
 )
+SHOWN = PageShown(
+    kind="web", sha256="0", text_chars=1, text_chars_stored=2, images=0, notes=("n",)
+)
+VOTE = Vote(trial=1, supported=True, reasoning="read \ud83d", judgment="k")
+EVIDENCE = Evidence(
+    decided_by="judge",
+    claim="a claim \ud83d",
+    num_trials=3,
+    pages=(PageCheck(url="u", outcome="supported", page=SHOWN, votes=(VOTE,)),),
+)
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        Done(
-            {"final_score": 1.0},
-            None,
-            LEDGER,
-            {"https://a.example/\ud83d"},
-            ["b"],
-            is_listed=True,
-        ),
+        Done({"final_score": 1.0}, None, ["https://a.example/\ud83d"], ["b"], True),
         Done(inputs=INPUTS),
         QuestionContext("verify", "leaf", "a claim \ud83d", None, 2),
-        PageSettings(max_text_chars=1),
         ServiceRequest("google_maps", "geocode", ["Como"], {"language": "it"}),
+        Verification("a claim", None, "none", 3, True, ("gate",), doubt="gates"),
+        AskedForm("How deep?", "u", None, False, "depth"),
+        Given("task", "answer \ud83d", {"max_text_chars": 1}),
+        SentRequest("m", [{"role": "user"}], SentTemplate(0, "L", {}), 0.5, None, {}),
+        EVIDENCE,
+        ExtractionRecord(name="depth", page=SHOWN),
+        ChatReply("text", usage=Usage(1), judgment="k"),
     ],
 )
 def test_objects_of_messages_come_back(content):
-    """With every field."""
-    assert sent(content) == content
+    """With every field, and as they are written into results."""
+    found = validated(type(content), sent(content))
+    assert found == content
+    assert encoded(Message("note", found)) == encoded(Message("note", content))
+
+
+def test_a_ledger_comes_back():
+    """Its counts by two names, too."""
+    assert validated(SentLedger, sent(SentLedger.of(LEDGER))).ledger() == LEDGER
 
 
 @pytest.mark.parametrize(
-    "content", [Message2("note"), Message2, sent, {"day": [Path()]}, Call(os.getpid)]
+    "content", [Message2("note"), Message2, sent, {"day": [Path()]}, {"a", "b"}]
 )
-def test_objects_that_the_run_does_not_make_are_refused_where_they_are_sent(content):
+def test_objects_that_are_no_json_are_refused_where_they_are_sent(content):
     """The script gets the error."""
     with pytest.raises(TypeError, match="cannot be sent to the run"):
         sent(content)
@@ -178,24 +179,27 @@ def test_objects_that_the_run_does_not_make_are_refused_where_they_are_sent(cont
 @pytest.mark.parametrize(
     "content",
     [
-        Done(ledger=3),
-        Done(error="no error"),
+        Done(failure="no error"),
         Done(looked_up=[[]]),
-        Done(ledger=replace(LEDGER, usage="x")),
+        SentLedger(JudgeLedger(usage="x"), [], []),
         Done(inputs=INPUTS.model_copy(update={"files": 3})),
         QuestionContext("verify", trial="many"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 def test_objects_with_wrong_fields_are_refused(content):
     """The run does not work with them."""
     with pytest.raises(ValueError, match="validation error"):
-        sent(content)
+        validated(type(content), sent(content))
 
 
 def test_a_message_that_is_too_long_is_refused():
     """It is refused before it is sent."""
-    with pytest.raises(ValueError, match="the limit is 64 MB"):
-        encoded_by_script(Message("note", "x" * (MAX_MESSAGE_BYTES + 1)))
+    ours, theirs = socket.socketpair()
+    client = RpcClient(ours.detach())
+    with theirs, pytest.raises(ValueError, match="the limit is 64 MB"):
+        client.note("log", text="x" * (MAX_MESSAGE_BYTES + 1))
+    client._close_in_fork()
 
 
 def test_a_schema_proxy_asks_the_same_question():
@@ -219,28 +223,29 @@ class Server:
         self.asked = asyncio.Event()
         self._connection = connection
 
-    def text(self, blob, sha256):
-        """Return a text of the run."""
-        return {(1, "a"): HashedText("page")}[blob, sha256]
-
-    async def wait(self):
+    @served
+    async def wait(self) -> None:
         """Never reply."""
         self.asked.set()
         await asyncio.Event().wait()
 
-    async def check(self, text):
+    @served
+    async def check(self, text: str) -> str:
         """Ask the script."""
-        return await self._connection.ask("check", text=text)
+        return await self._connection.ask("check", str, text=text)
 
-    async def fail(self):
+    @served
+    async def fail(self) -> None:
         """Raise an error."""
         raise JudgeError("it failed")
 
-    async def echo(self, value):
+    @served
+    async def echo(self, value: str) -> str:
         """Return the value."""
         return value
 
-    def keep(self, note):
+    @served
+    def keep(self, note: str) -> None:
         """Keep a note."""
         self.notes.append(note)
 
@@ -258,11 +263,12 @@ class Script:
 
     def send(self, message):
         """Send a message."""
-        self._connection.send_bytes(encoded_by_script(message))
+        self._connection.send_bytes(encoded(message))
 
     async def reply(self):
         """Return the next message."""
-        return pickle.loads(await asyncio.to_thread(self._connection.recv_bytes))
+        content = await asyncio.to_thread(self._connection.recv_bytes)
+        return validated(Message, json.loads(content))
 
 
 @pytest.fixture
@@ -291,8 +297,9 @@ async def test_questions_are_answered_side_by_side(script):
     end.send(Message("cancel", number=1))
     end.ask(3, "fail")
     end.send(Message("note", {"note": "x"}, "keep"))
-    error = (await end.reply()).content
-    assert (type(error), str(error)) == (JudgeError, "it failed")
+    failed = await end.reply()
+    assert (failed.kind, failed.number) == ("failure", 3)
+    assert validated(Failure, failed.content) == Failure("JudgeError", "it failed")
     end.send(Message("done", Done(1)))
     assert await serving == Done(1)
     assert server.notes == ["x"]
@@ -307,37 +314,33 @@ async def test_a_script_is_asked_in_between(script):
     assert await end.reply() == Message("reply", "too shallow", number=1)
 
 
-async def test_a_text_of_the_run_is_sent_as_its_reference(script):
-    """The run finds its own text in the place of the script's."""
-    end, _, _, _ = script
-    text = PageText("image a")
-    text.reference = (1, "a")
-    end.ask(1, "echo", value=[text])
-    assert await end.reply() == Message("reply", ["page"], number=1)
-
-
 @pytest.mark.parametrize(
     "invalid",
     [
-        b"no pickle",
-        encoded_by_script(Message("note", {}, "unknown"))[:-9] + b".",
-        pickle.dumps(1),
-        pickle.dumps(Message("note", {}, "keep")),
-        pickle.dumps(Call(os.abort)),
-        pickle.dumps(Call(getattr, Message, "__init__")),
-        encoded_by_script(Message("done", 1)),
-        encoded_by_script(Message("note", {"_": 1}, "__init__")),
-        encoded_by_script(Message("note", {}, "unknown")),
-        encoded_by_script(Message("note", {"other": 1}, "keep")),
-        encoded_by_script(Message("note", 1, "keep")),
+        b"no JSON",
+        b"1",
+        encoded(Message("unknown")),
+        encoded(Message("done", 1)),
+        encoded(Message("note", {"_": 1}, "__init__")),
+        encoded(Message("note", {}, "unknown")),
+        encoded(Message("note", {"other": 1}, "keep")),
+        encoded(Message("note", {"note": [1]}, "keep")),
+        encoded(Message("note", 1, "keep")),
     ],
 )
 async def test_an_invalid_message_ends_the_service(script, invalid):
-    """The run then has no result of that answer, and has run no code of the script."""
+    """The run then has no result of that answer."""
     _, _, serving, theirs = script
     Connection(os.dup(theirs.fileno())).send_bytes(invalid)
-    with pytest.raises((pickle.UnpicklingError, AttributeError, TypeError)):
+    with pytest.raises((ValueError, TypeError)):
         await serving
+
+
+async def test_only_methods_that_serve_are_called(script):
+    """A question to another one fails."""
+    end, _, _, _ = script
+    end.ask(1, "__init__", connection=None)
+    assert (await end.reply()).kind == "failure"
 
 
 async def test_a_message_that_is_announced_as_too_long_is_not_read(script):
@@ -356,27 +359,6 @@ async def test_a_message_that_breaks_off_is_no_message(script):
     assert await serving is None
 
 
-async def test_a_pages_texts_are_kept_until_they_are_released(tmp_path):
-    """A page that is requested twice has its texts in memory once."""
-    cache = AnswerCache(CacheFileSys(tmp_path), PageLibrary())
-    cache.put_web("https://a.example", "deep", None)
-    service = RunService(
-        None, ("task", "answer"), cache, None, logging.getLogger("tests.pages"), None
-    )
-    given = [
-        await service.page("https://a.example", PageSettings(), False, False, True)
-        for _ in range(2)
-    ]
-    [(first, sha256), (second, _)] = [
-        (blob, digests[0]) for _, blob, _, digests in given
-    ]
-    assert service.text(first, sha256) is service.text(second, sha256)
-    service.release(first)
-    assert service.text(second, sha256) == given[1][2]
-    with pytest.raises(KeyError):
-        service.text(first, sha256)
-
-
 def test_a_record_is_logged_as_it_was(caplog):
     """With a format that does not fit its arguments, its traceback and extras, which are text."""
     notes = []
@@ -391,9 +373,9 @@ def test_a_record_is_logged_as_it_was(caplog):
         }
     )
     handler.emit(record)
-    service = RunService(
-        None, ("task", "answer"), None, None, logging.getLogger("tests.relay"), None
-    )
+    source = ("task", "answer")
+    logger = logging.getLogger("tests.relay")
+    service = RunService(None, None, source, None, logger, None)
     service.log(**sent(notes[0]))
     [relayed] = caplog.records
     assert relayed.getMessage() == "100% sure of %d ('x',)"

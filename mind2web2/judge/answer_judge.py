@@ -1,4 +1,4 @@
-"""The client that one answer's script receives: the run's judge, whatever model the script names."""
+"""The run's judge as one answer asks it, whatever model its script names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -16,6 +16,7 @@ from mind2web2.errors import (
     JudgeError,
     JudgmentMissingError,
 )
+from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.session import (
@@ -24,67 +25,18 @@ from mind2web2.judge.session import (
     cut_off_noted,
     unexpected,
 )
-from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, ServiceAnswer, judgment_key
 from mind2web2.judge.usage import tokens_of, usage_of
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
-from mind2web2.llm_client.prices import OwnPrice
 from mind2web2.scheduling.deferral import guarded, toolkit_at_work
 from mind2web2.utils.api_misuse import script_api
 
 
-class RunJudging(Protocol):
-    """The run's judge as seen by one answer: ``CachingJudge`` or its proxy in a script's process."""
-
-    @property
-    def settings(self) -> JudgeSettings:
-        """Return model and parameters."""
-
-    @property
-    def endpoint(self) -> str:
-        """Return the name of the judge's server."""
-
-    @property
-    def price(self) -> OwnPrice | None:
-        """Return the price of the model, where the run has one of its own."""
-
-    @property
-    def first(self) -> RunJudging | None:
-        """Return the judge that is asked about claims before this one."""
-
-    async def judgment(
-        self,
-        request: ChatRequest,
-        subject: QuestionContext,
-        source: tuple[str, str],
-        limits: AnswerLimits,
-    ) -> Judgment:
-        """Return a judgment, as ``CachingJudge.judgment`` promises."""
-
-    async def judgment_ahead(
-        self,
-        request: ChatRequest,
-        subject: QuestionContext,
-        source: tuple[str, str],
-        limits: AnswerLimits,
-    ) -> Judgment:
-        """Return a judgment, as ``CachingJudge.judgment_ahead`` promises."""
-
-    async def record_skip_decision(
-        self,
-        subject: QuestionContext,
-        source: tuple[str, str],
-        ordinal: int,
-        skip_reason: str | None,
-    ) -> str | None:
-        """Return why a verification is skipped, as ``CachingJudge.record_skip_decision`` promises."""
-
-
 @guarded
 @script_api
-class AnswerClient(JudgeSession, AsyncCalls):
-    """The client that one answer's script receives: the run's judge, whatever model the script names.
+class AnswerJudge(JudgeSession, AsyncCalls):
+    """The run's judge as one answer asks it.
 
     Args:
         limit: entered around each HTTP request. A script that holds the semaphore it received does not
@@ -93,7 +45,7 @@ class AnswerClient(JudgeSession, AsyncCalls):
 
     def __init__(
         self,
-        run: RunJudging,
+        run: CachingJudge,
         task_id: str,
         answer_name: str,
         limit: Limit | None = None,
@@ -103,9 +55,9 @@ class AnswerClient(JudgeSession, AsyncCalls):
         self._source = (task_id, answer_name)
         self._limits = AnswerLimits(limit or nullcontext(), self._latch.check)
         self._is_first = False
-        self._first: AnswerClient | None = None
+        self._first: AnswerJudge | None = None
         if run.first is not None:
-            self._first = AnswerClient(run.first, task_id, answer_name)
+            self._first = AnswerJudge(run.first, task_id, answer_name)
             self._first._is_first = True
             # One answer has one failure and one ledger, whichever judge is asked.
             self._first._latch = self._latch
@@ -115,7 +67,7 @@ class AnswerClient(JudgeSession, AsyncCalls):
         self._gates: Counter[tuple[str | None, str | None]] = Counter()
 
     @property
-    def first(self) -> AnswerClient | None:
+    def first(self) -> AnswerJudge | None:
         """Return the judge that is asked about claims before this one, as this answer sees it."""
         return self._first
 

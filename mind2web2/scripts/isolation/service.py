@@ -1,0 +1,298 @@
+"""What a run does for the process of one script: verdicts, extractions, pages, services, logs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, RootModel
+
+from mind2web2.api_tools.tool_arxiv import ArxivTool
+from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
+from mind2web2.errors import (
+    CaptureError,
+    EvalScriptError,
+    JudgeError,
+    Mind2Web2Error,
+    StorageError,
+)
+from mind2web2.judge.answer_judge import AnswerJudge
+from mind2web2.judge.protocol import Noted, QuestionContext
+from mind2web2.judge.services import ServiceAnswers, ServiceRequest
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, ReplyCheck
+from mind2web2.pages.answer_cache import AnswerCache
+from mind2web2.pages.cache_files import is_page_file, is_sidecar
+from mind2web2.pages.stored_files import fetch_files, names_in_store
+from mind2web2.scripts.isolation.answer_client import (
+    Filled,
+    Judged,
+    PageInfo,
+    SentLedger,
+    SentRequest,
+    SentTemplate,
+)
+from mind2web2.scripts.isolation.rpc import (
+    MAX_REASON_CHARS,
+    Failure,
+    RpcConnection,
+    served,
+)
+from mind2web2.scripts.isolation.worker import PACKAGE
+from mind2web2.verification.claims import ClaimJudging
+from mind2web2.verification.config import EvaluatorConfig
+from mind2web2.verification.context import EvaluationContext
+from mind2web2.verification.extraction import filled
+from mind2web2.verification.lookahead import judge_ahead
+from mind2web2.verification.messages import OWN_TEMPLATES
+from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
+
+# For a script's own template, which only its process has.
+_CHECK_TIMEOUT_S = 60.0
+
+
+class _SchemaProxy(RootModel[Any]):
+    """Accepts any JSON; the script's own class validates it (``ChatRequest.check``)."""
+
+    schema_text: ClassVar[str] = "{}"
+
+    @classmethod
+    def model_json_schema(cls, *_arguments: Any, **_keywords: Any) -> dict[str, Any]:
+        """Return the schema of the script's class."""
+        schema: dict[str, Any] = json.loads(cls.schema_text)
+        return schema
+
+
+def schema_proxy(name: str, schema: object) -> type[BaseModel]:
+    """Return a class with the name and schema of a script's class, the same for the same arguments."""
+    return _proxy(name, json.dumps(schema))
+
+
+@lru_cache(maxsize=256)
+def _proxy(name: str, schema_text: str) -> type[BaseModel]:
+    return type(
+        name, (_SchemaProxy,), {"schema_text": schema_text, "__module__": __name__}
+    )
+
+
+@dataclass
+class RunService:
+    """Serves one answer's process: its ``served`` methods are the kinds of questions and notes.
+
+    Args:
+        judge: the run's, as this answer asks it.
+        source: task id and answer name.
+        cache: the answer's; it records which pages were looked up.
+        logger: the answer's.
+    """
+
+    judge: AnswerJudge
+    services: ServiceAnswers
+    source: tuple[str, str]
+    cache: AnswerCache
+    logger: logging.Logger
+    connection: RpcConnection
+    _maps: GoogleMapsTool = field(default_factory=GoogleMapsTool)
+
+    @served
+    def note(self, kind: Noted, text: str) -> None:
+        """Add a note to the answer's ledger."""
+        self.judge.note(kind, text)
+
+    @served
+    def fail(self, failure: Failure) -> None:
+        """Ask nothing more for the answer, which has no result."""
+        error = failure.error()
+        if not isinstance(error, Mind2Web2Error):
+            error = EvalScriptError(failure.text)
+        self.judge.fail(error)
+
+    @served
+    def forget(self) -> None:
+        """Drop the pages prepared from the cache."""
+        self.cache.page_library.forget(self.cache.task_cache)
+
+    @served
+    def log(self, to: str, record: dict[str, Any], extra: dict[str, str]) -> None:
+        """Log a record: the answer's by its logger, the package's by its own."""
+        made = logging.makeLogRecord({**extra, **record})
+        logger = logging.getLogger(made.name) if to == PACKAGE else self.logger
+        if logger.isEnabledFor(made.levelno):
+            logger.handle(made)
+
+    @served
+    async def judged(self, claim: AskedClaim, given: Given) -> Judged:
+        """Judge a claim."""
+        judging = ClaimJudging(self._context(given))
+        return await judging.judged(claim.verification, claim.urls, claim.had_sources)
+
+    @served
+    async def judged_ahead(self, claim: AskedClaim, given: Given) -> None:
+        """Ask the questions of a claim without any note of them."""
+        verification, urls, had_sources = (
+            claim.verification,
+            claim.urls,
+            claim.had_sources,
+        )
+        await judge_ahead(self._context(given), verification, urls, had_sources)
+
+    @served
+    async def filled(
+        self, form: AskedForm, template: SentTemplate, given: Given
+    ) -> Filled:
+        """Fill a form from the answer or a page."""
+        reply, record = await filled(
+            self._context(given), form, _class_of(template), self._check(template)
+        )
+        text = None if reply is None or reply.value is None else reply.text
+        return text, record
+
+    @served
+    async def page_info(self, url: str, given: Given) -> PageInfo:
+        """Return a page as the judge could be shown it."""
+        try:
+            return await self._context(given).page_info(url)
+        except CaptureError as error:
+            raise CaptureError(str(error)) from error
+
+    @served
+    async def chat(self, request: SentRequest) -> ChatReply:
+        """Answer a request of the script's own."""
+        reply = await self.judge.chat(self._request(request))
+        return replace(reply, value=None)
+
+    @served
+    async def ask(
+        self, request: SentRequest, subject: QuestionContext, is_first: bool
+    ) -> ChatReply:
+        """Answer a question about pages that only the script's process has."""
+        judge = self._judge(is_first)
+        reply = await judge.ask(self._request(request), subject, None)
+        return replace(reply, value=None)
+
+    @served
+    async def ask_ahead(
+        self, request: SentRequest, subject: QuestionContext, is_first: bool
+    ) -> ChatReply:
+        """Answer such a question without any note of it."""
+        judge = self._judge(is_first)
+        reply = await judge.ask_ahead(self._request(request), subject)
+        return replace(reply, value=None)
+
+    @served
+    async def ledger(self) -> SentLedger:
+        """Return usage and notes so far."""
+        return SentLedger.of(self.judge.ledger)
+
+    @served
+    async def image_limit(self, is_first: bool) -> ImageLimit:
+        """Return the judge's limit of images, as far as it is known by now."""
+        return self._judge(is_first).image_limit
+
+    @served
+    async def record_skip_decision(
+        self, subject: QuestionContext, skip_reason: str | None
+    ) -> str | None:
+        """Return what ``Judge.record_skip_decision`` returns."""
+        return await self.judge.record_skip_decision(subject, skip_reason)
+
+    @served
+    async def service(self, request: ServiceRequest) -> Any:
+        """Return the answer of a map or paper service."""
+
+        async def ask() -> Any:
+            if request.name in ("geocode", "distance_matrix"):
+                return await self._maps.request(
+                    request.name, *request.arguments, **request.keywords
+                )
+            papers = ArxivTool(int(request.keywords.get("page_size", 100)))
+            if request.name == "by_id":
+                return await papers.search_arxiv_by_id(*request.arguments)
+            return await papers.search_arxiv_by_title(*request.arguments)
+
+        try:
+            answer, record = await self.services.answer(request, ask, self.source)
+        except JudgeError as error:
+            raise self.judge.fail(error) from error.__cause__
+        self.judge.note_service(record)
+        return answer
+
+    @served
+    async def stored_names(self) -> list[str]:
+        """Return the names of the files that the cache has in its object store."""
+        return list(names_in_store(self.cache.task_cache.task_dir))
+
+    @served
+    async def fetch(self, names: list[str]) -> bool:
+        """Bring files of pages into the cache's folder."""
+        folder = self.cache.task_cache.task_dir
+        paths = [
+            folder / name for name in names if is_page_file(name) or is_sidecar(name)
+        ]
+        try:
+            return await asyncio.to_thread(fetch_files, folder, *paths)
+        except StorageError as error:
+            # Even if the script takes the page for missing, there will be no result.
+            raise self.judge.fail(error) from error.__cause__
+
+    def _judge(self, is_first: bool) -> AnswerJudge:
+        first = self.judge.first
+        return first if is_first and first is not None else self.judge
+
+    def _context(self, given: Given) -> EvaluationContext:
+        cache = self.cache
+        return EvaluationContext(
+            judge=self.judge,
+            model=self.judge.model_for(""),
+            task=given.task,
+            answer=given.answer,
+            cache=cache,
+            library=cache.page_library,
+            capture=cache.captures,
+            llm_limit=nullcontext(),
+            page_limit=cache.page_limit or nullcontext(),
+            config=EvaluatorConfig(**given.config),
+            logger=self.logger,
+        )
+
+    def _request(self, sent: SentRequest) -> ChatRequest:
+        template = sent.template
+        return ChatRequest(
+            model=sent.model,
+            messages=sent.messages,
+            template=None if template is None else _class_of(template),
+            temperature=sent.temperature,
+            reasoning_effort=sent.reasoning_effort,
+            extra=sent.extra,
+            check=None if template is None else self._check(template),
+        )
+
+    def _check(self, template: SentTemplate) -> ReplyCheck | None:
+        """Return the check of a reply by the script's own class, which only its process has."""
+        if template.number is None:
+            return None
+
+        async def check(text: str) -> str | None:
+            try:
+                async with asyncio.timeout(_CHECK_TIMEOUT_S):
+                    problem: str | None = await self.connection.ask(
+                        "check", str | None, template=template.number, text=text
+                    )
+            except TimeoutError as error:
+                raise EvalScriptError(
+                    f"the script's process did not answer within {_CHECK_TIMEOUT_S:g} s"
+                ) from error
+            return None if problem is None else problem[:MAX_REASON_CHARS]
+
+        return check
+
+
+def _class_of(template: SentTemplate) -> type[BaseModel]:
+    """Return the class that a reply is to fill: one of ours, or a stand-in for a script's class."""
+    if template.number is None:
+        return OWN_TEMPLATES[template.name]
+    return schema_proxy(template.name, template.form)

@@ -1,0 +1,84 @@
+"""The questions of a script's process to its run: whole verdicts, extractions and pages, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from pydantic import BaseModel
+
+from mind2web2.rubric.verdicts import DoubtLevel, Evidence, ExtractionRecord
+
+
+@dataclass(frozen=True)
+class Verification:
+    """A claim with all that is given about it; defaults filled in.
+
+    Args:
+        missing: the name of a value that the claim rests on and the answer does not give.
+        is_first_enough: a first vote that is not in doubt decides.
+        doubt: of two judges, where the second decides in place of the first.
+        asks_first: of two judges, the first is asked.
+        confidence: of a first judge that is a decision model, the probability above which it decides.
+    """
+
+    claim: str
+    node_id: str | None
+    additional_instruction: str
+    num_trials: int
+    use_screenshot: bool
+    prerequisites: tuple[str, ...] = ()
+    missing: str | None = None
+    is_first_enough: bool = False
+    doubt: DoubtLevel | None = None
+    asks_first: bool = False
+    confidence: float | None = None
+
+
+@dataclass(frozen=True)
+class AskedClaim:
+    """A claim and its pages, without any the answer alone; ``had_sources``: the script gave sources."""
+
+    verification: Verification
+    urls: list[str]
+    had_sources: bool
+
+
+@dataclass(frozen=True)
+class AskedForm:
+    """What is to be extracted; ``url`` is ``None`` for the answer."""
+
+    prompt: str
+    url: str | None
+    additional_instruction: str | None
+    use_screenshot: bool
+    name: str
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a script gives for all its questions; ``config`` has the fields of ``EvaluatorConfig``."""
+
+    task: str
+    answer: str
+    config: Mapping[str, Any]
+
+
+@runtime_checkable
+class RunQuestions(Protocol):
+    """A judge in a script's process, whose run has the pages and asks the questions."""
+
+    async def judged(self, claim: AskedClaim, given: Given) -> tuple[bool, Evidence]:
+        """Return what ``ClaimJudging.judged`` returns."""
+
+    async def judged_ahead(self, claim: AskedClaim, given: Given) -> None:
+        """Ask the questions of a claim without any note of them."""
+
+    async def filled(
+        self, form: AskedForm, template: type[BaseModel], given: Given
+    ) -> tuple[BaseModel | None, ExtractionRecord]:
+        """Return the filled template, ``None`` where there is nothing to fill it from, and the record."""
+
+    async def page_info(self, url: str, given: Given) -> tuple[list[str], str]:
+        """Return a page's images as data URLs and its text. Raises CaptureError: it is unavailable."""

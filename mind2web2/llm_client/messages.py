@@ -11,6 +11,7 @@ from mind2web2.errors import DocumentError
 from mind2web2.llm_client.chat import CheckedMessage, ImagePart, Message, TextPart
 from mind2web2.prompts import HashedText
 from mind2web2.utils.images import size_px
+from mind2web2.utils.text import as_unicode_text
 
 _ROLES = ("system", "developer", "user", "assistant")
 _IMAGE_SCHEMES = ("data:image/", "https://", "http://")
@@ -115,11 +116,7 @@ def sendable_text(text: str) -> str:
     """Return the text with lone surrogates, which no request can carry, replaced by U+FFFD."""
     if isinstance(text, HashedText) and text.is_sendable:
         return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+    return as_unicode_text(text)
 
 
 def with_fewer_images(messages: Sequence[Message], count: int) -> list[Message]:

@@ -142,7 +142,10 @@ def shown_text(text: str) -> HashedText:
 
 
 def encodable(text: str) -> str:
-    """Return the text with lone surrogates replaced, which no provider accepts."""
+    """Return the text with surrogates, which no provider accepts, as question marks.
+
+    Not as ``as_unicode_text`` has them: the keys of stored judgments rest on the question marks.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
+from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -34,10 +35,6 @@ from mind2web2.scripts.rewriting import (
     defer_extractions,
     defer_verifications,
 )
-from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
-from mind2web2.scripts.rubric_reading import parsed_rubric
-from mind2web2.scripts.rubric_script import script_of
-from mind2web2.scripts.yaml_lines import YamlFileError
 from mind2web2.utils.api_misuse import syntax_tree
 from mind2web2.utils.files import read_regular_file
 
@@ -51,6 +48,9 @@ REQUIRED_PARAMETERS = (
     "logger",
 )
 
+# Modules whose ``script_source`` writes the script of another kind of file, by its suffix; loaded with the
+# first one, as most tasks are scripts.
+_SCRIPT_WRITERS = {".yaml": "mind2web2.scripts.rubric_script"}
 MODULE_PREFIX = "mind2web2_eval_script_"
 _ENTRY = "evaluate_answer"
 
@@ -127,7 +127,7 @@ def script_problem(path: Path) -> str | None:
         return f"{path} cannot be read: {error.strerror or error}"
     except SyntaxError as error:
         return f"{path} has a syntax error{_in_line(error)}: {error.msg}"
-    except YamlFileError as error:
+    except EvalScriptError as error:
         return str(error)
     except (ValueError, RecursionError) as error:
         return f"{path} cannot be parsed: {error}"
@@ -165,8 +165,8 @@ def parsed_script(source: bytes, path: Path) -> ast.Module:
         SyntaxError, ValueError, RecursionError: the script has none.
         YamlFileError: the rubric file is wrong.
     """
-    if path.suffix == RUBRIC_SUFFIX:
-        source = script_of(parsed_rubric(source, path).rubric).encode()
+    if path.suffix in _SCRIPT_WRITERS:
+        source = import_module(_SCRIPT_WRITERS[path.suffix]).script_source(source, path)
     if b"\0" in source:
         # Python 3.11 raises a ValueError here that names no file.
         line = source[: source.index(b"\0")].count(b"\n") + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from keyword import iskeyword
+from pathlib import Path
 from string import Formatter
 
 from mind2web2.scripts.rubric_file import (
@@ -20,6 +21,7 @@ from mind2web2.scripts.rubric_file import (
     field_type,
     last_name,
 )
+from mind2web2.scripts.rubric_reading import parsed_rubric
 
 _TYPES: Mapping[FieldType, str] = {
     "text": "str | None = None",
@@ -89,6 +91,15 @@ async def evaluate_answer(
         default_model=model,
     )
 '''
+
+
+def script_source(content: bytes, path: Path) -> bytes:
+    """Return the script of a file with this content.
+
+    Raises:
+        YamlFileError: it is no proper rubric file.
+    """
+    return script_of(parsed_rubric(content, path).rubric).encode()
 
 
 def script_of(rubric: RubricFile) -> str:

@@ -70,6 +70,7 @@ _PRELOADED = (
     "mind2web2.eval_toolkit",
     "mind2web2.llm_client.base_client",
     "mind2web2.capture.browser_manager",
+    "mind2web2.scripts.rubric_script",
     "filelock",
     "importlib.readers",
 )

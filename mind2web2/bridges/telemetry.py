@@ -6,8 +6,9 @@ Nothing of it is imported unless the environment names an exporter; the extra ``
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
@@ -71,9 +72,12 @@ def _is_wanted(signal: Signal, environment: Mapping[str, str]) -> bool:
 
 @asynccontextmanager
 async def exported(
-    signals: tuple[Signal, ...], *, with_texts: bool
+    signals: tuple[Signal, ...], *, with_texts: bool, warn: Callable[[str], None]
 ) -> AsyncIterator[Telemetry]:
     """Export spans and events by OTLP over HTTP to the addresses that the environment names.
+
+    Args:
+        warn: is called once, at the end, if the receiver did not take everything.
 
     Raises:
         UsageError: the packages of the extra ``otel`` are missing.
@@ -103,17 +107,46 @@ async def exported(
         traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     if "LOGS" in signals:
         logs.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
+    with _one_warning(warn):
+        try:
+            yield Telemetry(
+                traces.get_tracer("mind2web2", __version__),
+                logs.get_logger("mind2web2", __version__),
+                with_texts=with_texts,
+            )
+        finally:
+            # They send what is left, which takes as long as the receiver does.
+            await asyncio.gather(
+                asyncio.to_thread(traces.shutdown), asyncio.to_thread(logs.shutdown)
+            )
+
+
+@contextmanager
+def _one_warning(warn: Callable[[str], None]) -> Iterator[None]:
+    """Pass on the first warning of OpenTelemetry's packages, which log each try to send each batch."""
+    first = _FirstWarning()
+    packages = logging.getLogger("opentelemetry")
+    was_passed_on, packages.propagate = packages.propagate, False
+    packages.addHandler(first)
     try:
-        yield Telemetry(
-            traces.get_tracer("mind2web2", __version__),
-            logs.get_logger("mind2web2", __version__),
-            with_texts=with_texts,
-        )
+        yield
     finally:
-        # They send what is left, which takes as long as the receiver does.
-        await asyncio.gather(
-            asyncio.to_thread(traces.shutdown), asyncio.to_thread(logs.shutdown)
-        )
+        packages.removeHandler(first)
+        packages.propagate = was_passed_on
+        if first.text is not None:
+            reason = first.text.partition(" encountered while exporting")[0]
+            warn(f"not all telemetry was sent: {reason}")
+
+
+class _FirstWarning(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.text: str | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the first text."""
+        if self.text is None:
+            self.text = " ".join(record.getMessage().split())
 
 
 class Telemetry:

@@ -239,7 +239,11 @@ async def _telemetry(run: _Run) -> AsyncIterator[Telemetry | None]:
             if signals := signals_of(os.environ):
                 with_texts = wants_texts(os.environ)
                 telemetry = await stack.enter_async_context(
-                    exported(signals, with_texts=with_texts)
+                    exported(
+                        signals,
+                        with_texts=with_texts,
+                        warn=lambda text: run.print(f"Warning: {text}"),
+                    )
                 )
         except UsageError as error:
             run.print(f"Warning: no telemetry: {error}")

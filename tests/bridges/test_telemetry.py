@@ -153,10 +153,9 @@ def test_a_receiver_that_is_away_costs_no_result(judge, monkeypatch, caplog):
     outcome = evaluate(judge)
     assert outcome.returncode == 0
     assert "0.5" in outcome.stdout
-    warnings = [line for line in outcome.stdout.splitlines() if "telemetry" in line]
-    [warning] = warnings
-    assert warning.startswith("Warning: not all telemetry was sent: ")
-    assert "Connection refused" in outcome.stdout
+    printed = " ".join(outcome.stdout.split())
+    assert printed.count("Warning: not all telemetry was sent: ") == 1
+    assert printed.count("Connection refused") == 1
     assert outcome.stderr == ""
     assert [one.name for one in caplog.records if "opentelemetry" in one.name] == []
 

@@ -45,6 +45,7 @@ llm_friendly_llms_txt_toctree_only = True
 def setup(app: Sphinx) -> None:
     """Adapt pages to the site, and the theme to readers of screens."""
     app.connect("source-read", _name_files_of_the_repository)
+    app.connect("source-read", _index_words_of_readers)
     # After the theme, which writes the navigation when it is asked for the page's context.
     app.connect("html-page-context", _level_captions, priority=900)
 
@@ -56,6 +57,21 @@ def _name_files_of_the_repository(*event: Any) -> None:
     source[0] = re.sub(
         rf"\[([^\]]+)\]\({re.escape(up)}([^)#]+)[^)]*\)", r"\1 (`\2`)", source[0]
     )
+
+
+def _index_words_of_readers(*event: Any) -> None:
+    """Let the search find a page by the words in its comment `found by` first."""
+    source = event[2]
+    source[0] = re.sub(
+        r"^<!-- found by: (.+?) -->$",
+        lambda found: f"```{{index}} {_main_entries(found[1])}\n```",
+        source[0],
+        flags=re.MULTILINE,
+    )
+
+
+def _main_entries(words: str) -> str:
+    return ", ".join(f"! {word.strip()}" for word in words.split(","))
 
 
 def _level_captions(*event: Any) -> None:

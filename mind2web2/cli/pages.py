@@ -532,14 +532,22 @@ def _advice(command: Callable[..., str], pages: Sequence[CitedPage]) -> Iterator
     kinds_failed = _trouble_kinds(page for page in pages if page.failure is not None)
     if kinds_suspect:
         yield f"Next, to try pages that look wrong again: {command('--only', 'suspect')}"
-    if any(page.failure is not None for page in pages):
+    failed = [page for page in pages if page.failure is not None]
+    refused = [page for page in failed if _is_refused_as_private(page)]
+    if len(failed) > len(refused):
         yield f"Next, to try failed pages again: {command('--only', 'failed')}"
-    if (kinds_suspect or kinds_failed) and "--archive" not in command():
+    may_be_archived = kinds_suspect or len(failed) > len(refused)
+    if may_be_archived and "--archive" not in command():
         yield f"Next, to look for copies in the Internet Archive: {command('--archive')}"
     if _WALLS & (kinds_suspect | kinds_failed) and "--cdp_url" not in command():
         yield f"Past logins and captchas: add {own_browser}."
-    if "refused_address" in kinds_failed:
-        yield "Pages on this machine or its network: add --allow_private_network where you trust the answers."
+    if refused:
+        again = command("--only", "failed", "--allow_private_network")
+        yield f"Pages on this machine or its network, where you trust the answers: {again}"
+
+
+def _is_refused_as_private(page: CitedPage) -> bool:
+    return page.record is not None and page.record.is_refused_as_private
 
 
 def _trouble_kinds(pages: Iterable[CitedPage]) -> set[str]:

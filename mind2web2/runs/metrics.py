@@ -381,11 +381,13 @@ def _missing_bounds(grid: ScoreGrid) -> MissingBounds | None:
         for place, answer in grid.table.items()
         if answer.score is not None
     }
-    low, high = (_filled(own, tasks, grid.runs, filler) for filler in (0.0, 1.0))
+    # Also of runs that have no score at any task.
+    runs = list(dict.fromkeys(run for _, run in grid.table))
+    low, high = (_filled(own, tasks, runs, filler) for filler in (0.0, 1.0))
     at_missing: list[float] = []
     at_others: list[float] = []
     for task in tasks:
-        scores = [own[task, run] for run in grid.runs if (task, run) in own]
+        scores = [own[task, run] for run in runs if (task, run) in own]
         if scores:
             same = at_missing if task in lacking else at_others
             same.append(fmean(scores))

@@ -6,14 +6,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mind2web2.capture.models import CaptureRecord, Trouble
+from mind2web2.capture.models import CaptureRecord, RefusedConnection, Trouble
 from mind2web2.cli.pages import print_cached
 from mind2web2.cli.suggestions import caching_command
 from mind2web2.pages.crawl import CitedPage, TaskPages
 from mind2web2.runs.settings import RunSettings
 
+PRIVATE = RefusedConnection(host="10.0.0.1", port=80, reason="r", is_private=True)
 
-def page(name, kind="web", *troubles, failure=None, recorded=True):
+
+def page(name, kind="web", *troubles, failure=None, recorded=True, refused=()):
     """Return a cited page."""
     url = f"https://example.com/{name}"
     record = CaptureRecord(
@@ -22,6 +24,7 @@ def page(name, kind="web", *troubles, failure=None, recorded=True):
         kind=kind,
         captured_at="now",
         failure=failure,
+        refused=refused,
         troubles=tuple(
             Trouble(kind=trouble, detail=f"looks like a {trouble}")
             for trouble in troubles
@@ -96,9 +99,11 @@ def test_the_next_commands_are_suggested(monkeypatch):
     assert "--cdp_url" not in printed(
         TaskPages("task", (page("a", "web", "http_error"),))
     )
-    assert "--allow_private_network" in printed(
-        TaskPages("task", (page("a", None, "refused_address"),))
-    )
+    private = page("a", None, "refused_address", refused=(PRIVATE,))
+    of_private = printed(TaskPages("task", (private,)))
+    again = "mind2web2 cache bot --only failed --allow_private_network"
+    assert f"where you trust the answers: {again}\n" in of_private
+    assert "Next" not in of_private
     assert "Next" not in printed(TaskPages("task", (page("a"), page("b", "pdf"))))
 
 

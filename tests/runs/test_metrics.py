@@ -227,6 +227,12 @@ def test_missing_scores_are_bounded():
     assert agent_metrics("bot", answers(THREE_TASKS))["missing_bounds"] is None
 
 
+def test_runs_without_any_score_are_bounded_too():
+    """They are missing like others, and were left out: the score seemed to be certain."""
+    metrics = agent_metrics("bot", answers({"lake": [0.0, None, None, None]}))
+    assert metrics["missing_bounds"]["avg_score"] == [0.0, 0.75]
+
+
 def test_other_answers_to_these_tasks_vary_less_than_other_tasks():
     """By the variance between runs of a task alone."""
     scores = {f"task_{n}": [n / 10, n / 10 + 0.1] for n in range(9)}

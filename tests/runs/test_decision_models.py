@@ -1,5 +1,6 @@
 """A decision model as the first of two judges: one request for a page, probabilities in place of votes."""
 
+import asyncio
 import csv
 import json
 import re
@@ -20,6 +21,9 @@ from mind2web2.judge_check.drawn_page import screenshot
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.runs.results import latest_result
+from mind2web2.viewer.catalog import Catalog
+from mind2web2.viewer.keys import AnswerKey
+from mind2web2.viewer.stored_pages import StoredPages
 
 LUNA, STRONG = "gpt-6-luna", "gpt-4o"
 PAGE = "https://lake.example/"
@@ -371,3 +375,22 @@ def test_a_guess_counts_one_request_for_a_page(project, strong):
     ]
     assert requests[0] < 0.8 * requests[1]
     assert not decisions.requests
+
+
+@pytest.mark.parametrize("prefix", ["decisions", "systemone"])
+async def test_the_viewer_shows_what_a_decision_model_was_asked(
+    project, strong, prefix
+):
+    """The messages are those that its judgment's key is a hash of; one without a probability, too."""
+    project.cache().put_web(PAGE, TEXT, screenshot("The lake is deep.", None))
+    with DecisionServer(probability) as decisions:
+        done = await asyncio.to_thread(judged, strong, decisions, prefix=prefix)
+    assert done.returncode == 0, done.stderr
+    leaves = leaves_of(project)
+    (sure,), (refused,) = (leaves[name].evidence.pages for name in ("sure", "refused"))
+    catalog, pages = Catalog(project.paths), StoredPages(project.paths)
+    key = AnswerKey("bot", "lake", "answer_1")
+    for vote in (*sure.votes, *refused.first_votes):
+        asked = await pages.messages(catalog, key, vote.judgment)
+        assert asked["is_exact"]
+        assert "Give the probability" in asked["messages"][0]["parts"][0]["text"]

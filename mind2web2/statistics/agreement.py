@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -83,16 +84,26 @@ def share_by_task(rows: Sequence[tuple[float, float]]) -> Estimate:
     found = min(1.0, sum(hits for hits, _ in rows) / total)
     if tasks < MIN_TASKS:
         return Estimate(found)
-    varied = (
-        sum((hits - found * items) ** 2 for hits, items in rows)
-        * tasks
-        / (tasks - 1)
-        / total**2
-    )
+    squares = [(hits - found * items) ** 2 for hits, items in rows]
+    varied = sum(squares) * tasks / (tasks - 1) / total**2
     alike = found * (1 - found) / varied if varied > _NOISE else float(tasks)
     # Few tasks know their own variance badly: Student's quantile in place of the normal one.
-    alike *= (_NORMAL.inv_cdf(1 - _TAIL) / student_quantile(1 - _TAIL, tasks - 1)) ** 2
+    quantile = student_quantile(1 - _TAIL, _degrees(squares))
+    alike *= (_NORMAL.inv_cdf(1 - _TAIL) / quantile) ** 2
     return Estimate(found, *wilson(found, alike))
+
+
+def _degrees(squares: Sequence[float]) -> float:
+    """Return the degrees of freedom of a variance to which tasks contribute these squares.
+
+    Where errors keep to few tasks, these make up most of it. Satterthwaite's (1946) number is for that, but
+    too small in simulations, as the number of tasks less one is too large: their geometric mean covers best.
+    """
+    most = len(squares) - 1
+    if not sum(squares):
+        return most
+    alike = sum(squares) ** 2 / sum(square**2 for square in squares)
+    return math.sqrt(most * min(most, alike))
 
 
 def _resampled(

@@ -93,7 +93,7 @@ def sums_of(rows: Sequence[Row]) -> list[float]:
     return [sum(column) for column in zip(*rows, strict=True)]
 
 
-def student_quantile(probability: float, degrees_of_freedom: int) -> float:
+def student_quantile(probability: float, degrees_of_freedom: float) -> float:
     """Return a quantile of Student's distribution, right to three digits from 5 degrees of freedom on."""
     z = _NORMAL.inv_cdf(probability)
     # Fisher's expansion (Abramowitz and Stegun 26.7.5).

@@ -59,10 +59,11 @@ def test_coefficients_vary_with_the_tasks():
     [
         # No task differs: as many items as tasks, 10 · (1.96 / 2.262)² = 7.507 of them.
         ([(9.0, 10.0)] * 10, (0.9, 0.543692, 0.985503)),
-        # 2/3 · 1/3 / (3.333 · 6/5 / 12²) = 8 items, and 8 · (1.96 / 2.571)² = 4.651.
+        # 2/3 · 1/3 / (3.333 · 6/5 / 12²) = 8 items. The variance is that of 2.941 tasks by Satterthwaite, so
+        # that it has √(5 · 2.941) = 3.835 degrees of freedom, and 8 · (1.96 / 2.824)² = 3.853.
         (
             [(1, 2), (2, 2), (0, 2), (2, 2), (1, 2), (2, 2), (0, 0)],
-            (2 / 3, 0.26541, 0.91716),
+            (2 / 3, 0.240234, 0.926742),
         ),
     ],
 )

@@ -170,7 +170,7 @@ def test_private_addresses_are_refused_by_default(project, site):
     project.answer("/lake")
     run = call(main, "cache", "bot", "--no_llm", "--max_retries", "0")
     assert run.returncode == 1
-    assert "add --allow_private_network" in run.stdout
+    assert "cache bot --only failed --allow_private_network" in run.stdout
     assert site.requests == []
 
 

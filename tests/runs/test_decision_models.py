@@ -334,10 +334,14 @@ def test_the_estimate_counts_one_request_for_a_page(project, strong):
 def test_economy_says_what_each_confidence_would_change(strong):
     """From a run that asked both everywhere: the verdict of the strong judge, beside each probability."""
     cascade = ("--judge_cascade", f"decisions:{LUNA},{STRONG}")
-    lacking = call(main, "economy", "bot", *cascade)
-    assert lacking.returncode == 2
-    assert "--judge_confidence 1 --judge_doubt signs asks both" in lacking.stderr
     with DecisionServer(probability) as decisions:
+        assert (
+            call(evaluate_main, "bot", "--judge_base_url", strong.base_url).returncode
+            == 0
+        )
+        lacking = call(main, "economy", "bot", *cascade)
+        assert lacking.returncode == 2
+        assert "--judge_confidence 1 --judge_doubt signs asks both" in lacking.stderr
         both = ("--judge_confidence", "1", "--judge_doubt", "signs")
         assert judged(strong, decisions, *both).returncode == 0
     assert set(asked_of(strong)) == {*PROBABILITIES, "gate"}

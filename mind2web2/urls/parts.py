@@ -8,7 +8,6 @@ import string
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from mind2web2.utils.api_misuse import checked_call
 from mind2web2.utils.text import as_unicode_text, is_unicode_text
 
 # Every string matches: missing parts are None or empty, and nothing is interpreted here.
@@ -303,7 +302,6 @@ _BARE_IN_BROWSER = "".join(
 ANGLE_BRACKETS = re.compile(r"(?<!\\)<([^<>\n]{1,8000})>")
 
 
-@checked_call
 def remove_utm_parameters(url: str) -> str:
     """Return the URL without its ``utm_*`` parameters and otherwise as it is written."""
     address, hash_mark, fragment = url.partition("#")
@@ -316,7 +314,6 @@ def remove_utm_parameters(url: str) -> str:
     return without + hash_mark + fragment
 
 
-@checked_call
 def normalize_url_simple(url: str) -> str:
     """Return a readable form that opens the same page and is equal for URLs that differ in spelling only.
 
@@ -335,7 +332,6 @@ def normalize_url_simple(url: str) -> str:
     return f"{scheme}://{site}{path}{query}{uniform_escapes(parts.route)}"
 
 
-@checked_call
 def normalize_url_for_browser(url: str) -> str:
     """Return the URL as a browser can open it: absolute, ASCII only, nothing left out.
 

@@ -518,7 +518,9 @@ async def _opened(
 
 async def _dropped(writer: asyncio.StreamWriter) -> None:
     # Not closed, which would wait until the process has read everything.
-    writer.transport.abort()
+    with contextlib.suppress(AttributeError):
+        # asyncio's own, of a transport that was closing and has written its last bytes since.
+        writer.transport.abort()
     with contextlib.suppress(OSError):
         await writer.wait_closed()
 

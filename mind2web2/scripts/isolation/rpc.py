@@ -32,6 +32,8 @@ from mind2web2.scripts.inputs import ScriptInputs
 MAX_MESSAGE_BYTES = 64 * 1024**2
 # Of an error's text, and of a validation error in a judge's reply.
 MAX_REASON_CHARS = 20_000
+# The package's log, and the beginning of its loggers' names.
+PACKAGE = "mind2web2"
 # The length that ``Connection.send_bytes`` puts before each message.
 _LENGTH = struct.Struct("!i")
 

@@ -43,9 +43,9 @@ from mind2web2.scripts.isolation.processes import (
     fork_server,
     script_process,
 )
-from mind2web2.scripts.isolation.rpc import Done, Message, RpcConnection
+from mind2web2.scripts.isolation.rpc import PACKAGE, Done, Message, RpcConnection
 from mind2web2.scripts.isolation.service import RunService
-from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob
+from mind2web2.scripts.isolation.worker import ScriptJob
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
 from mind2web2.storage.publication import is_in_object_store
 from mind2web2.utils.deep_trees import allow_deep_trees

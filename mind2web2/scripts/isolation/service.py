@@ -38,11 +38,11 @@ from mind2web2.scripts.isolation.answer_client import (
 )
 from mind2web2.scripts.isolation.rpc import (
     MAX_REASON_CHARS,
+    PACKAGE,
     Failure,
     RpcConnection,
     served,
 )
-from mind2web2.scripts.isolation.worker import PACKAGE
 from mind2web2.verification.claims import ClaimJudging
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import EvaluationContext

@@ -46,6 +46,7 @@ from mind2web2.scripts.input_recorder import InputRecorder, record_inputs
 from mind2web2.scripts.isolation.answer_client import REPLIES, AnswerClient
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
 from mind2web2.scripts.isolation.rpc import (
+    PACKAGE,
     Done,
     Failure,
     Message,
@@ -76,8 +77,6 @@ _PRELOADED = (
 )
 # Captures by a browser of the script's own, which the run's limit does not count.
 _OWN_CAPTURES = 5
-# The package's log, and the beginning of its loggers' names.
-PACKAGE = "mind2web2"
 _SENT_AS_THEY_ARE = ("name", "levelno", "levelname", "created", "msecs", "stack_info")
 
 

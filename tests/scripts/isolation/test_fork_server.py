@@ -3,8 +3,10 @@
 import asyncio
 import os
 import signal
+import socket
 import sys
 import threading
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from projects import ClaimJudge, Project, evaluate, start_command
 from servers.judge_server import VERDICT, JudgeServer
 
 from mind2web2.errors import JudgeUnavailableError
+from mind2web2.scripts.isolation import processes
 from mind2web2.scripts.isolation.processes import (
     ForkServer,
     script_process,
@@ -247,3 +250,18 @@ def test_a_fork_server_that_was_not_needed_is_killed(server):
     process = server._process
     server.close()
     assert process.returncode == -signal.SIGKILL
+
+
+async def test_a_connection_that_wrote_its_last_bytes_while_it_closed_is_dropped():
+    """Its transport has no loop any more, and leaving is no error."""
+    ours, theirs = socket.socketpair()
+    sent = bytes(8 * 1024**2)
+    with theirs:
+        async with AsyncExitStack() as exits:
+            _, writer = await processes._opened(ours, exits)
+            writer.write(sent)
+            writer.close()
+            received = asyncio.to_thread(theirs.makefile("rb").read)
+            assert await received == sent
+            await writer.wait_closed()
+        assert writer.transport.is_closing()

@@ -43,6 +43,7 @@ METHOD = (
     "exact (Clopper-Pearson) where all differences are at one limit"
 )
 POWER = 0.8
+_LABELS = (True, False)
 _NOISE = 1e-9
 # Sums of the same numbers in another order are equal to so many digits.
 _DIGITS = 9
@@ -92,29 +93,45 @@ def share(hits: Sequence[bool], weights: Sequence[float] | None = None) -> Estim
         return UNKNOWN
     if weights is None:
         weights = [1.0] * len(hits)
-    squares = sum(weight**2 for weight in weights)
-    effective = sum(weights) ** 2 / squares
-    weights_of_hits = [weight for hit, weight in zip(hits, weights, strict=True) if hit]
-    found = sum(weights_of_hits) / sum(weights)
-    low, high = wilson(found, effective)
-    return Estimate(found, low, high)
+    weights_of_hits = []
+    for hit, weight in zip(hits, weights, strict=True):
+        if hit:
+            weights_of_hits.append(weight)
+    total = sum(weights)
+    proportion = sum(weights_of_hits) / total
+    low, high = wilson(proportion, _effective_number(weights))
+    return Estimate(proportion, low, high)
+
+
+def _effective_number(weights: Sequence[float]) -> float:
+    """Return how many items of equal weight determine a proportion as well (Kish 1965)."""
+    total = sum(weights)
+    total_of_squares = sum(weight**2 for weight in weights)
+    return total**2 / total_of_squares
 
 
 def share_difference(first: Estimate, second: Estimate) -> Estimate:
     """Return the second share minus the first, by their intervals (Newcombe 1998)."""
     if first.value is None or second.value is None:
         return UNKNOWN
-    value = second.value - first.value
+    difference = second.value - first.value
     if (
         first.low is None
         or first.high is None
         or second.low is None
         or second.high is None
     ):
-        return Estimate(value)
-    below = math.hypot(second.value - second.low, first.high - first.value)
-    above = math.hypot(second.high - second.value, first.value - first.low)
-    return Estimate(value, value - below, value + above)
+        return Estimate(difference)
+    # Distances of each share from the ends of its own interval.
+    first_below = first.value - first.low
+    first_above = first.high - first.value
+    second_below = second.value - second.low
+    second_above = second.high - second.value
+    margin_below = math.hypot(second_below, first_above)
+    margin_above = math.hypot(second_above, first_below)
+    low = difference - margin_below
+    high = difference + margin_above
+    return Estimate(difference, low, high)
 
 
 def cohen_kappa(pairs: Sequence[Pair]) -> Estimate:
@@ -125,42 +142,51 @@ def cohen_kappa(pairs: Sequence[Pair]) -> Estimate:
     """
     if not pairs:
         return UNKNOWN
-    weights = sum(pair.weight for pair in pairs)
-    squares = sum(pair.weight**2 for pair in pairs)
-    effective = weights**2 / squares
-    labels = (True, False)
-    # The share of items with each pair of labels.
-    cells: dict[tuple[bool, bool], float] = {}
-    for one in labels:
-        for other in labels:
-            found = [
-                pair.weight for pair in pairs if pair.one == one and pair.other == other
-            ]
-            cells[one, other] = sum(found) / weights
-    rows = {one: cells[one, True] + cells[one, False] for one in labels}
-    columns = {other: cells[True, other] + cells[False, other] for other in labels}
-    observed = cells[True, True] + cells[False, False]
-    expected = sum(rows[label] * columns[label] for label in labels)
+    table = _label_shares(pairs)
+    rows: dict[bool, float] = {}
+    columns: dict[bool, float] = {}
+    for label in _LABELS:
+        rows[label] = table[label, True] + table[label, False]
+        columns[label] = table[True, label] + table[False, label]
     margins = (*rows.values(), *columns.values())
     if any(math.isclose(margin, 1) for margin in margins):
         return UNKNOWN
+    observed = table[True, True] + table[False, False]
+    expected = sum(rows[label] * columns[label] for label in _LABELS)
     disagreed = 1 - observed
-    by_chance = 1 - expected
-    kappa = (observed - expected) / by_chance
+    disagreed_by_chance = 1 - expected
+    kappa = (observed - expected) / disagreed_by_chance
+    # The three terms of the variance, by the names of the table's cells that they sum over.
     diagonal = 0.0
     off_diagonal = 0.0
-    for (one, other), cell in cells.items():
+    for (one, other), cell in table.items():
         if one == other:
             margin = rows[one] + columns[one]
-            diagonal += cell * (by_chance - margin * disagreed) ** 2
+            deviation = disagreed_by_chance - margin * disagreed
+            diagonal += cell * deviation**2
         else:
             margin = columns[one] + rows[other]
             off_diagonal += cell * margin**2
     rest = (observed * expected - 2 * expected + observed) ** 2
     numerator = diagonal + disagreed**2 * off_diagonal - rest
-    variance = numerator / (effective * by_chance**4)
+    effective = _effective_number([pair.weight for pair in pairs])
+    variance = numerator / (effective * disagreed_by_chance**4)
     standard_error = math.sqrt(max(0.0, variance))
     return Estimate.around(kappa, standard_error, (-1.0, 1.0))
+
+
+def _label_shares(pairs: Sequence[Pair]) -> dict[tuple[bool, bool], float]:
+    """Return the weighted share of items with each pair of labels: the raters' 2 x 2 table."""
+    total = sum(pair.weight for pair in pairs)
+    shares = {}
+    for one in _LABELS:
+        for other in _LABELS:
+            weights = []
+            for pair in pairs:
+                if pair.one == one and pair.other == other:
+                    weights.append(pair.weight)
+            shares[one, other] = sum(weights) / total
+    return shares
 
 
 def gwet_ac1(pairs: Sequence[Pair]) -> Estimate:
@@ -171,24 +197,30 @@ def gwet_ac1(pairs: Sequence[Pair]) -> Estimate:
     total = len(pairs)
     if total < 2:
         return UNKNOWN
-    scale = fmean(pair.weight for pair in pairs)
-    weights = [pair.weight / scale for pair in pairs]
-    positive = [(pair.one + pair.other) / 2 for pair in pairs]
-    agreements = [pair.one == pair.other for pair in pairs]
+    mean_weight = fmean(pair.weight for pair in pairs)
+    weights = []
+    positive = []
+    agreements = []
+    for pair in pairs:
+        weights.append(pair.weight / mean_weight)
+        positive.append((pair.one + pair.other) / 2)
+        agreements.append(pair.one == pair.other)
     prevalence = fmean(map(operator.mul, weights, positive))
     expected = 2 * prevalence * (1 - prevalence)
     agreed = fmean(map(operator.mul, weights, agreements))
-    by_chance = 1 - expected
-    ac1 = (agreed - expected) / by_chance
+    disagreed_by_chance = 1 - expected
+    ac1 = (agreed - expected) / disagreed_by_chance
     squares = 0.0
     for agrees, own, weight in zip(agreements, positive, weights, strict=True):
         own_expected = own * (1 - prevalence) + (1 - own) * prevalence
-        item = (agrees - expected) / by_chance
-        linearised = item - 2 * (1 - ac1) * (own_expected - expected) / by_chance
+        item = (agrees - expected) / disagreed_by_chance
+        surplus = own_expected - expected
+        linearised = item - 2 * (1 - ac1) * surplus / disagreed_by_chance
         deviation = weight * (linearised - ac1)
         squares += deviation**2
     variance = squares / (total * (total - 1))
-    return Estimate.around(ac1, math.sqrt(variance), (-1.0, 1.0))
+    standard_error = math.sqrt(variance)
+    return Estimate.around(ac1, standard_error, (-1.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +251,14 @@ def paired_test(
         return PairedTest(0.0, None, None, is_exact=True)
     mean = fmean(differences)
     # Differences of 0 stay the same with either sign.
-    moved = [value for value in differences if abs(value) > _NOISE]
-    sizes = {round(abs(value), 9) for value in moved}
+    moved = []
+    sizes = set()
+    for value in differences:
+        size = abs(value)
+        if size > _NOISE:
+            moved.append(value)
+            sizes.add(round(size, _DIGITS))
+    # With one size, the number of positive differences decides how extreme a pattern is.
     is_binomial = len(sizes) <= 1
     is_enumerated = len(moved) <= MOST_ENUMERATED
     subsets = _subset_sums(differences, seed)
@@ -234,7 +272,8 @@ def paired_test(
     else:
         p_value = _sign_flip_p_value(mean, subsets, weight_of_ties)
     interval = _interval(differences, mean, limits, subsets)
-    return PairedTest(mean, p_value, interval, is_exact=is_binomial or is_enumerated)
+    is_exact = is_binomial or is_enumerated
+    return PairedTest(mean, p_value, interval, is_exact)
 
 
 def binomial_p_value(positive: int, total: int, weight_of_ties: int = 1) -> float:
@@ -242,7 +281,9 @@ def binomial_p_value(positive: int, total: int, weight_of_ties: int = 1) -> floa
     fewer = min(positive, total - positive)
     more_extreme = sum(math.comb(total, k) for k in range(fewer))
     ties = math.comb(total, fewer) * weight_of_ties
-    return min(1.0, (2 * more_extreme + ties) / (1 << total))
+    patterns = 1 << total
+    share_of_patterns = (2 * more_extreme + ties) / patterns
+    return min(1.0, share_of_patterns)
 
 
 def _sign_flip_p_value(
@@ -251,8 +292,13 @@ def _sign_flip_p_value(
     # With a subset's signs flipped the sum is as extreme if the subset's own sum is 0, and more extreme if
     # that is on the other side of 0.
     sign = math.copysign(1, mean)
-    more_extreme = sum(sign * total < -_NOISE for total, _ in subsets)
-    as_extreme = sum(abs(total) <= _NOISE for total, _ in subsets)
+    more_extreme = 0
+    as_extreme = 0
+    for total, _ in subsets:
+        if abs(total) <= _NOISE:
+            as_extreme += 1
+        elif sign * total < 0:
+            more_extreme += 1
     # Together with the observed pattern, so that it is never 0 (Phipson and Smyth 2010).
     ties = weight_of_ties * (as_extreme + 1)
     share_of_patterns = (2 * more_extreme + ties) / (len(subsets) + 1)
@@ -267,10 +313,13 @@ def _interval(
 ) -> Interval | None:
     if max(differences) - min(differences) <= _NOISE:
         return _interval_of_equal(mean, len(differences), limits)
-    least_expected = _TAIL * (len(subsets) + 1)
-    if least_expected < 1:
+    expected_in_tail = _TAIL * (len(subsets) + 1)
+    if expected_in_tail < 1:
         return None
-    counts = Counter(round(total / size, _DIGITS) for total, size in subsets)
+    counts: Counter[float] = Counter()
+    for total, size in subsets:
+        subset_mean = round(total / size, _DIGITS)
+        counts[subset_mean] += 1
     ordered = sorted(counts.items())
     mirrored = [(-value, count) for value, count in reversed(ordered)]
     low = _mid_quantile(ordered)
@@ -283,7 +332,9 @@ def _interval_of_equal(mean: float, tasks: int, limits: Limits) -> Interval | No
     if limits is not None and abs(mean) <= _NOISE and limits[0] < 0 < limits[1]:
         # A share of tasks that differ of which none is seen, all of them in one direction.
         unnoticed = 1 - _TAIL ** (1 / tasks)
-        return Interval(limits[0] * unnoticed, limits[1] * unnoticed, is_exact=True)
+        low = limits[0] * unnoticed
+        high = limits[1] * unnoticed
+        return Interval(low, high, is_exact=True)
     return limit_interval(mean, tasks, limits)
 
 
@@ -293,16 +344,19 @@ def _mid_quantile(ordered: Sequence[tuple[float, int]]) -> float:
     Those equal to the end count half, as in the mid-p-value, so that test and interval agree; between two
     means it is interpolated (Ma, Genton and Parzen 2011).
     """
+    # With the empty subset, as in the test.
     total = sum(count for _, count in ordered) + 1
     below = 0
     earlier: tuple[float, float] | None = None
     for value, count in ordered:
-        share = (below + (count + 1) / 2) / total
+        half_of_equal = (count + 1) / 2
+        share = (below + half_of_equal) / total
         if share >= _TAIL:
             if earlier is None:
                 return value
             earlier_value, earlier_share = earlier
-            step = (_TAIL - earlier_share) / (share - earlier_share)
+            lacking = _TAIL - earlier_share
+            step = lacking / (share - earlier_share)
             return earlier_value + step * (value - earlier_value)
         below += count
         earlier = (value, share)
@@ -311,9 +365,11 @@ def _mid_quantile(ordered: Sequence[tuple[float, int]]) -> float:
 
 def _subset_sums(values: Sequence[float], seed: int) -> list[tuple[float, int]]:
     """Return sums and sizes of all non-empty subsets of a few values, or of random ones of many."""
-    tables = [
-        _sums_of_byte(values[start : start + 8]) for start in range(0, len(values), 8)
-    ]
+    # A pattern has one byte for eight values, and each byte looks its sum up.
+    tables = []
+    for start in range(0, len(values), 8):
+        of_byte = values[start : start + 8]
+        tables.append(_sums_of_byte(of_byte))
     found = []
     for pattern, size in _subsets(len(values), seed):
         total = sum(map(operator.getitem, tables, pattern))
@@ -321,9 +377,10 @@ def _subset_sums(values: Sequence[float], seed: int) -> list[tuple[float, int]]:
     if len(values) > MOST_ENUMERATED:
         # The complement of a random subset is one as well.
         everything = math.fsum(values)
-        complements = [
-            (everything - total, len(values) - size) for total, size in found
-        ]
+        complements = []
+        for total, size in found:
+            rest = len(values) - size
+            complements.append((everything - total, rest))
         found += complements
     return found
 
@@ -338,15 +395,24 @@ def _sums_of_byte(values: Sequence[float]) -> list[float]:
 
 @lru_cache(maxsize=8)
 def _subsets(count: int, seed: int) -> list[tuple[bytes, int]]:
-    width = (count + 7) // 8
+    """Return subsets of so many values, a bit for each value, with their sizes."""
+    whole = 2**count - 1
     if count <= MOST_ENUMERATED:
-        patterns = list(range(1, 2**count))
+        patterns = list(range(1, whole + 1))
     else:
         draws = random.Random(seed)
-        whole = 2**count - 1
-        drawn = (draws.getrandbits(count) for _ in range(DRAWS))
-        patterns = [bits if 0 < bits < whole else 1 for bits in drawn]
-    return [(bits.to_bytes(width, "little"), bits.bit_count()) for bits in patterns]
+        patterns = []
+        for _ in range(DRAWS):
+            bits = draws.getrandbits(count)
+            # A subset and its complement both count, and neither may be empty.
+            is_proper = 0 < bits < whole
+            patterns.append(bits if is_proper else 1)
+    width = (count + 7) // 8
+    found = []
+    for bits in patterns:
+        pattern = bits.to_bytes(width, "little")
+        found.append((pattern, bits.bit_count()))
+    return found
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -355,8 +421,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
     greatest = 0.0
     places = sorted(range(len(p_values)), key=lambda place: p_values[place])
     for rank, place in enumerate(places):
-        left = len(p_values) - rank
-        greatest = max(greatest, left * p_values[place])
+        hypotheses_left = len(p_values) - rank
+        own = hypotheses_left * p_values[place]
+        # An adjusted p-value is never below that of a smaller p-value.
+        greatest = max(greatest, own)
         adjusted[place] = min(1.0, greatest)
     return adjusted
 
@@ -378,7 +446,8 @@ class Variation:
     @property
     def of_difference(self) -> float:
         """Return the variance of a task's difference as it was observed."""
-        return self.between_tasks + (self.between_runs or 0.0) / self.runs
+        of_one_run = self.between_runs or 0.0
+        return self.between_tasks + of_one_run / self.runs
 
 
 def variation(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Variation:
@@ -387,21 +456,27 @@ def variation(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Varia
     Args:
         pairs: for each of at least two tasks, the values of either side's runs.
     """
-    observed = variance(fmean(second) - fmean(first) for first, second in pairs)
-    runs = 1 / fmean(1 / len(side) for pair in pairs for side in pair)
+    differences = []
+    inverse_runs = []
+    for first, second in pairs:
+        differences.append(fmean(second) - fmean(first))
+        inverse_runs += [1 / len(first), 1 / len(second)]
+    observed = variance(differences)
+    harmonic_mean_of_runs = 1 / fmean(inverse_runs)
     noise = 0.0
-    both = 0.0
+    between_runs = 0.0
     # Sides may differ in runs as well as in noise.
     for side in zip(*pairs, strict=True):
         repeated = [values for values in side if len(values) > 1]
         if not repeated:
-            return Variation(observed, None, runs)
+            return Variation(observed, None, harmonic_mean_of_runs)
         within = fmean(variance(values) for values in repeated)
         share_of_runs = fmean(1 / len(values) for values in side)
         noise += within * share_of_runs
-        both += within
+        between_runs += within
     between_tasks = max(0.0, observed - noise)
-    return Variation(between_tasks, both, both / noise if noise else runs)
+    runs = between_runs / noise if noise else harmonic_mean_of_runs
+    return Variation(between_tasks, between_runs, runs)
 
 
 def tasks_needed(difference: float, variance_of_task: float) -> int | None:
@@ -428,7 +503,9 @@ def runs_needed(difference: float, tasks: int, found: Variation) -> int | None:
 
 def tasks_variance(difference: float, tasks: int) -> float:
     """Return the greatest variance of a task's difference with which so many tasks show the difference."""
-    return max(0.0, tasks - _Z**2 / 2) * (difference / (_Z + _Z_POWER)) ** 2
+    effective = max(0.0, tasks - _Z**2 / 2)
+    standard_error = difference / (_Z + _Z_POWER)
+    return effective * standard_error**2
 
 
 def detectable_difference(tasks: int, variance_of_task: float) -> float | None:

@@ -82,10 +82,15 @@ def bootstrap_intervals(
     if len(rows) < MIN_TASKS:
         return [None] * len(asked)
     draws = random.Random(seed)
-    drawn = [sums_of(draws.choices(rows, k=len(rows))) for _ in range(resamples)]
-    return [
-        _interval(rows, statistic, limits, level, drawn) for statistic, limits in asked
-    ]
+    sums_of_resamples = []
+    for _ in range(resamples):
+        resample = draws.choices(rows, k=len(rows))
+        sums_of_resamples.append(sums_of(resample))
+    intervals = []
+    for statistic, limits in asked:
+        found = _interval(rows, statistic, limits, level, sums_of_resamples)
+        intervals.append(found)
+    return intervals
 
 
 def sums_of(rows: Sequence[Row]) -> list[float]:
@@ -103,22 +108,24 @@ def student_quantile(probability: float, degrees_of_freedom: float) -> float:
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
-    return z + sum(
-        term / math.pow(degrees_of_freedom, power)
-        for power, term in enumerate(terms, start=1)
-    )
+    corrections = []
+    for power, term in enumerate(terms, start=1):
+        divisor = math.pow(degrees_of_freedom, power)
+        corrections.append(term / divisor)
+    return z + sum(corrections)
 
 
 def wilson(rate: float, items: float, level: float = LEVEL) -> tuple[float, float]:
     """Return the score interval (Wilson 1927) of a share that so many items show."""
     z = _NORMAL.inv_cdf((1 + level) / 2)
-    center = (rate + z**2 / (2 * items)) / (1 + z**2 / items)
-    spread = (
-        z
-        / (1 + z**2 / items)
-        * math.sqrt(rate * (1 - rate) / items + z**2 / (4 * items**2))
-    )
-    return max(0.0, center - spread), min(1.0, center + spread)
+    shrinkage = 1 + z**2 / items
+    center = (rate + z**2 / (2 * items)) / shrinkage
+    variance_of_rate = rate * (1 - rate) / items
+    standard_error = math.sqrt(variance_of_rate + z**2 / (4 * items**2))
+    spread = z / shrinkage * standard_error
+    low = max(0.0, center - spread)
+    high = min(1.0, center + spread)
+    return low, high
 
 
 def none_seen(items: float, level: float = LEVEL) -> float:
@@ -131,43 +138,60 @@ def _interval(
     statistic: Statistic,
     limits: Limits,
     level: float,
-    drawn: Sequence[Sequence[float]],
+    sums_of_resamples: Sequence[Sequence[float]],
 ) -> Interval | None:
+    """Return the BCa interval (Efron 1987), widened to Student's quantiles."""
     value = statistic(sums_of(rows))
     without_one = _without_one(rows, statistic)
     noise = _NOISE * max(1.0, abs(value))
     if max(without_one) - min(without_one) <= noise:
         return limit_interval(value, len(rows), limits, level)
-    found = sorted(map(statistic, drawn))
-    last = len(found) - 1
-    below = (bisect_left(found, value - noise) + bisect_right(found, value + noise)) / (
-        2 * len(found)
-    )
-    bias = _NORMAL.inv_cdf(min(max(below, 0.5 / len(found)), 1 - 0.5 / len(found)))
+    resampled = sorted(map(statistic, sums_of_resamples))
+    bias = _bias(resampled, value, noise)
     skewness = _acceleration(without_one)
-    reach = math.sqrt(len(rows) / (len(rows) - 1)) * student_quantile(
-        (1 + level) / 2, len(rows) - 1
-    )
-    low = math.floor(last * _share_below(-reach, bias, skewness))
-    high = math.ceil(last * _share_below(reach, bias, skewness))
-    return Interval(found[low], found[high])
+    tasks = len(rows)
+    degrees_of_freedom = tasks - 1
+    quantile = student_quantile((1 + level) / 2, degrees_of_freedom)
+    # Resamples spread less than samples do, as their variance divides by the number of tasks.
+    reach = math.sqrt(tasks / degrees_of_freedom) * quantile
+    last = len(resampled) - 1
+    share_below_low = _share_below(-reach, bias, skewness)
+    share_below_high = _share_below(reach, bias, skewness)
+    low = resampled[math.floor(last * share_below_low)]
+    high = resampled[math.ceil(last * share_below_high)]
+    return Interval(low, high)
+
+
+def _bias(resampled: Sequence[float], value: float, noise: float) -> float:
+    """Return how far the median of sorted resamples is from the value, in standard normal units."""
+    count = len(resampled)
+    below = bisect_left(resampled, value - noise)
+    below_or_equal = bisect_right(resampled, value + noise)
+    # Resamples equal to the value count half.
+    share = (below + below_or_equal) / (2 * count)
+    least = 0.5 / count
+    share = min(max(share, least), 1 - least)
+    return _NORMAL.inv_cdf(share)
 
 
 def _without_one(rows: Sequence[Row], statistic: Statistic) -> list[float]:
     """Return the statistic without each of the tasks in turn."""
     sums = sums_of(rows)
-    return [
-        statistic([total - own for total, own in zip(sums, row, strict=True)])
-        for row in rows
-    ]
+    found = []
+    for row in rows:
+        others = [total - own for total, own in zip(sums, row, strict=True)]
+        found.append(statistic(others))
+    return found
 
 
 def _acceleration(without_one: Sequence[float]) -> float:
     """Return how fast the statistic's spread changes with its value, from the jackknife."""
     mean = fmean(without_one)
     deviations = [mean - value for value in without_one]
-    spread = math.sqrt(sum(math.pow(deviation, 2) for deviation in deviations))
-    return sum(math.pow(deviation / spread, 3) for deviation in deviations) / 6
+    squares = [math.pow(deviation, 2) for deviation in deviations]
+    spread = math.sqrt(sum(squares))
+    cubes = [math.pow(deviation / spread, 3) for deviation in deviations]
+    return sum(cubes) / 6
 
 
 def _share_below(reach: float, bias: float, skewness: float) -> float:
@@ -175,7 +199,9 @@ def _share_below(reach: float, bias: float, skewness: float) -> float:
     moved = bias + reach
     # Beyond this pole the correction has no meaning, and the last resample is the end.
     room = 1 - skewness * moved
-    return _NORMAL.cdf(bias + moved / room) if room > 0 else float(reach > 0)
+    if room <= 0:
+        return 1.0 if reach > 0 else 0.0
+    return _NORMAL.cdf(bias + moved / room)
 
 
 def limit_interval(
@@ -187,7 +213,9 @@ def limit_interval(
     low, high = limits
     # By Clopper and Pearson for shares; it holds for all values within the limits, as no values of the same
     # mean leave a limit more rarely than shares do.
-    unnoticed = (1 - ((1 - level) / 2) ** (1 / tasks)) * (high - low)
+    tail = (1 - level) / 2
+    unnoticed_share = 1 - tail ** (1 / tasks)
+    unnoticed = unnoticed_share * (high - low)
     if math.isclose(value, low, abs_tol=_NOISE):
         return Interval(low, low + unnoticed, is_exact=True)
     if math.isclose(value, high, abs_tol=_NOISE):
@@ -286,7 +314,8 @@ def too_few(tasks: int) -> str | None:
     if not tasks:
         return "no value is known"
     if tasks < MIN_TASKS:
-        return f"{tasks} {'task is' if tasks == 1 else 'tasks are'} too few, {MIN_TASKS} are needed"
+        tasks_are = "task is" if tasks == 1 else "tasks are"
+        return f"{tasks} {tasks_are} too few, {MIN_TASKS} are needed"
     return None
 
 
@@ -306,10 +335,15 @@ def _of_same_tasks(metrics: Mapping[str, TaskSums]) -> dict[str, Interval | None
     asked = []
     for metric in metrics.values():
         # Equal columns, as the counts of answers mostly are, are summed once.
-        own = [places.setdefault(column, len(places)) for column in metric.columns]
-        asked.append((_of_places(metric.statistic, itemgetter(*own)), metric.limits))
+        own = []
+        for column in metric.columns:
+            place = places.setdefault(column, len(places))
+            own.append(place)
+        statistic = _of_places(metric.statistic, itemgetter(*own))
+        asked.append((statistic, metric.limits))
     rows = list(zip(*places, strict=True))
-    return dict(zip(metrics, bootstrap_intervals(rows, asked), strict=True))
+    intervals = bootstrap_intervals(rows, asked)
+    return dict(zip(metrics, intervals, strict=True))
 
 
 def _of_places(
@@ -348,15 +382,18 @@ class NestedVariance:
 
     def of_mean(self) -> float:
         """Return the variance of the mean over tasks with each answer judged once."""
-        below = (self.between_runs or 0.0) + (self.between_judgments or 0.0)
-        return (self.between_tasks + below / self.runs) / self.tasks
+        of_run = self.between_runs or 0.0
+        of_judgment = self.between_judgments or 0.0
+        of_task = self.between_tasks + (of_run + of_judgment) / self.runs
+        return of_task / self.tasks
 
     def judge_share(self) -> float | None:
         """Return the judge's share of that variance, ``None`` where it is unknown."""
         total = self.of_mean()
         if self.between_judgments is None or not total:
             return None
-        return self.between_judgments / self.runs / self.tasks / total
+        of_judge = self.between_judgments / self.runs / self.tasks
+        return of_judge / total
 
     def figures(self) -> VarianceFigures:
         """Return the components as they stand in ``summary.json``."""
@@ -377,19 +414,26 @@ def nested_variance(
     """Return the components of scores by task, run and judgment; ``None`` with fewer than two tasks."""
     if len(scores) < 2:
         return None
-    of_judgment = _within([judged for runs in scores for judged in runs])
-    answers = [[fmean(judged) for judged in runs] for runs in scores]
+    judgments_of_answers = [judged for runs in scores for judged in runs]
+    of_judgment = _within(judgments_of_answers)
+    answers = []
     # The part of each answer's variance that its judgments add.
-    noise = [[(of_judgment or 0.0) / len(judged) for judged in runs] for runs in scores]
+    noise = []
+    for runs in scores:
+        answers.append([fmean(judged) for judged in runs])
+        noise.append([(of_judgment or 0.0) / len(judged) for judged in runs])
     of_run = _of_run(answers, noise)
     # The part of each task's variance that its runs and judgments add.
-    below = []
+    explained = []
     for own in noise:
         added = sum((of_run or 0.0) + value for value in own)
-        below.append(added / len(own) ** 2)
-    of_task = max(0.0, variance(map(fmean, answers)) - fmean(below))
-    runs = 1 / fmean(1 / len(own) for own in answers)
-    return NestedVariance(len(scores), of_task, of_run, of_judgment, runs)
+        explained.append(added / len(own) ** 2)
+    of_task_means = variance(map(fmean, answers))
+    of_task = max(0.0, of_task_means - fmean(explained))
+    harmonic_mean_of_runs = 1 / fmean(1 / len(own) for own in answers)
+    return NestedVariance(
+        len(scores), of_task, of_run, of_judgment, harmonic_mean_of_runs
+    )
 
 
 def _of_run(
@@ -402,9 +446,10 @@ def _of_run(
     explained = 0.0
     degrees = 0
     for own in noise:
-        if len(own) > 1:
-            explained += fmean(own) * (len(own) - 1)
-            degrees += len(own) - 1
+        own_degrees = len(own) - 1
+        if own_degrees > 0:
+            explained += fmean(own) * own_degrees
+            degrees += own_degrees
     return max(0.0, of_answer - explained / degrees)
 
 
@@ -413,7 +458,8 @@ def _within(groups: Sequence[Sequence[float]]) -> float | None:
     squares = 0.0
     degrees = 0
     for group in groups:
-        if len(group) > 1:
-            squares += variance(group) * (len(group) - 1)
-            degrees += len(group) - 1
+        own_degrees = len(group) - 1
+        if own_degrees > 0:
+            squares += variance(group) * own_degrees
+            degrees += own_degrees
     return squares / degrees if degrees else None

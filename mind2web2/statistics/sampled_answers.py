@@ -35,28 +35,38 @@ def corrected_by_answers(answers: Sequence[JudgedTwice]) -> tuple[CorrectedMean,
     """
     if all(one.exact is None for one in answers):
         raise ValueError("no answer has an exact score")
-    weights = (_best_weight(answers), 0.0)
-    found = [(_weighted(answers, weight), weight) for weight in weights]
-    return min(found, key=lambda each: each[0].below)
+    # A weight of 0 is the plain mean of the sample.
+    best = _best_weight(answers)
+    with_cheap = _weighted(answers, best)
+    without_cheap = _weighted(answers, 0.0)
+    if with_cheap.below <= without_cheap.below:
+        return with_cheap, best
+    return without_cheap, 0.0
 
 
 def _best_weight(answers: Sequence[JudgedTwice], without: str | None = None) -> float:
     """Return the weight by the sample, or by what it has of all other tasks."""
-    pairs = [
-        (one.cheap, one.exact)
-        for one in answers
-        if one.exact is not None and one.task != without
-    ]
-    if len(pairs) < 3:
+    cheap: list[float] = []
+    exact: list[float] = []
+    for one in answers:
+        if one.exact is not None and one.task != without:
+            cheap.append(one.cheap)
+            exact.append(one.exact)
+    if len(exact) < 3:
         return 1.0
-    cheap_mean, exact_mean = (fmean(side) for side in zip(*pairs, strict=True))
-    spread = sum((cheap - cheap_mean) ** 2 for cheap, _ in pairs)
+    cheap_mean = fmean(cheap)
+    exact_mean = fmean(exact)
+    squares = []
+    products = []
+    for cheap_score, exact_score in zip(cheap, exact, strict=True):
+        deviation = cheap_score - cheap_mean
+        squares.append(deviation**2)
+        products.append(deviation * (exact_score - exact_mean))
+    spread = sum(squares)
     if not spread:
         return 0.0
-    together = sum(
-        (cheap - cheap_mean) * (exact - exact_mean) for cheap, exact in pairs
-    )
-    return min(1.0, max(0.0, together / spread))
+    slope = sum(products) / spread
+    return min(1.0, max(0.0, slope))
 
 
 def _weighted(answers: Sequence[JudgedTwice], weight: float) -> CorrectedMean:
@@ -66,28 +76,28 @@ def _weighted(answers: Sequence[JudgedTwice], weight: float) -> CorrectedMean:
         cheap[one.task].append(one.cheap)
         if one.exact is not None:
             rest[one.task].append(one.exact - weight * one.cheap)
+    raw = {task: fmean(values) for task, values in cheap.items()}
     own = {task: fmean(values) for task, values in rest.items()}
     mean = fmean(own.values())
+    # Tasks in the sample stand for the others as well.
     scale = len(cheap) / len(own)
-    by_task = {
-        task: weight * fmean(values)
-        + mean
-        + (scale * (own[task] - mean) if task in own else 0.0)
-        for task, values in cheap.items()
-    }
+    by_task = {}
+    for task, cheap_score in raw.items():
+        own_part = scale * (own[task] - mean) if task in own else 0.0
+        by_task[task] = weight * cheap_score + mean + own_part
     labels = sum(map(len, rest.values()))
     if weight and labels < len(answers):
-        moved = _without_own_weight(answers, fmean(map(fmean, cheap.values()))) - fmean(
-            by_task.values()
-        )
+        unbiased = _without_own_weight(answers, fmean(raw.values()))
+        moved = unbiased - fmean(by_task.values())
         by_task = {task: value + moved for task, value in by_task.items()}
     squared, degrees = _error_of_rest(cheap, rest, is_fitted=0.0 < weight < 1.0)
     if weight:
         squared += _unseen(answers)
     error = math.sqrt(squared)
-    reach = student_quantile((1 + LEVEL) / 2, degrees) * error
+    quantile = student_quantile((1 + LEVEL) / 2, degrees)
+    reach = quantile * error
     return CorrectedMean(
-        raw_by_task={task: fmean(values) for task, values in cheap.items()},
+        raw_by_task=raw,
         by_task=by_task,
         below=reach,
         above=reach,
@@ -100,18 +110,18 @@ def _weighted(answers: Sequence[JudgedTwice], weight: float) -> CorrectedMean:
 
 def _without_own_weight(answers: Sequence[JudgedTwice], cheap_mean: float) -> float:
     """Return the estimate with each task's weight from the other tasks: its own would bias small samples."""
-    own: dict[str, list[float]] = defaultdict(list)
+    weights: dict[str, float] = {}
+    by_task: dict[str, list[float]] = defaultdict(list)
     for one in answers:
-        if one.exact is not None:
-            own[one.task].append(one.exact)
-    by_task = defaultdict(list)
-    weights = {task: _best_weight(answers, without=task) for task in own}
-    for one in answers:
-        if one.exact is not None:
-            by_task[one.task].append(
-                one.exact - weights[one.task] * (one.cheap - cheap_mean)
-            )
-    return fmean(map(fmean, by_task.values()))
+        if one.exact is None:
+            continue
+        if one.task not in weights:
+            weights[one.task] = _best_weight(answers, without=one.task)
+        deviation = one.cheap - cheap_mean
+        estimate = one.exact - weights[one.task] * deviation
+        by_task[one.task].append(estimate)
+    task_means = map(fmean, by_task.values())
+    return fmean(task_means)
 
 
 # Simulated samples of 4 to 195 answers then cover 93 to 98%; with a whole difference, 94 to 99%.
@@ -126,8 +136,8 @@ def _unseen(answers: Sequence[JudgedTwice]) -> float:
     exact = [one.exact for one in answers if one.exact is not None]
     if len(exact) < 2:
         return 0.0
-    left = 1 - len(exact) / len(answers)
-    return _UNSEEN * left * variance(exact) / len(exact) ** 2
+    unsampled = 1 - len(exact) / len(answers)
+    return _UNSEEN * unsampled * variance(exact) / len(exact) ** 2
 
 
 # Degrees of freedom from which the variance between answers of one task is estimated by itself.
@@ -143,22 +153,30 @@ def _error_of_rest(
     degrees = len(rest) - 1 - is_fitted
     if degrees < 1:
         return 0.0, 1
-    drawn, total = sum(map(len, rest.values())), sum(map(len, cheap.values()))
+    drawn = sum(map(len, rest.values()))
+    total = sum(map(len, cheap.values()))
+    unsampled = 1 - drawn / total
     # As if answers were drawn without regard to tasks: too much where a task's answers are alike.
-    spread = variance(map(fmean, rest.values())) * (len(rest) - 1) / degrees
-    squared = (1 - drawn / total) * spread / len(rest)
+    variance_of_tasks = variance(map(fmean, rest.values()))
+    spread = variance_of_tasks * (len(rest) - 1) / degrees
+    squared = unsampled * spread / len(rest)
     repeated = [values for values in rest.values() if len(values) > 1]
     within_degrees = sum(len(values) - 1 for values in repeated)
     if len(rest) < len(cheap) or within_degrees < _ENOUGH_DEGREES:
         return squared, degrees
     # Every task is in the sample, and only the choice among its answers is random. Few answers differ, so
     # that this estimate is often too small: half of its advantage is given away.
-    within = (
-        sum(variance(values) * (len(values) - 1) for values in repeated)
-        / within_degrees
-    )
-    left = sum((1 / len(own) - 1 / len(cheap[task])) for task, own in rest.items())
-    return (within * left / len(cheap) ** 2 + squared) / 2, within_degrees
+    squares_within = []
+    for values in repeated:
+        squares_within.append(variance(values) * (len(values) - 1))
+    within = sum(squares_within) / within_degrees
+    # Of each task, what its unsampled answers leave open (the finite population correction).
+    left_open = []
+    for task, own in rest.items():
+        all_of_task = len(cheap[task])
+        left_open.append(1 / len(own) - 1 / all_of_task)
+    squared_within = within * sum(left_open) / len(cheap) ** 2
+    return (squared_within + squared) / 2, within_degrees
 
 
 def sampling_order(
@@ -178,6 +196,8 @@ def sampling_order(
     while left:
         tasks = list(left)
         chance.shuffle(tasks)
-        order += [(task, left[task].pop()) for task in tasks]
+        for task in tasks:
+            name = left[task].pop()
+            order.append((task, name))
         left = {task: names for task, names in left.items() if names}
     return order

@@ -98,32 +98,35 @@ def corrected_by_leaves(
     by_task = dict(raw)
     totals = {name: sum(found.values()) for name, found in sizes.items()}
     squared = 0.0
-    below, above = 0.0, 0.0
+    below = 0.0
+    above = 0.0
+    drawn: dict[StratumName, tuple[int, int]] = {}
     for name, leaves in of_stratum.items():
-        scale = totals[name] / len(leaves)
-        mean = fmean(leaf.change for leaf in leaves)
+        total = totals[name]
+        drawn[name] = (len(leaves), total)
+        changes = [leaf.change for leaf in leaves]
+        mean = fmean(changes)
         for task, count in sizes[name].items():
             by_task[task] += mean * count
+        # Each labelled leaf stands for so many leaves of its stratum.
+        scale = total / len(leaves)
         for leaf in leaves:
             by_task[leaf.task] += scale * (leaf.change - mean)
-        squared += (
-            _squared_error([leaf.change for leaf in leaves], totals[name]) / tasks**2
-        )
-        low, high = _reach(leaves, totals[name])
-        below, above = below + (low / tasks) ** 2, above + (high / tasks) ** 2
-    chances = _Chances(
-        labelled,
-        {name: (len(found), totals[name]) for name, found in of_stratum.items()},
-    )
+        squared += _squared_error(changes, total) / tasks**2
+        low, high = _reach(leaves, total)
+        below += (low / tasks) ** 2
+        above += (high / tasks) ** 2
+    chances = _Chances(labelled, drawn)
     for one in joint:
         by_task[one.task] += one.change / chances.of(one.leaves)
     together = _squared_error_together(labelled, joint, chances) / tasks**2
     squared = _with_joint(squared, together)
     lower, higher = _expected_together(labelled, possible, chances)
-    below, above = (
-        _with_joint(side, Z**2 * together, (_UNSEEN * expected / tasks) ** 2)
-        for side, expected in ((below, lower), (above, higher))
-    )
+    margin = Z**2 * together
+    unseen_below = (_UNSEEN * lower / tasks) ** 2
+    unseen_above = (_UNSEEN * higher / tasks) ** 2
+    below = _with_joint(below, margin, unseen_below)
+    above = _with_joint(above, margin, unseen_above)
     return CorrectedMean(
         raw_by_task=raw,
         by_task=by_task,
@@ -141,7 +144,8 @@ def _squared_error(changes: Sequence[float], total: int) -> float:
     drawn = len(changes)
     if drawn < 2 or drawn == total:
         return 0.0
-    return total**2 * (1 - drawn / total) * variance(changes) / drawn
+    unsampled = 1 - drawn / total
+    return total**2 * unsampled * variance(changes) / drawn
 
 
 def _reach(leaves: Sequence[LabelledLeaf], total: int) -> tuple[float, float]:
@@ -151,9 +155,9 @@ def _reach(leaves: Sequence[LabelledLeaf], total: int) -> tuple[float, float]:
     share then has the variance of the mean change.
     """
     drawn = len(leaves)
-    left = 1 - drawn / total
+    unsampled = 1 - drawn / total
     effects = sum(abs(leaf.effect) for leaf in leaves)
-    if not effects or not left:
+    if not effects or not unsampled:
         return 0.0, 0.0
     change = sum(abs(leaf.change) for leaf in leaves)
     if change:
@@ -161,11 +165,13 @@ def _reach(leaves: Sequence[LabelledLeaf], total: int) -> tuple[float, float]:
     else:
         size = sum(leaf.effect**2 for leaf in leaves) / effects
     rate = change / drawn / size
-    # The population is finite.
-    low, high = wilson(rate, drawn / left)
+    # The population is finite: a sample of a large part of it determines more.
+    effective = drawn / unsampled
+    low, high = wilson(rate, effective)
     if not change:
-        high = min(high, none_seen(drawn / left))
-    less, more = total * size * (rate - low), total * size * (high - rate)
+        high = min(high, none_seen(effective))
+    less = total * size * (rate - low)
+    more = total * size * (high - rate)
     is_lowered = any(leaf.effect < 0 for leaf in leaves)
     return (more, less) if is_lowered else (less, more)
 
@@ -192,7 +198,9 @@ class _Chances:
         for leaf in leaves:
             name = self._stratum_of[leaf]
             count, total = self._drawn[name]
-            chance *= (count - before[name]) / (total - before[name])
+            labels_left = count - before[name]
+            leaves_left = total - before[name]
+            chance *= labels_left / leaves_left
             before[name] += 1
         return chance
 
@@ -210,7 +218,8 @@ def _with_joint(squared: float, joint: float, unseen: float = 0.0) -> float:
     half of it counts, and takes away half of the sum at most.
     """
     if joint < 0:
-        return squared + max(joint, -squared) / 2
+        removed = max(joint, -squared)
+        return squared + removed / 2
     return squared + max(joint, unseen)
 
 
@@ -227,11 +236,13 @@ def _expected_together(
     for leaf in labelled:
         wrong[leaf.stratum].append(leaf.wrong)
     rates = {name: fmean(found) for name, found in wrong.items()}
-    lower, higher = 0.0, 0.0
+    lower = 0.0
+    higher = 0.0
     for pair in possible:
         # Both leaves of a pair count it where both are wrong.
         chance = 2 * chances.of(frozenset([pair.leaf]))
-        expected = rates.get(pair.stratum, 0.0) * pair.change / chance
+        rate = rates.get(pair.stratum, 0.0)
+        expected = rate * pair.change / chance
         lower += max(0.0, -expected)
         higher += max(0.0, expected)
     return lower, higher
@@ -247,19 +258,22 @@ def _squared_error_together(
     single = {leaf.name: leaf.change for leaf in labelled if leaf.change}
     of_answer: dict[Hashable, dict[frozenset[Hashable], float]] = defaultdict(dict)
     for one in joint:
-        if 0 < len(one.leaves) <= _MOST_IN_SET:
-            of_answer[one.answer][one.leaves] = one.change
-            for leaf in one.leaves & single.keys():
-                of_answer[one.answer][frozenset([leaf])] = single[leaf]
+        if not 0 < len(one.leaves) <= _MOST_IN_SET:
+            continue
+        changes = of_answer[one.answer]
+        changes[one.leaves] = one.change
+        for leaf in one.leaves & single.keys():
+            changes[frozenset([leaf])] = single[leaf]
     squared = 0.0
     for sets in of_answer.values():
         chance = {leaves: chances.of(leaves) for leaves in sets}
         for one_set, change in sets.items():
             for other, other_change in sets.items():
                 # Single changes vary with their strata, which the caller knows.
-                if len(one_set) > 1 or len(other) > 1:
-                    scale = 1 / (chance[one_set] * chance[other]) - 1 / chances.of(
-                        one_set | other
-                    )
-                    squared += change * other_change * scale
+                if len(one_set) == 1 and len(other) == 1:
+                    continue
+                if_independent = chance[one_set] * chance[other]
+                of_both = chances.of(one_set | other)
+                scale = 1 / if_independent - 1 / of_both
+                squared += change * other_change * scale
     return squared

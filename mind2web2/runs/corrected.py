@@ -87,20 +87,23 @@ class CorrectedScore:
 
     def summary(self) -> CorrectedScoreJson:
         """Return it as ``--json`` prints it."""
-        possible = self.if_undecidable
+        corrected = self.value
+        if corrected is not None:
+            corrected = round(corrected, 6)
+        possible = None
+        if self.if_undecidable is not None:
+            possible = [round(estimate, 6) for estimate in self.if_undecidable]
         return {
             "raw": round(self.mean.raw, 6),
             "raw_tasks_at_large": interval_summary(self.mean.raw_at_large),
-            "corrected": None if self.value is None else round(self.value, 6),
+            "corrected": corrected,
             "estimate": round(self.mean.estimate, 6),
             "these_tasks": interval_summary(self.these_tasks),
             "tasks_at_large": interval_summary(self.tasks_at_large),
             "labels": self.mean.labels,
             "leaves": self.mean.population,
             "answers": self.answers,
-            "if_undecidable": None
-            if possible is None
-            else [round(value, 6) for value in possible],
+            "if_undecidable": possible,
             "wanted_behind_gates": ["/".join(name) for name in self.behind],
         }
 
@@ -109,11 +112,15 @@ def interval_summary(found: Interval | None) -> dict[str, float] | None:
     """Return an interval as ``--json`` prints it."""
     if found is None:
         return None
-    return {"low": round(found.low, 6), "high": round(found.high, 6)}
+    low = round(found.low, 6)
+    high = round(found.high, 6)
+    return {"low": low, "high": high}
 
 
 def _spanned(low: Interval | None, high: Interval | None) -> Interval | None:
-    return None if low is None or high is None else Interval(low.low, high.high)
+    if low is None or high is None:
+        return None
+    return Interval(low.low, high.high)
 
 
 def corrected_score(
@@ -130,14 +137,15 @@ def corrected_score(
     high = _mean(answers, verdicts, behind=True) if behind else low
     extremes = None
     if verdicts.undecidable:
-        all_failed = _mean(answers, _all_decided(verdicts, 0.0), behind=False)
-        all_passed = _mean(answers, _all_decided(verdicts, 1.0), behind=True)
+        as_failed = _all_decided(verdicts, 0.0)
+        as_passed = _all_decided(verdicts, 1.0)
+        all_failed = _mean(answers, as_failed, behind=False)
+        all_passed = _mean(answers, as_passed, behind=True)
         extremes = (all_failed.estimate, all_passed.estimate)
-    unseen = sum(
-        leaf.name not in verdicts.passes and leaf.name not in verdicts.undecidable
-        for answer in answers
-        for leaf in answer.leaves
-    )
+    seen = verdicts.passes.keys() | verdicts.undecidable
+    unseen = 0
+    for answer in answers:
+        unseen += sum(leaf.name not in seen for leaf in answer.leaves)
     return CorrectedScore(low, high, extremes, len(labelled), tuple(behind), unseen)
 
 
@@ -152,21 +160,23 @@ def _all_decided(verdicts: Verdicts, passes: float) -> Verdicts:
 
 def behind_wrong_gates(answer: AuditedAnswer, verdicts: Verdicts) -> list[LeafName]:
     """Return the skipped leaves without a label, where labels pass the leaf for which they were skipped."""
-    wrong = {
-        leaf.name.leaf
-        for leaf in answer.leaves
-        if not leaf.passed and verdicts.passes.get(leaf.name, 0.0) > 0
-    }
+    wrong = set()
+    for leaf in answer.leaves:
+        label = verdicts.passes.get(leaf.name, 0.0)
+        if not leaf.passed and label > 0:
+            wrong.add(leaf.name.leaf)
     if answer.root is None or not wrong or not answer.skipped:
         return []
     leaves = [node for node in answer.root.walk() if not node.children]
-    opened = unblocked(leaves, {id(node) for node in leaves if node.id in wrong})
-    names = {node.id for node in leaves if id(node) in opened}
-    return [
-        leaf.name
-        for leaf in answer.skipped
-        if leaf.name.leaf in names and leaf.name not in verdicts.passes
-    ]
+    gates = {id(node) for node in leaves if node.id in wrong}
+    opened = unblocked(leaves, gates)
+    opened_names = {node.id for node in leaves if id(node) in opened}
+    undecided = []
+    for leaf in answer.skipped:
+        is_opened = leaf.name.leaf in opened_names
+        if is_opened and leaf.name not in verdicts.passes:
+            undecided.append(leaf.name)
+    return undecided
 
 
 def _mean(
@@ -181,9 +191,10 @@ def _mean(
         sizes[stratum][leaf.name.task] += 1
         if leaf.name in verdicts.passes:
             drawn[stratum] += 1
-    complete = frozenset(
-        name for name, found in sizes.items() if drawn[name] == found.total()
-    )
+    complete = set()
+    for name, found in sizes.items():
+        if drawn[name] == found.total():
+            complete.add(name)
     answers_of_task = Counter(answer.task for answer in answers)
     scores: dict[str, list[float]] = defaultdict(list)
     labelled: list[LabelledLeaf] = []
@@ -194,15 +205,17 @@ def _mean(
     for answer in answers:
         scores[answer.task].append(answer.score)
         share = 1 / answers_of_task[answer.task]
-        changes = _Changes(answer, verdicts, stratum_of, complete, behind)
+        changes = _Changes(answer, verdicts, stratum_of, frozenset(complete), behind)
         for single in changes.single():
             effect = single.effect * share
             change = single.change * share
             labelled.append(replace(single, effect=effect, change=change))
         for together in changes.joint():
-            joint.append(replace(together, change=together.change * share))
+            change = together.change * share
+            joint.append(replace(together, change=change))
         for pair in changes.possible():
-            possible.append(replace(pair, change=pair.change * share))
+            change = pair.change * share
+            possible.append(replace(pair, change=change))
         for leaf in answer.leaves:
             if drawn[stratum_of(leaf)]:
                 continue
@@ -210,11 +223,13 @@ def _mean(
             below -= min(0.0, effect)
             above += max(0.0, effect)
     raw = {task: fmean(own) for task, own in scores.items()}
-    used: dict[StratumName, Counter[str]] = {
-        name: found for name, found in sizes.items() if drawn[name]
-    }
-    found = corrected_by_leaves(raw, used, labelled, joint, possible, (below, above))
-    return replace(found, population=len(leaves))
+    used: dict[StratumName, Counter[str]] = {}
+    for name, found in sizes.items():
+        if drawn[name]:
+            used[name] = found
+    unlabelled = (below, above)
+    mean = corrected_by_leaves(raw, used, labelled, joint, possible, unlabelled)
+    return replace(mean, population=len(leaves))
 
 
 class _Changes:
@@ -238,22 +253,22 @@ class _Changes:
         self._behind: dict[str, bool] = {}
         for leaf in answer.skipped:
             passes = verdicts.passes.get(leaf.name, 0.5)
-            self._behind[leaf.name.leaf] = behind if passes == 0.5 else passes > 0.5
-        self._labelled = [
-            leaf for leaf in answer.leaves if leaf.name in verdicts.passes
-        ]
+            is_open = passes == 0.5
+            self._behind[leaf.name.leaf] = behind if is_open else passes > 0.5
+        self._labelled: list[JudgedLeaf] = []
         # How far each labelled verdict is wrong: by half where auditors are divided.
         self._wrong: dict[JudgedLeaf, float] = {}
-        for leaf in self._labelled:
+        self._complete = complete
+        self._certain: list[JudgedLeaf] = []
+        for leaf in answer.leaves:
+            if leaf.name not in verdicts.passes:
+                continue
+            self._labelled.append(leaf)
             degree = abs(verdicts.passes[leaf.name] - leaf.passed)
             if degree:
                 self._wrong[leaf] = degree
-        self._complete = complete
-        self._certain = [
-            leaf
-            for leaf, degree in self._wrong.items()
-            if degree == 1 and stratum_of(leaf) in complete
-        ]
+            if degree == 1 and stratum_of(leaf) in complete:
+                self._certain.append(leaf)
         self._scores: dict[frozenset[JudgedLeaf], float] = {}
 
     @cached_property
@@ -278,8 +293,9 @@ class _Changes:
             change = 0.0
             is_uncertain = leaf in self._wrong and leaf not in self._certain
             if is_uncertain and self._tree is not None:
-                alone = self._score(frozenset([leaf])) - self._score(frozenset())
-                change = self._wrong[leaf] * alone
+                with_leaf = self._score(frozenset([leaf]))
+                without_leaf = self._score(frozenset())
+                change = self._wrong[leaf] * (with_leaf - without_leaf)
             # In the direction of the verdict, whatever noise of sums.
             change = min(0.0, change) if leaf.passed else max(0.0, change)
             stratum = self._stratum_of(leaf)
@@ -306,6 +322,7 @@ class _Changes:
         for size in range(len(largest) + 1):
             for leaves in combinations(largest, size):
                 chosen = frozenset(leaves)
+                # Inclusion and exclusion: the smaller sets' changes are counted already.
                 parts = sum(own for part, own in beyond.items() if part < chosen)
                 beyond[chosen] = self._score(chosen) - parts
                 if size < 2 or abs(beyond[chosen]) <= _NOISE:
@@ -320,20 +337,21 @@ class _Changes:
         if not self._wrong or self._tree is None:
             return
         none = frozenset[JudgedLeaf]()
-        uncertain = [
-            leaf
-            for leaf in self._answer.leaves
-            if self._stratum_of(leaf) not in self._complete
-        ]
+        uncertain = []
+        for leaf in self._answer.leaves:
+            if self._stratum_of(leaf) not in self._complete:
+                uncertain.append(leaf)
         for leaf, degree in self._wrong.items():
             if leaf in self._certain:
                 continue
             one = frozenset([leaf])
             for other in uncertain:
+                if other == leaf:
+                    continue
                 parts = self._score(one) + self._score(frozenset([other]))
                 both = self._score(one | {other}) + self._score(none)
                 beyond = degree * (both - parts)
-                if other != leaf and abs(beyond) > _NOISE:
+                if abs(beyond) > _NOISE:
                     yield PossiblePair(leaf.name, self._stratum_of(other), beyond)
 
     def _score(self, corrected: frozenset[JudgedLeaf]) -> float:
@@ -374,23 +392,26 @@ class _Tree:
             verdicts: by leaf, in place of the judge's.
             behind: verdicts on leaves that were skipped, where they are no longer.
         """
-        given = {
-            id(leaf): verdicts[leaf.id] for leaf in self._leaves if leaf.id in verdicts
-        }
-        passing = {place for place, passes in given.items() if passes}
+        given = {}
+        passing = set()
+        for leaf in self._leaves:
+            if leaf.id in verdicts:
+                given[id(leaf)] = verdicts[leaf.id]
+                if verdicts[leaf.id]:
+                    passing.add(id(leaf))
         opened = unblocked(self._leaves, passing) if self._has_skipped else set()
         for leaf in self._leaves:
             if id(leaf) in opened and leaf.id in behind:
                 given[id(leaf)] = behind[leaf.id]
-        outcomes = {
-            place: _PASSED if passes else _FAILED for place, passes in given.items()
-        }
+        outcomes = {}
+        for place, passes in given.items():
+            outcomes[place] = _PASSED if passes else _FAILED
         if self._has_named:
-            failing = {
-                id(leaf)
-                for leaf in self._leaves
-                if outcomes.get(id(leaf), leaf.verdict).blocks
-            }
+            failing = set()
+            for leaf in self._leaves:
+                outcome = outcomes.get(id(leaf), leaf.verdict)
+                if outcome.blocks:
+                    failing.add(id(leaf))
             closed = blocked(self._root, self._leaves, failing) - self._closed
             outcomes |= dict.fromkeys(closed, _FAILED)
         return aggregate(self._root, outcomes)[id(self._root)].score

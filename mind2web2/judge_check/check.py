@@ -5,13 +5,14 @@ Questions have the pages, prompts, votes and store of an evaluation. Figures are
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import combinations
@@ -29,13 +30,18 @@ from mind2web2.judge.decision_client import shared_key, split_question
 from mind2web2.judge.store import CheckRecord, JudgeIdentity, JudgmentStore
 from mind2web2.judge.tokens import request_tokens, text_tokens
 from mind2web2.judge.usage import TaskUsage
-from mind2web2.judge_check.drawn_page import can_be_drawn, screenshot
+from mind2web2.judge_check.drawn_page import (
+    can_be_drawn,
+    screenshot,
+    white_screenshot,
+)
 from mind2web2.judge_check.fitness import fitness
 from mind2web2.judge_check.labelled_set import (
     LabelledClaim,
     LabelledForm,
     LabelledPage,
     LabelledSet,
+    Picture,
 )
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.llm_client.kept_templates import filled_class
@@ -44,6 +50,8 @@ from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.page_cache import PageCache
+from mind2web2.pages.preparation import ShownParts, screenshot_parts
+from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import Evidence, QuoteMatch, Vote
 from mind2web2.statistics.paired import (
@@ -134,13 +142,21 @@ class JudgeCheck:
 
 
 class LabelledPages:
-    """The pages of the set as a page cache has them; a screenshot is drawn when it is read."""
+    """The pages of the set as a page cache has them; a screenshot is drawn when it is read.
+
+    Args:
+        draw: draws a screenshot of a text and a picture.
+    """
 
     def __init__(
-        self, pages: Mapping[str, LabelledPage], is_drawn: bool = True
+        self,
+        pages: Mapping[str, LabelledPage],
+        is_drawn: bool = True,
+        draw: Callable[[str, Picture | None], bytes] = screenshot,
     ) -> None:
         self._pages = pages
         self._is_drawn = is_drawn
+        self._draw = draw
 
     def has(self, url: str) -> PageKind | None:
         """Tell whether a page belongs to the set."""
@@ -154,7 +170,7 @@ class LabelledPages:
         if get_screenshot and page.image_file is not None:
             return page.text, screenshot_bytes(page.image_file.read_bytes())
         is_drawn = get_screenshot and self._is_drawn and can_be_drawn(page.text)
-        return page.text, screenshot(page.text, page.picture) if is_drawn else None
+        return page.text, self._draw(page.text, page.picture) if is_drawn else None
 
     def capture_record(self, url: str) -> CaptureRecord:
         """Return the record that a capture of the page leaves."""
@@ -199,6 +215,7 @@ class Checking:
         votes: of each claim at most; a vote ends as soon as it is settled.
         library: keeps the prepared pages for the next judge.
         captured: keeps the pages that are not given.
+        is_counted: screenshots are white, as only their sizes count.
     """
 
     labelled: LabelledSet
@@ -208,6 +225,12 @@ class Checking:
     captured: PageCache | None = None
     on_reply: Callable[[], object] = lambda: None
     library: PageLibrary = field(default_factory=PageLibrary)
+    is_counted: bool = False
+
+    def counted(self) -> Checking:
+        """Return the same check for counting tokens, which needs no picture but its size."""
+        library = PageLibrary(cut=_SharedCuts().parts)
+        return replace(self, library=library, is_counted=True)
 
     async def of(
         self, judge: CachingJudge, capture: SharedCaptures | None = None
@@ -221,11 +244,8 @@ class Checking:
             JudgmentStoreError: replies could not be stored.
         """
         started = time.monotonic()
-        pages = LabelledPages(
-            self.labelled.pages, is_drawn=not self.labelled.is_outside
-        )
         outcomes = await all_or_first_error(
-            self._outcome(judge, pages, capture, case) for case in self.labelled.cases
+            self._outcome(judge, capture, case) for case in self.labelled.cases
         )
         await judge.write_rest()
         return JudgeCheck(
@@ -240,7 +260,6 @@ class Checking:
     async def _outcome(
         self,
         judge: CachingJudge,
-        pages: LabelledPages,
         capture: SharedCaptures | None,
         case: LabelledClaim | LabelledForm,
     ) -> CaseOutcome:
@@ -251,7 +270,7 @@ class Checking:
             model=judge.settings.model,
             task=case.task,
             answer=case.answer,
-            cache=self.captured if self._is_captured(case) else pages,
+            cache=self.captured if self._is_captured(case) else self.pages,
             library=self.library,
             capture=capture if self._is_captured(case) else None,
             llm_limit=self.limit,
@@ -282,8 +301,31 @@ class Checking:
         )
 
     @cached_property
+    def pages(self) -> LabelledPages:
+        """The pages of the set, one cache for all judges: the library knows prepared pages by it."""
+        draw = white_screenshot if self.is_counted else screenshot
+        is_drawn = not self.labelled.is_outside
+        return LabelledPages(self.labelled.pages, is_drawn=is_drawn, draw=draw)
+
+    @cached_property
     def _to_capture(self) -> frozenset[str]:
         return self.labelled.to_capture
+
+
+class _SharedCuts:
+    """Cuts equal screenshots once."""
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[bytes, PageSettings], ShownParts] = {}
+        self._turn = asyncio.Lock()
+
+    async def parts(self, screenshot: bytes, settings: PageSettings) -> ShownParts:
+        """Return the parts of a screenshot, the same ones for an equal screenshot."""
+        key = screenshot, settings
+        async with self._turn:
+            if key not in self._parts:
+                self._parts[key] = await screenshot_parts(screenshot, settings)
+            return self._parts[key]
 
 
 async def _claim(context: EvaluationContext, case: LabelledClaim) -> CaseOutcome:

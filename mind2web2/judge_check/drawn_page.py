@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from PIL import Image, ImageDraw, ImageFont
@@ -28,7 +28,7 @@ def can_be_drawn(text: str) -> bool:
 def screenshot(text: str, picture: Picture | None = None) -> bytes:
     """Return a page's text, laid out simply, with its picture in place of the mark, as a JPEG."""
     lines = _shown(text, picture)
-    canvas = _Canvas(sum(_height(line, picture) for line in lines) + 2 * _MARGIN_PX)
+    canvas = _Canvas(_page_height(lines, picture))
     for line in lines:
         if line == IMAGE_MARK and picture is not None:
             canvas.picture(picture)
@@ -38,9 +38,27 @@ def screenshot(text: str, picture: Picture | None = None) -> bytes:
             canvas.text(line.lstrip("# "), _TITLE_PX, _LINE_PX * 2)
         else:
             canvas.text(line, _TEXT_PX, _LINE_PX)
+    return _jpeg(canvas.image)
+
+
+def white_screenshot(text: str, picture: Picture | None = None) -> bytes:
+    """Return a white picture of the same size, which is enough to count tokens."""
+    return _white(_page_height(_shown(text, picture), picture))
+
+
+@cache
+def _white(height_px: int) -> bytes:
+    return _jpeg(_Canvas(height_px).image)
+
+
+def _jpeg(image: Image.Image) -> bytes:
     content = io.BytesIO()
-    canvas.image.save(content, "JPEG", quality=60)
+    image.save(content, "JPEG", quality=60)
     return content.getvalue()
+
+
+def _page_height(lines: Sequence[str], picture: Picture | None) -> int:
+    return sum(_height(line, picture) for line in lines) + 2 * _MARGIN_PX
 
 
 def _shown(text: str, picture: Picture | None) -> list[str]:

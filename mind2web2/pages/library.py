@@ -15,7 +15,7 @@ from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerEr
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
 from mind2web2.pages.page_cache import PageCache, addresses, capture_record, page_digest
-from mind2web2.pages.preparation import prepared_content
+from mind2web2.pages.preparation import Cut, prepared_content, screenshot_parts
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.prompts import address_flags, one_a_kind
 from mind2web2.urls.parts import lookup_key
@@ -96,9 +96,13 @@ class PageLibrary:
     Args:
         memory_bytes: prepared pages kept at most; the least recently used are dropped and prepared
             again when needed.
+        cut: cuts screenshots.
     """
 
-    def __init__(self, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
+    def __init__(
+        self, memory_bytes: int = DEFAULT_MEMORY_BYTES, cut: Cut = screenshot_parts
+    ) -> None:
+        self._cut = cut
         self._memory = PageMemory(memory_bytes)
         self._known: dict[_PageKey, _Known] = {}
         # The caches themselves, so that their ids stay taken.
@@ -247,7 +251,12 @@ class PageLibrary:
         """Prepare a page and keep it; ``None`` if it was replaced and has another digest."""
         try:
             content = await prepared_content(
-                request.cache, request.url, kind, request.settings, request.with_images
+                request.cache,
+                request.url,
+                kind,
+                request.settings,
+                request.with_images,
+                self._cut,
             )
         except CaptureError:
             if sha256 is None:

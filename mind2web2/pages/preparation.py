@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from mind2web2.capture.models import PageKind
 from mind2web2.capture.pdf import render_pdf
@@ -25,8 +25,36 @@ from mind2web2.utils.images import cut_screenshot
 from mind2web2.utils.workers import run_in_worker
 
 Stored = TypeVar("Stored")
+# The parts of a screenshot as ``data:`` URLs, and notes on what they leave out.
+ShownParts: TypeAlias = tuple[tuple[HashedText, ...], tuple[str, ...]]
+Cut: TypeAlias = Callable[[bytes, PageSettings], Awaitable[ShownParts]]
 _SCREENSHOT_TIMEOUT_S = 60.0
 _PDF_TIMEOUT_S = 120.0
+
+
+async def screenshot_parts(screenshot: bytes, settings: PageSettings) -> ShownParts:
+    """Cut a screenshot into the parts that the judge sees.
+
+    Raises:
+        DocumentError: it cannot be read.
+    """
+    side_px = settings.max_side_px or max(
+        settings.image_max_width, settings.part_height
+    )
+    part_height_px = min(settings.part_height, side_px)
+    cut_it = partial(
+        cut_screenshot,
+        max_width_px=min(settings.image_max_width, side_px),
+        max_height_px=settings.image_max_height,
+        part_height_px=part_height_px,
+        overlap_px=min(settings.part_overlap, part_height_px // 4),
+        jpeg_quality=settings.jpeg_quality,
+    )
+    parts = await run_in_worker(cut_it, screenshot, timeout_s=_SCREENSHOT_TIMEOUT_S)
+    notes: tuple[str, ...] = ()
+    if parts.is_cut:
+        notes = (screenshot_note(parts.shown_height_px, parts.height_px),)
+    return await asyncio.to_thread(_data_urls, parts.parts), notes
 
 
 async def prepared_content(
@@ -35,18 +63,20 @@ async def prepared_content(
     kind: PageKind,
     settings: PageSettings,
     with_images: bool,
+    cut: Cut = screenshot_parts,
 ) -> PreparedPage:
     """Return the content of a stored page as the judge sees it.
 
     Args:
         with_images: ``False`` for the text alone.
+        cut: cuts screenshots.
 
     Raises:
         CaptureError: the page is gone.
         DocumentError: it cannot be read.
     """
     if kind == "web":
-        return await _web_page(cache, url, settings, with_images)
+        return await _web_page(cache, url, settings, with_images, cut)
     return await _pdf_page(cache, url, settings, with_images)
 
 
@@ -59,7 +89,7 @@ async def _read(read: Callable[..., Stored], *arguments: object) -> Stored:
 
 
 async def _web_page(
-    cache: PageCache, url: str, settings: PageSettings, with_images: bool
+    cache: PageCache, url: str, settings: PageSettings, with_images: bool, cut: Cut
 ) -> PreparedPage:
     text, screenshot = await _read(cache.get_web, url, with_images)
     images: tuple[HashedText, ...] = ()
@@ -67,7 +97,7 @@ async def _web_page(
     doubt: str | None = None
     if with_images and screenshot:
         try:
-            images, notes = await _screenshot_parts(screenshot, settings)
+            images, notes = await cut(screenshot, settings)
         except DocumentError as error:
             notes = (f"screenshot left out: {error}",)
             doubt = notes[0] if isinstance(error, WorkerError) else None
@@ -76,28 +106,6 @@ async def _web_page(
     return await asyncio.to_thread(
         page_content, settings, "web", text or "", images, notes, doubt
     )
-
-
-async def _screenshot_parts(
-    screenshot: bytes, settings: PageSettings
-) -> tuple[tuple[HashedText, ...], tuple[str, ...]]:
-    side_px = settings.max_side_px or max(
-        settings.image_max_width, settings.part_height
-    )
-    part_height_px = min(settings.part_height, side_px)
-    cut = partial(
-        cut_screenshot,
-        max_width_px=min(settings.image_max_width, side_px),
-        max_height_px=settings.image_max_height,
-        part_height_px=part_height_px,
-        overlap_px=min(settings.part_overlap, part_height_px // 4),
-        jpeg_quality=settings.jpeg_quality,
-    )
-    parts = await run_in_worker(cut, screenshot, timeout_s=_SCREENSHOT_TIMEOUT_S)
-    notes: tuple[str, ...] = ()
-    if parts.is_cut:
-        notes = (screenshot_note(parts.shown_height_px, parts.height_px),)
-    return await asyncio.to_thread(_data_urls, parts.parts), notes
 
 
 async def _pdf_page(

@@ -1,5 +1,6 @@
 """The labelled set: what its seed gives, labels that follow from its pages, shown as stored pages are."""
 
+import asyncio
 import io
 import logging
 import re
@@ -11,10 +12,14 @@ import pytest
 from PIL import Image
 
 from mind2web2.capture.models import CapturedPage
-from mind2web2.judge_check.check import LabelledPages
+from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge_check.check import Checking, CountingProvider, LabelledPages
 from mind2web2.judge_check.invented_set import SEED, VERSION, invented_set
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary, PageRequest
+from mind2web2.pages.preparation import screenshot_parts
 from mind2web2.pages.prepared_page import PageSettings
 
 # Worlds that are drawn for the tests alone, beside the set itself.
@@ -199,3 +204,45 @@ def test_a_picture_is_at_the_top_of_the_screenshot_alone():
         assert not all(words in text for (words,) in page.picture.rows)
         assert len(text[: text.index("[image]")]) < 1_000
         assert Image.open(io.BytesIO(screenshot)).height > 1_000
+
+
+class CountedCuts:
+    """Cuts screenshots, and counts how many."""
+
+    def __init__(self):
+        self.count = 0
+
+    async def parts(self, screenshot, settings):
+        """Cut one."""
+        self.count += 1
+        return await screenshot_parts(screenshot, settings)
+
+
+async def tokens_of(checking, model):
+    """Return the tokens of each request of a check, smallest first."""
+    provider = CountingProvider("judge", None)
+    with JudgmentStore(None) as store:
+        await checking.of(CachingJudge(JudgeSettings("openai", model), provider, store))
+    return sorted(provider.prompts)
+
+
+async def test_an_estimate_counts_the_same_tokens_without_drawing():
+    """Each page costs as many tokens white as drawn, and pages of one size share one picture."""
+    part = invented_set().of(["fact only in an image", "table cell"]).sample(12)
+    drawn = Checking(part, 1, asyncio.Semaphore(8))
+    counted = drawn.counted()
+    assert await tokens_of(counted, "o4-mini") == await tokens_of(drawn, "o4-mini")
+    shown = [counted.pages.get_web(url)[1] for url in part.pages]
+    assert len(set(shown)) < len(shown) == len(part.pages)
+
+
+async def test_judges_share_the_prepared_pages():
+    """The second judge draws and cuts nothing again."""
+    part = invented_set().of(["table cell"]).sample(4)
+    cuts = CountedCuts()
+    checking = Checking(
+        part, 1, asyncio.Semaphore(8), library=PageLibrary(cut=cuts.parts)
+    )
+    for model in ("o4-mini", "gpt-5-mini"):
+        await tokens_of(checking, model)
+    assert cuts.count == len(part.pages)

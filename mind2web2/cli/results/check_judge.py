@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mind2web2.cli.options import (
     Subcommands,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mind2web2.judge_check.anchor import Drift
     from mind2web2.judge_check.check import (
         Checking,
+        CountingProvider,
         JudgeCheck,
         JudgeComparison,
         Quality,
@@ -344,38 +345,35 @@ async def _estimated(check: _Check) -> int:
     from mind2web2.cli.console import line
     from mind2web2.judge.store import JudgmentStore
     from mind2web2.judge_check.check import CountingProvider
-    from mind2web2.llm_client.chat import Usage
-    from mind2web2.llm_client.prices import total_price_usd
     from mind2web2.llm_client.settings import endpoint_of
     from mind2web2.runs.session import OwnParts, open_run
 
     settings, path, console = check.settings, check.store_path, check.console
+    cases = len(check.judges) * len(check.checking.labelled.cases)
     found = {}
-    for named in check.judges:
-        endpoint = (
-            endpoint_of(named.llm_provider, settings.judge_server())
-            or named.llm_provider
-        )
-        has_store = path.is_file() and not settings.overwrite
-        with JudgmentStore(path if has_store else None) as known:
-            provider = CountingProvider(endpoint, known)
-            async with open_run(
-                named, None, own=OwnParts(provider=provider)
-            ) as session:
-                judged = await check.checking.of(session.judge)
-        is_decision = named.llm_provider in DECISION_PROVIDERS
-        reply_tokens = 0 if is_decision else _OUTPUT_TOKENS
-        usages = [
-            Usage(tokens, output_tokens=reply_tokens) for tokens in provider.prompts
-        ]
-        found[judged.name] = {
-            "requests": len(usages),
-            "stored": provider.stored,
-            "input_tokens": sum(provider.prompts),
-            "output_tokens": reply_tokens * len(usages),
-            "cost_usd": total_price_usd(usages, named.model),
-            "to_capture": sum(one.failure is not None for one in judged.outcomes),
-        }
+    with _progress(console, cases, is_quiet=check.is_json) as advance:
+        drawn = replace(check.checking, on_reply=advance)
+        undrawn = drawn.counted()
+        for named in check.judges:
+            endpoint = (
+                endpoint_of(named.llm_provider, settings.judge_server())
+                or named.llm_provider
+            )
+            has_store = path.is_file() and not settings.overwrite
+            with JudgmentStore(path if has_store else None) as known:
+                provider = CountingProvider(endpoint, known)
+                # The keys of stored replies contain the pictures' checksums.
+                may_be_stored = any(
+                    (judge.model, judge.endpoint) == (named.model, endpoint)
+                    for judge in known.identities()
+                )
+                checking = drawn if may_be_stored else undrawn
+                async with open_run(
+                    named, None, own=OwnParts(provider=provider)
+                ) as session:
+                    judged = await checking.of(session.judge)
+            is_decision = named.llm_provider in DECISION_PROVIDERS
+            found[judged.name] = _amounts(named, provider, judged, is_decision)
     if check.is_json:
         console.print_json(json.dumps(found))
         return 0
@@ -400,6 +398,28 @@ async def _estimated(check: _Check) -> int:
             )
     line(console, "Nothing was asked.")
     return 0
+
+
+def _amounts(
+    judge: RunSettings,
+    provider: CountingProvider,
+    judged: JudgeCheck,
+    is_decision: bool,
+) -> dict[str, Any]:
+    """Return what a check of one judge takes."""
+    from mind2web2.llm_client.chat import Usage
+    from mind2web2.llm_client.prices import total_price_usd
+
+    reply_tokens = 0 if is_decision else _OUTPUT_TOKENS
+    usages = [Usage(tokens, output_tokens=reply_tokens) for tokens in provider.prompts]
+    return {
+        "requests": len(usages),
+        "stored": provider.stored,
+        "input_tokens": sum(provider.prompts),
+        "output_tokens": reply_tokens * len(usages),
+        "cost_usd": total_price_usd(usages, judge.model),
+        "to_capture": sum(one.failure is not None for one in judged.outcomes),
+    }
 
 
 async def _checked(check: _Check) -> int:
@@ -438,13 +458,13 @@ async def _asked(check: _Check) -> list[JudgeCheck]:
         warnings_on(console),
         _progress(console, cases, is_quiet=check.is_json) as advance,
     ):
+        asking = replace(checking, on_reply=advance)
         for settings in check.judges:
             # A session for each, so that each has counts of its own.
             async with (
                 open_run(settings, check.store_path) as session,
                 session.at_work(),
             ):
-                asking = replace(checking, on_reply=advance)
                 done = await asking.of(session.judge, session.parts.captures)
             for problem in session.problems:
                 line(console, f"Warning: {problem}")

@@ -196,7 +196,7 @@ class Extractor(ScriptAccess):
             template,
             empty,
             AskedForm(
-                prompt,
+                encodable(prompt),
                 url,
                 additional_instruction,
                 bool(use_screenshot),

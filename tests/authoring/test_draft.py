@@ -251,7 +251,7 @@ def test_the_estimate_of_an_interrupted_draft_knows_its_replies():
         told = run(server, "--estimate").stdout
         again = run(server, "--estimate", "--overwrite").stdout
         assert len(server.requests) == asked
-    assert "1 reply is stored, 1 request of" in told
+    assert "1 reply stored, 1 request of" in told
     assert "at most 2 repairs" in told and "Without further repairs" in told
     assert "stored" not in again and "at most 3 repairs" in again
     first, second = (

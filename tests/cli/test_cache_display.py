@@ -80,10 +80,10 @@ async def test_a_terminal_shows_running_pages():
 async def test_at_first_a_terminal_shows_how_many_answers_are_read():
     """Where a judge looks for links, that takes a while."""
     progress = CrawlProgress(answers_total=40, answers_read=3)
-    assert "reading answers: 3/40" in await shown(progress, terminal=True)
+    assert "reading answers: 3 of 40 answers" in await shown(progress, terminal=True)
     progress.is_asking = True
-    assert "asking a model for links: 3/40" in await shown(progress, terminal=True)
-    assert "asking a model for links: 3/40" in totals_line(progress)
+    assert "asking a model for links: 3 of 40" in await shown(progress, terminal=True)
+    assert "asking a model for links: 3 of 40" in totals_line(progress)
 
 
 def totals_line(progress):

@@ -79,7 +79,7 @@ def test_a_name_that_is_no_alias_is_missing(tmp_path):
     ("content", "status", "message"),
     [
         ('[scripts]\naliases = {their_eval = "mind2web2"}', 0, ""),
-        ("", 0, "No module named 'their_eval'"),
+        ("", 1, "No module named 'their_eval'"),
         ("[scripts]\naliases = 3", 2, "write [scripts] with aliases"),
         ("[scripts]\nalias = {}", 2, "did you mean aliases?"),
     ],

@@ -50,10 +50,13 @@ _REGULAR_EXPRESSIONS = frozenset(
     {"search", "match", "fullmatch", "findall", "finditer"}
 )
 _TEXT_TESTS = frozenset({"count", "find", "startswith", "endswith", "index"})
+_TEXT_CHANGES = frozenset({"lower", "casefold", "strip", "upper", "replace"})
 _EXPECTED = re.compile(
     r"EXPECTED|GROUND|TRUTH|GOLD|CORRECT|REFERENCE|SOLUTION", re.IGNORECASE
 )
 _CLOCKS = frozenset({"now", "today", "utcnow"})
+_LIST_TYPE = re.compile(r"\b(list|List|Sequence|tuple)\b")
+_NAMED_URLS = re.compile(r"ur[li]|link|source|cit", re.IGNORECASE)
 _NUMBERS = re.compile(r"\b(?:int|float|Decimal)\b")
 
 
@@ -83,13 +86,12 @@ def script_findings(source: bytes, name: str) -> list[Found]:
 def _undefined_names(source: bytes, name: str, tree: ast.Module) -> Iterator[Found]:
     text = source.decode("utf-8", "replace")
     table = symtable.symtable(text, name, "exec")
-    stars = any(
-        isinstance(node, ast.ImportFrom)
-        and any(alias.name == "*" for alias in node.names)
-        for node in ast.walk(tree)
-    )
-    if stars:
-        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            imported = [alias.name for alias in node.names]
+            if "*" in imported:
+                # Any name may come from there.
+                return
     defined = set(_MODULE_NAMES)
     missing: set[str] = set()
     scopes = [table]
@@ -97,20 +99,20 @@ def _undefined_names(source: bytes, name: str, tree: ast.Module) -> Iterator[Fou
         scope = scopes.pop()
         scopes.extend(scope.get_children())
         for symbol in scope.get_symbols():
-            is_global = scope is table or symbol.is_global()
-            if is_global and (
-                symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
-            ):
+            if not symbol.is_global() and scope is not table:
+                continue
+            is_bound = symbol.is_assigned() or symbol.is_imported()
+            if is_bound or symbol.is_namespace():
                 defined.add(symbol.get_name())
-            elif is_global and symbol.is_referenced():
+            elif symbol.is_referenced():
                 missing.add(symbol.get_name())
     missing -= defined
-    for node in ast.walk(tree) if missing else ():
-        if (
-            isinstance(node, ast.Name)
-            and isinstance(node.ctx, ast.Load)
-            and node.id in missing
-        ):
+    if not missing:
+        return
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Name):
+            continue
+        if isinstance(node.ctx, ast.Load) and node.id in missing:
             missing.discard(node.id)
             yield node.lineno, "R102", node.id
 
@@ -127,15 +129,17 @@ def _is_nothing(expression: ast.expr | None) -> bool:
     """Tell whether sources are none, so that the claim is judged from the answer alone."""
     if expression is None:
         return True
-    is_none = isinstance(expression, ast.Constant) and expression.value is None
-    return is_none or (isinstance(expression, ast.List) and not expression.elts)
+    if isinstance(expression, ast.Constant):
+        return expression.value is None
+    if isinstance(expression, ast.List):
+        return not expression.elts
+    return False
 
 
 def _sourceless_claims(facts: ScriptFacts) -> Iterator[Found]:
     for claim in facts.claims:
-        if claim.opens_page or not _is_nothing(
-            facts.resolved(claim.sources, claim.place)
-        ):
+        sources = facts.resolved(claim.sources, claim.place)
+        if claim.opens_page or not _is_nothing(sources):
             continue
         text = facts.text(claim.claim, claim.place)
         instruction = facts.text(claim.instruction, claim.place) or ""
@@ -144,14 +148,11 @@ def _sourceless_claims(facts: ScriptFacts) -> Iterator[Found]:
 
 
 def _ungated_sources(facts: ScriptFacts) -> Iterator[Found]:
-    gated = {
-        name
-        for site in facts.nodes
-        if site.name in CUSTOM
-        and site.is_critical is not False
-        and "result" in site.arguments
-        for name in _deep_names(facts, site.arguments["result"], site.place)
-    }
+    gated: set[str] = set()
+    for site in facts.nodes:
+        is_gate = site.name in CUSTOM and site.is_critical is not False
+        if is_gate and "result" in site.arguments:
+            gated |= _deep_names(facts, site.arguments["result"], site.place)
     for claim in facts.claims:
         if claim.opens_page or claim.sources is None:
             continue
@@ -187,22 +188,22 @@ def _deep_names(facts: ScriptFacts, expression: ast.expr, place: Place) -> set[s
 
 
 def _no_page(facts: ScriptFacts) -> Iterator[Found]:
-    opens = any(
-        claim.opens_page or not _is_nothing(facts.resolved(claim.sources, claim.place))
-        for claim in facts.claims
-    )
-    reads = any(
-        not _is_nothing(site.arguments.get("source")) for site in facts.extractions
-    )
+    opens = False
+    for claim in facts.claims:
+        sources = facts.resolved(claim.sources, claim.place)
+        if claim.opens_page or not _is_nothing(sources):
+            opens = True
+    reads = False
+    for site in facts.extractions:
+        source = site.arguments.get("source")
+        if not _is_nothing(source):
+            reads = True
     batches = [site for site in facts.calls if site.name == "batch_verify"]
     hidden = any(facts.batch_items(site) is None for site in batches)
     tree = [site for site in facts.nodes if site.name not in INNER]
     if tree and not (opens or reads or hidden):
-        yield (
-            tree[0].line,
-            "R203",
-            f"{counted(len(facts.claims), 'claim')}, none with a page",
-        )
+        claims = counted(len(facts.claims), "claim")
+        yield tree[0].line, "R203", f"{claims}, none with a page"
 
 
 def _wording_verdicts(facts: ScriptFacts) -> Iterator[Found]:
@@ -212,12 +213,11 @@ def _wording_verdicts(facts: ScriptFacts) -> Iterator[Found]:
         if site.name not in CUSTOM or result is None:
             continue
         for expression in _behind(facts, result, site.place):
-            test = next(
-                (node for node in ast.walk(expression) if _tests_wording(node, texts)),
-                None,
-            )
-            if test is not None:
-                yield site.line, "R204", _short(ast.unparse(test))
+            tests = [
+                node for node in ast.walk(expression) if _tests_wording(node, texts)
+            ]
+            if tests:
+                yield site.line, "R204", _short(ast.unparse(tests[0]))
                 break
 
 
@@ -225,47 +225,39 @@ def _answer_texts(facts: ScriptFacts) -> set[str]:
     """Return names that stand for the answer's text, such as `answer` and `lowered = answer.lower()`."""
     texts = {"answer", "answer_text"}
     for _ in range(3):
-        texts |= {
-            name
-            for (_, name), values in facts.assigned.items()
-            if any(_is_text_of(value, texts) for value in values)
-        }
+        more = set()
+        for (_, name), values in facts.assigned.items():
+            if any(_is_text_of(value, texts) for value in values):
+                more.add(name)
+        texts |= more
     return texts
 
 
 def _is_text_of(expression: ast.expr, texts: set[str]) -> bool:
     """Tell whether an expression is one of the texts, perhaps changed by methods or `or`."""
     while True:
-        if isinstance(expression, ast.Call) and isinstance(
-            expression.func, ast.Attribute
-        ):
-            if expression.func.attr not in {
-                "lower",
-                "casefold",
-                "strip",
-                "upper",
-                "replace",
-            }:
-                return False
-            expression = expression.func.value
-        elif isinstance(expression, ast.BoolOp):
+        if isinstance(expression, ast.BoolOp):
             expression = expression.values[0]
-        else:
+            continue
+        if not isinstance(expression, ast.Call):
             return isinstance(expression, ast.Name) and expression.id in texts
+        method = expression.func
+        if not isinstance(method, ast.Attribute) or method.attr not in _TEXT_CHANGES:
+            return False
+        expression = method.value
 
 
 def _tests_wording(node: ast.AST, texts: set[str]) -> bool:
     if isinstance(node, ast.Compare):
-        sides = zip(node.ops, node.comparators, strict=True)
-        return any(
-            isinstance(op, ast.In | ast.NotIn) and _is_text_of(side, texts)
-            for op, side in sides
-        )
+        for operator, side in zip(node.ops, node.comparators, strict=True):
+            is_membership = isinstance(operator, ast.In | ast.NotIn)
+            if is_membership and _is_text_of(side, texts):
+                return True
+        return False
     if isinstance(node, ast.Call):
         name = called_name(node)
-        if name in _REGULAR_EXPRESSIONS and any(
-            _is_text_of(argument, texts) for argument in node.args
-        ):
+        has_text = any(_is_text_of(argument, texts) for argument in node.args)
+        if name in _REGULAR_EXPRESSIONS and has_text:
             return True
         is_method = isinstance(node.func, ast.Attribute) and name in _TEXT_TESTS
         return is_method and _is_text_of(node.func.value, texts)  # type: ignore[attr-defined]
@@ -293,18 +285,21 @@ def _behind(
 
 
 def _given_away(facts: ScriptFacts) -> Iterator[Found]:
-    question = " ".join(
-        facts.text(site.arguments.get("task_description"), site.place) or ""
-        for site in facts.calls
-        if site.name == "initialize"
-    ).casefold()
-    expected = {
-        text for text in _expected_values(facts) if text.casefold() not in question
-    }
+    descriptions = []
+    for site in facts.calls:
+        if site.name == "initialize":
+            described = site.arguments.get("task_description")
+            descriptions.append(facts.text(described, site.place) or "")
+    question = " ".join(descriptions).casefold()
+    expected = set()
+    for text in _expected_values(facts):
+        if text.casefold() not in question:
+            expected.add(text)
     for site in facts.extractions:
         prompt = facts.text(site.arguments.get("prompt"), site.place) or ""
         for value in sorted(expected):
-            if re.search(rf"(?<!\w){re.escape(value)}(?!\w)", prompt, re.IGNORECASE):
+            whole_word = rf"(?<!\w){re.escape(value)}(?!\w)"
+            if re.search(whole_word, prompt, re.IGNORECASE):
                 yield site.line, "R205", f"the prompt says '{_short(value)}'"
                 break
 
@@ -314,7 +309,8 @@ def _expected_values(facts: ScriptFacts) -> Iterator[str]:
     for site in facts.calls:
         if site.name == "add_ground_truth" and "gt_info" in site.arguments:
             truth = facts.resolved(site.arguments["gt_info"], site.place)
-            yield from _literals(truth.values if isinstance(truth, ast.Dict) else [])
+            if isinstance(truth, ast.Dict):
+                yield from _literals(truth.values)
         elif site.name in CUSTOM and "result" in site.arguments:
             for part in _behind(facts, site.arguments["result"], site.place):
                 for node in ast.walk(part):
@@ -328,12 +324,14 @@ def _expected_values(facts: ScriptFacts) -> Iterator[str]:
 def _literals(expressions: list[ast.expr]) -> Iterator[str]:
     for expression in expressions:
         for node in ast.walk(expression):
-            if (
-                isinstance(node, ast.Constant)
-                and isinstance(node.value, str)
-                and len(node.value.strip()) >= 4
-            ):
-                yield node.value.strip()
+            if not isinstance(node, ast.Constant):
+                continue
+            if not isinstance(node.value, str):
+                continue
+            text = node.value.strip()
+            # Shorter ones occur by chance.
+            if len(text) >= 4:
+                yield text
 
 
 def _no_gate(facts: ScriptFacts) -> Iterator[Found]:
@@ -346,11 +344,8 @@ def _no_gate(facts: ScriptFacts) -> Iterator[Found]:
     )
     critical = any(site.is_critical is not False for site in facts.nodes)
     if not sequential and not critical:
-        yield (
-            facts.nodes[0].line,
-            "R301",
-            f"{counted(len(facts.nodes), 'node')}, none critical",
-        )
+        nodes = counted(len(facts.nodes), "node")
+        yield facts.nodes[0].line, "R301", f"{nodes}, none critical"
 
 
 def _impossible_children(facts: ScriptFacts) -> Iterator[Found]:
@@ -364,28 +359,25 @@ def _impossible_children(facts: ScriptFacts) -> Iterator[Found]:
 def _repeated_tests(facts: ScriptFacts) -> Iterator[Found]:
     tests: dict[tuple[Function | None, str], CallSite | ClaimSite] = {}
     for site in facts.nodes:
-        result = site.arguments.get("result")
-        if (
-            site.name not in CUSTOM
-            or result is None
-            or isinstance(result, ast.Constant)
-        ):
+        if site.name not in CUSTOM:
             continue
-        earlier = tests.setdefault((site.place.function, ast.dump(result)), site)
+        result = site.arguments.get("result")
+        if result is None or isinstance(result, ast.Constant):
+            continue
+        test = (site.place.function, ast.dump(result))
+        earlier = tests.setdefault(test, site)
         if earlier is not site and not earlier.place.excludes(site.place):
-            yield (
-                site.line,
-                "R303",
-                f"the test of line {earlier.line}: {_short(ast.unparse(result))}",
-            )
+            shown = _short(ast.unparse(result))
+            yield site.line, "R303", f"the test of line {earlier.line}: {shown}"
     for claim in facts.claims:
         if facts.text(claim.claim, claim.place) is None or claim.claim is None:
             continue
         stands_for = facts.resolved(claim.claim, claim.place) or claim.claim
-        sources = ast.dump(claim.sources) if claim.sources is not None else ""
-        earlier = tests.setdefault(
-            (claim.place.function, ast.dump(stands_for) + sources), claim
-        )
+        question = ast.dump(stands_for)
+        if claim.sources is not None:
+            question += ast.dump(claim.sources)
+        test = (claim.place.function, question)
+        earlier = tests.setdefault(test, claim)
         if earlier is not claim and not earlier.place.excludes(claim.place):
             yield claim.line, "R303", f"the claim of line {earlier.line}"
 
@@ -397,15 +389,11 @@ def _repeated_ids(facts: ScriptFacts) -> Iterator[Found]:
         if isinstance(literal, ast.Constant) and isinstance(literal.value, str):
             by_id.setdefault(literal.value, []).append(site)
     for node_id, sites in by_id.items():
-        for earlier, later in combinations(
-            sorted(sites, key=lambda site: site.line), 2
-        ):
+        in_order = sorted(sites, key=lambda site: site.line)
+        for earlier, later in combinations(in_order, 2):
             if not earlier.place.excludes(later.place):
-                yield (
-                    later.line,
-                    "R304",
-                    f"'{node_id}' is the id of line {earlier.line} too",
-                )
+                message = f"'{node_id}' is the id of line {earlier.line} too"
+                yield later.line, "R304", message
                 break
 
 
@@ -421,26 +409,17 @@ def _unjudged_leaves(facts: ScriptFacts) -> Iterator[Found]:
 
 def _is_read(facts: ScriptFacts, name: str, site: CallSite) -> bool:
     """Tell whether a name is read in the function, or in one within it."""
-    return any(loaded == name for _, loaded in facts.loads) and (
-        (site.place.function, name) in facts.loads
-        or any(
-            loaded == name and function is not None and site.place.function is not None
-            for function, loaded in facts.loads
-        )
-    )
+    own = site.place.function
+    if (own, name) in facts.loads:
+        return True
+    if own is None:
+        return False
+    readers = [function for function, loaded in facts.loads if loaded == name]
+    return any(function is not None for function in readers)
 
 
 def _unbounded(facts: ScriptFacts) -> Iterator[Found]:
-    bounded = any(
-        (isinstance(node, ast.Slice) and node.upper is not None)
-        or (
-            isinstance(node, ast.Call)
-            and called_name(node) in {"range", "islice", "min"}
-        )
-        or (isinstance(node, ast.keyword) and node.arg == "max_length")
-        for node in ast.walk(facts.tree)
-    )
-    if bounded:
+    if any(_is_bound(node) for node in ast.walk(facts.tree)):
         return
     for site in facts.extractions:
         prompt = facts.text(site.arguments.get("prompt"), site.place) or ""
@@ -449,22 +428,33 @@ def _unbounded(facts: ScriptFacts) -> Iterator[Found]:
             yield site.line, "R306", f"'{_short(prompt[found.start() :])}'"
 
 
+def _is_bound(node: ast.AST) -> bool:
+    """Tell whether syntax limits a number of items."""
+    if isinstance(node, ast.Slice):
+        return node.upper is not None
+    if isinstance(node, ast.Call):
+        return called_name(node) in {"range", "islice", "min"}
+    if isinstance(node, ast.keyword):
+        return node.arg == "max_length"
+    return False
+
+
 def _extracts_list(facts: ScriptFacts, site: CallSite) -> bool:
     """Tell whether the template is a list of things, not only of addresses."""
     template = site.arguments.get("template_class")
-    model = facts.classes.get(template.id) if isinstance(template, ast.Name) else None
-    for field in model.body if model is not None else ():
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            named_urls = re.search(
-                r"ur[li]|link|source|cit", field.target.id, re.IGNORECASE
-            )
-            if (
-                re.search(
-                    r"\b(list|List|Sequence|tuple)\b", ast.unparse(field.annotation)
-                )
-                and not named_urls
-            ):
-                return True
+    if not isinstance(template, ast.Name):
+        return False
+    model = facts.classes.get(template.id)
+    if model is None:
+        return False
+    for field in model.body:
+        if not isinstance(field, ast.AnnAssign):
+            continue
+        if not isinstance(field.target, ast.Name):
+            continue
+        is_list = _LIST_TYPE.search(ast.unparse(field.annotation))
+        if is_list and not _NAMED_URLS.search(field.target.id):
+            return True
     return False
 
 
@@ -482,7 +472,8 @@ def _claim_wording(facts: ScriptFacts) -> Iterator[Found]:
 
 def _hidden_tags(facts: ScriptFacts) -> Iterator[Found]:
     for site in facts.nodes:
-        tag = HIDDEN_TAG.match(facts.text(site.arguments.get("desc"), site.place) or "")
+        description = facts.text(site.arguments.get("desc"), site.place) or ""
+        tag = HIDDEN_TAG.match(description)
         if tag is not None:
             yield site.line, "R403", tag[1]
 
@@ -490,39 +481,38 @@ def _hidden_tags(facts: ScriptFacts) -> Iterator[Found]:
 def _numbers_with_units(facts: ScriptFacts) -> Iterator[Found]:
     for model in facts.classes.values():
         for field in model.body:
-            if not isinstance(field, ast.AnnAssign) or not isinstance(
-                field.target, ast.Name
-            ):
+            if not isinstance(field, ast.AnnAssign):
                 continue
-            described = next(
-                (
-                    keyword.value.value
-                    for node in ast.walk(field)
-                    if isinstance(node, ast.Call)
-                    for keyword in node.keywords
-                    if keyword.arg == "description"
-                    and isinstance(keyword.value, ast.Constant)
-                ),
-                "",
-            )
+            if not isinstance(field.target, ast.Name):
+                continue
+            described = _description(field)
             is_number = _NUMBERS.search(ast.unparse(field.annotation)) is not None
-            if (
-                is_number
-                and isinstance(described, str)
-                and RANGE_OR_UNIT.search(described)
-            ):
+            if is_number and RANGE_OR_UNIT.search(described):
                 yield field.lineno, "R404", f"{field.target.id}: {_short(described)}"
+
+
+def _description(field: ast.AnnAssign) -> str:
+    """Return a field's literal description, empty where it has none."""
+    for node in ast.walk(field):
+        if not isinstance(node, ast.Call):
+            continue
+        for keyword in node.keywords:
+            if keyword.arg != "description":
+                continue
+            if isinstance(keyword.value, ast.Constant):
+                text = keyword.value.value
+                return text if isinstance(text, str) else ""
+    return ""
 
 
 def _clocks(facts: ScriptFacts) -> Iterator[Found]:
     for call, _ in facts.all_calls:
         if called_name(call) in _CLOCKS and isinstance(call.func, ast.Attribute):
             owner = call.func.value
-            last = (
-                owner.attr
-                if isinstance(owner, ast.Attribute)
-                else getattr(owner, "id", "")
-            )
+            if isinstance(owner, ast.Attribute):
+                last = owner.attr
+            else:
+                last = getattr(owner, "id", "")
             if last in {"datetime", "date", "pd", "Timestamp", "dt"}:
                 yield call.lineno, "R405", ast.unparse(call)
 

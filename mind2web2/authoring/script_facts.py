@@ -79,7 +79,9 @@ class CallSite:
         value = self.arguments.get("critical")
         if value is None:
             return self.name in CUSTOM
-        return bool(value.value) if isinstance(value, ast.Constant) else None
+        if isinstance(value, ast.Constant):
+            return bool(value.value)
+        return None
 
 
 @dataclass(frozen=True)
@@ -152,9 +154,8 @@ class ScriptFacts:
             return
         for target in targets:
             if isinstance(target, ast.Name):
-                self.assigned.setdefault((place.function, target.id), []).append(
-                    node.value
-                )
+                variable = (place.function, target.id)
+                self.assigned.setdefault(variable, []).append(node.value)
                 self.bound_calls[id(_unawaited(node.value))] = target.id
 
     @cached_property
@@ -201,16 +202,20 @@ class ScriptFacts:
         batch = self.resolved(given, site.place)
         if not isinstance(batch, ast.List | ast.Tuple):
             return None
-        appended = [
-            call.args[0]
-            for call, _ in self.all_calls
-            if isinstance(given, ast.Name)
-            and isinstance(call.func, ast.Attribute)
-            and (called_name(call), getattr(call.func.value, "id", None))
-            == ("append", given.id)
-            and call.args
-        ]
-        return [*batch.elts, *appended] or None
+        items = list(batch.elts)
+        if isinstance(given, ast.Name):
+            items += self._appended_to(given.id)
+        return items or None
+
+    def _appended_to(self, variable: str) -> Iterator[ast.expr]:
+        for call, _ in self.all_calls:
+            if not isinstance(call.func, ast.Attribute):
+                continue
+            if call.func.attr != "append" or not call.args:
+                continue
+            owner = call.func.value
+            if isinstance(owner, ast.Name) and owner.id == variable:
+                yield call.args[0]
 
     def resolved(self, expression: ast.expr | None, place: Place) -> ast.expr | None:
         """Return what a name stands for if it is assigned once, in its function or in the module."""
@@ -230,21 +235,19 @@ class ScriptFacts:
         if isinstance(expression, ast.Constant) and isinstance(expression.value, str):
             return expression.value
         if isinstance(expression, ast.JoinedStr):
-            parts = (
-                part.value if isinstance(part, ast.Constant) else "{}"
-                for part in expression.values
-            )
-            return "".join(str(part) for part in parts)
+            parts = []
+            for part in expression.values:
+                if isinstance(part, ast.Constant):
+                    parts.append(str(part.value))
+                else:
+                    parts.append("{}")
+            return "".join(parts)
         if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Add):
-            sides = (
-                self.text(expression.left, place),
-                self.text(expression.right, place),
-            )
-            return (
-                None
-                if sides == (None, None)
-                else "".join(side or "{}" for side in sides)
-            )
+            left = self.text(expression.left, place)
+            right = self.text(expression.right, place)
+            if left is None and right is None:
+                return None
+            return (left or "{}") + (right or "{}")
         inner = _same_text(expression)
         return None if inner is None else self.text(inner, place)
 
@@ -253,12 +256,12 @@ def _same_text(expression: ast.expr | None) -> ast.expr | None:
     """Return the text that a call formats, strips or dedents."""
     if not isinstance(expression, ast.Call):
         return None
-    if called_name(expression) in {"dedent", "text_dedent"} and expression.args:
+    name = called_name(expression)
+    if name in {"dedent", "text_dedent"} and expression.args:
         return expression.args[0]
-    if called_name(expression) in {"format", "strip"} and isinstance(
-        expression.func, ast.Attribute
-    ):
-        return expression.func.value
+    method = expression.func
+    if name in {"format", "strip"} and isinstance(method, ast.Attribute):
+        return method.value
     return None
 
 
@@ -266,15 +269,20 @@ def called_name(call: ast.Call) -> str:
     """Return the last name of what is called, empty where it has none."""
     if isinstance(call.func, ast.Attribute):
         return call.func.attr
-    return call.func.id if isinstance(call.func, ast.Name) else ""
+    if isinstance(call.func, ast.Name):
+        return call.func.id
+    return ""
 
 
 def names_in(expression: ast.AST) -> set[str]:
     """Return the names and attributes in an expression."""
-    names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
-    return names | {
-        node.attr for node in ast.walk(expression) if isinstance(node, ast.Attribute)
-    }
+    names = set()
+    for node in ast.walk(expression):
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            names.add(node.attr)
+    return names
 
 
 def _unawaited(value: ast.expr) -> ast.expr:
@@ -305,6 +313,7 @@ def _below(node: ast.AST, place: Place) -> Iterator[tuple[ast.AST, Place]]:
 
 
 def _ends(statements: list[ast.stmt]) -> bool:
-    return bool(statements) and isinstance(
-        statements[-1], ast.Return | ast.Continue | ast.Raise | ast.Break
-    )
+    if not statements:
+        return False
+    last = statements[-1]
+    return isinstance(last, ast.Return | ast.Continue | ast.Raise | ast.Break)

@@ -228,7 +228,9 @@ class Rubric:
 
     def get_node_count(self) -> int:
         """Return the number of nodes, the root included."""
-        return 0 if self.root is None else sum(1 for _ in self.root.walk())
+        if self.root is None:
+            return 0
+        return sum(1 for _ in self.root.walk())
 
     def _started_root(self) -> VerificationNode:
         if self.root is None:

@@ -42,7 +42,9 @@ class ArxivId:
     version: int | None = None
 
     def __str__(self) -> str:
-        return self.paper if self.version is None else f"{self.paper}v{self.version}"
+        if self.version is None:
+            return self.paper
+        return f"{self.paper}v{self.version}"
 
 
 def parse_arxiv_id(text: str) -> ArxivId | None:
@@ -129,7 +131,9 @@ def _without_commands(title: str, shaping: str) -> str:
     """Replace LaTeX's commands by their names, such as alpha, and those that only shape by ``shaping``."""
 
     def replacement(match: re.Match[str]) -> str:
-        return shaping if _SHAPING.fullmatch(match[1]) else match[1].removeprefix("var")
+        if _SHAPING.fullmatch(match[1]):
+            return shaping
+        return match[1].removeprefix("var")
 
     return _COMMAND.sub(replacement, _ACCENT.sub("", title))
 

@@ -294,7 +294,9 @@ def _world_of(case: Case, truth: Truth | None, misfits: list[CaseError]) -> Worl
 def _given(extract: Mapping[str, Any], extraction: str) -> tuple[Place, dict[str, Any]]:
     """Return the values for an extraction, behind the keys that lead to them."""
     own = extract.get(extraction)
-    return ((extraction,), own) if isinstance(own, dict) else ((), dict(extract))
+    if isinstance(own, dict):
+        return ((extraction,), own)
+    return ((), dict(extract))
 
 
 def _unknown_names(

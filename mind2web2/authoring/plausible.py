@@ -132,7 +132,9 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     if _is_list(plain):
         arguments = get_args(plain)
         plain = _plain(arguments[0]) if arguments else None
-    return plain if isinstance(plain, type) and issubclass(plain, BaseModel) else None
+    if isinstance(plain, type) and issubclass(plain, BaseModel):
+        return plain
+    return None
 
 
 class _Values:
@@ -197,7 +199,9 @@ def _single(kind: Any, path: str, place: _Place) -> Any:
         return True
     if kind in (int, float):
         return next((number for hint, number in _NUMBERS if hint in name), 3)
-    return {} if (get_origin(kind) or kind) is dict else _text(path, place)
+    if (get_origin(kind) or kind) is dict:
+        return {}
+    return _text(path, place)
 
 
 def _is_link(name: str) -> bool:
@@ -209,4 +213,6 @@ def _text(path: str, place: _Place) -> str:
     if _is_link(name):
         return f"https://{place.word.lower()}.example/{'/'.join(path.split('.')[1:])}"
     text = next((text for hint, text in _TEXTS if hint in name), None)
-    return f"{name.replace('_', ' ')} {place.word}" if text is None else text
+    if text is None:
+        return f"{name.replace('_', ' ')} {place.word}"
+    return text

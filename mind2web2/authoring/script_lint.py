@@ -524,7 +524,9 @@ def _name_of(facts: ScriptFacts, site: CallSite) -> str:
 def _short(text: str) -> str:
     """Return a text on one line, cut after 80 characters."""
     line = " ".join(text.split())
-    return line if len(line) <= 80 else f"{line[:79]}\u2026"
+    if len(line) <= 80:
+        return line
+    return f"{line[:79]}\u2026"
 
 
 _CHECKS: tuple[Callable[[ScriptFacts], Iterator[Found]], ...] = (

@@ -217,7 +217,9 @@ def _plain(value: object) -> object:
 
 def _run_of(answer_name: str) -> int | None:
     number = answer_name.removeprefix("answer_").removesuffix(".md")
-    return int(number) if number.isdecimal() and number.isascii() else None
+    if number.isdecimal() and number.isascii():
+        return int(number)
+    return None
 
 
 def _answer_record(

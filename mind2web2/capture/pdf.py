@@ -254,7 +254,9 @@ def _merged(hidden: Sequence[_Stretch]) -> Iterator[_Stretch]:
 
 
 def _text(text_page: pypdfium2.PdfTextPage, start: int, end: int) -> str:
-    return str(text_page.get_text_range(start, end - start)) if end > start else ""
+    if end > start:
+        return str(text_page.get_text_range(start, end - start))
+    return ""
 
 
 # Twice a page of A3 at 144 dpi. A page may claim to be 100 m wide.

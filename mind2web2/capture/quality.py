@@ -315,7 +315,9 @@ class PageObservation:
         lines = [line for line in self.text[:5000].splitlines() if line.strip()]
         headings = [line for line in lines if line.startswith("#")]
         opening = (headings or lines or [""])[0]
-        return plain(opening) if headings or len(opening) <= _LONGEST_HEADING else ""
+        if headings or len(opening) <= _LONGEST_HEADING:
+            return plain(opening)
+        return ""
 
     @cached_property
     def plain_text(self) -> str:

@@ -235,7 +235,9 @@ def _lookahead_line(run: PlannedRun, without: Sequence[Range]) -> str:
 
 
 def _between(low: str, expected: str, high: str) -> str:
-    return expected if low == high else f"between {low} and {high}, probably {expected}"
+    if low == high:
+        return expected
+    return f"between {low} and {high}, probably {expected}"
 
 
 def _basis(ranges: Sequence[Range]) -> str:

@@ -250,7 +250,9 @@ def _print(console: Console, reports: Sequence[TaskRehearsal]) -> None:
 
 def _shown(path: str) -> str:
     here = str(Path.cwd())
-    return path.removeprefix(here).lstrip("/") if path.startswith(here) else path
+    if path.startswith(here):
+        return path.removeprefix(here).lstrip("/")
+    return path
 
 
 def _write_junit(path: Path, reports: Sequence[TaskRehearsal]) -> None:

@@ -59,4 +59,6 @@ def _first_of(cascade: JudgeCascade | None) -> str | None:
     if cascade is None:
         return None
     name = cascade.first_name
-    return name if cascade.server is None else f"{name}@{cascade.server}"
+    if cascade.server is None:
+        return name
+    return f"{name}@{cascade.server}"

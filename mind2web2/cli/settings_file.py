@@ -211,7 +211,9 @@ def _dotted(name: str, table: JsonObject) -> str:
     part = next(
         (part for part, inner in table.items() if isinstance(inner, dict)), None
     )
-    return name if part is None else _dotted(f"{name}.{part}", table[part])
+    if part is None:
+        return name
+    return _dotted(f"{name}.{part}", table[part])
 
 
 def _is_price(value: object) -> bool:

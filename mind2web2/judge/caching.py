@@ -252,7 +252,9 @@ class CachingJudge:
     def spent_for_nothing(self) -> Usage:
         """Return the usage of the judgments that were asked ahead for leaves that were skipped then."""
         own = sum((usage for _, usage in self._ahead.values()), Usage())
-        return own if self.first is None else own + self.first.spent_for_nothing()
+        if self.first is None:
+            return own
+        return own + self.first.spent_for_nothing()
 
     def _permit(self, request: ChatRequest, limits: AnswerLimits) -> Permit:
         reservation = None if self.budget is None else self.budget.reservation(request)
@@ -588,4 +590,6 @@ def _missing(subject: QuestionContext, source: tuple[str, str]) -> str:
 
 
 def _shortened(text: str, length: int = 80) -> str:
-    return text if len(text) <= length else text[: length - 3] + "..."
+    if len(text) <= length:
+        return text
+    return text[: length - 3] + "..."

@@ -26,7 +26,9 @@ def decision_model(name: str) -> tuple[str, str] | None:
     """Return provider and model of a name such as ``decisions:gpt-6-luna``, ``None`` for any other model."""
     prefix, _, model = name.partition(":")
     provider = _PREFIXES.get(prefix)
-    return None if provider is None or not model else (provider, model)
+    if provider is None or not model:
+        return None
+    return (provider, model)
 
 
 def decision_name(provider: str, model: str) -> str:

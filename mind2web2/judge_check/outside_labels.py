@@ -267,7 +267,9 @@ class _DataSetRow(BaseModel):
 
 def _in_words(label: object) -> object:
     known = {"attributable": True, "not attributable": False}
-    return known.get(label, label) if isinstance(label, str) else label
+    if isinstance(label, str):
+        return known.get(label, label)
+    return label
 
 
 class _AttributionBenchRow(_DataSetRow):

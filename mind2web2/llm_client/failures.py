@@ -257,7 +257,9 @@ class RequestFailedError(Exception):
 
     def __str__(self) -> str:
         """Return status and message on one line."""
-        return f"{self.status} {self.text}" if self.status else self.text
+        if self.status:
+            return f"{self.status} {self.text}"
+        return self.text
 
     @property
     def kind(self) -> str:

@@ -256,7 +256,9 @@ def proxy_for(url: str) -> str:
         return ""
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
-    return proxy if "://" in proxy or not proxy else f"http://{proxy}"
+    if "://" in proxy or not proxy:
+        return proxy
+    return f"http://{proxy}"
 
 
 def _trusted_certificates() -> ssl.SSLContext:

@@ -290,4 +290,6 @@ def _declined(choice: _Choice) -> str | None:
 
 
 def _status_in(code: object) -> int:
-    return code if isinstance(code, int) and 400 <= code < 600 else 500
+    if isinstance(code, int) and 400 <= code < 600:
+        return code
+    return 500

@@ -108,7 +108,9 @@ def total_price_usd(
     prices = [price_usd(usage, model_name, own) for usage in usages]
     known = [price for price in prices if price is not None]
     share = BATCH_PRICE_SHARE if in_batch else 1.0
-    return sum(known) * share if len(known) == len(prices) else None
+    if len(known) == len(prices):
+        return sum(known) * share
+    return None
 
 
 class _Rates(NamedTuple):

@@ -58,7 +58,9 @@ class AnswerCache:
 
     def has(self, url: str) -> Any:
         """Return the kind of the stored page."""
-        return self.task_cache.has(str(url)) if self._sees(url) else None
+        if self._sees(url):
+            return self.task_cache.has(str(url))
+        return None
 
     def has_web(self, url: str) -> bool:
         """Return whether a web page is stored."""
@@ -82,7 +84,9 @@ class AnswerCache:
 
     def digest(self, url: str) -> str | None:
         """Return a digest of the stored page."""
-        return self.task_cache.digest(str(url)) if self._sees(url) else None
+        if self._sees(url):
+            return self.task_cache.digest(str(url))
+        return None
 
     def put_web(self, url: str, text: str, screenshot: bytes | str | None) -> None:
         """Store a web page, and drop the prepared form of an earlier one."""

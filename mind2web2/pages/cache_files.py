@@ -91,7 +91,9 @@ class PageFiles:
 
     def of_kind(self, kind: PageKind) -> tuple[Path, ...]:
         """Return the files that a page of this kind may have, the indispensable one first."""
-        return (self.text, self.screenshot) if kind == "web" else (self.pdf,)
+        if kind == "web":
+            return (self.text, self.screenshot)
+        return (self.pdf,)
 
 
 def known_kind(listed_kind: object) -> PageKind | None:

@@ -343,7 +343,9 @@ class StoredByUrl:
 
     def get(self, url: str) -> StoredResponse | None:
         """Return the response to a URL, ``None`` for none."""
-        return self._responses.get(lookup_key(url)) if url.startswith("http") else None
+        if url.startswith("http"):
+            return self._responses.get(lookup_key(url))
+        return None
 
 
 class _PageLine(BaseModel):
@@ -381,7 +383,9 @@ def _json_pages(path: Path) -> Iterator[FoundPage | Fault]:
 
 def _in_words(error: Any) -> str:
     where = ".".join(map(str, error["loc"]))
-    return f"{where}: {error['msg']}" if where else str(error["msg"])
+    if where:
+        return f"{where}: {error['msg']}"
+    return str(error["msg"])
 
 
 def _json_page(place: str, line: _PageLine, folder: Path) -> FoundPage:
@@ -514,7 +518,9 @@ def _part_response(part: Message, content_ids: frozenset[str]) -> StoredResponse
 
 def _web_address_of(content_ids: frozenset[str], address: re.Match[bytes]) -> bytes:
     content_id = address[1].decode(errors="replace")
-    return _cid_url(content_id).encode() if content_id in content_ids else address[0]
+    if content_id in content_ids:
+        return _cid_url(content_id).encode()
+    return address[0]
 
 
 def _content_id(part: Message) -> str:

@@ -399,4 +399,6 @@ def _page(
 def _addresses(cache: PageCache) -> frozenset[str] | None:
     """Return the lookup keys of the stored pages; ``None`` if the cache does not list them."""
     found = addresses(cache)
-    return None if found is None else frozenset(filter(None, map(lookup_key, found)))
+    if found is None:
+        return None
+    return frozenset(filter(None, map(lookup_key, found)))

@@ -77,7 +77,9 @@ def total(values: Iterable[Any]) -> float | None:
     """Return the sum of numbers, ``None`` where one is missing."""
     numbers = [_number(value) for value in values]
     known = [number for number in numbers if number is not None]
-    return sum(known) if len(known) == len(numbers) else None
+    if len(known) == len(numbers):
+        return sum(known)
+    return None
 
 
 def same_date(one: Any, other: Any) -> bool:
@@ -112,7 +114,9 @@ def _number(value: Any) -> float | None:
     if isinstance(value, int | float):
         return float(value)
     found = _NUMBER.findall(str(value))
-    return float(found[0].replace(",", "")) if len(found) == 1 else None
+    if len(found) == 1:
+        return float(found[0].replace(",", ""))
+    return None
 
 
 def _day(value: Any) -> date | None:

@@ -273,7 +273,9 @@ class _Changes:
 
     @cached_property
     def _tree(self) -> _Tree | None:
-        return None if self._answer.root is None else _Tree(self._answer.root)
+        if self._answer.root is None:
+            return None
+        return _Tree(self._answer.root)
 
     @cached_property
     def _as_judged(self) -> float:

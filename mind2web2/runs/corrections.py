@@ -275,7 +275,9 @@ def cost_of_sample(
     ]
     costs = [None if usage is None else usage.cost_usd for usage in usages]
     known = [cost for cost in costs if cost is not None]
-    return sum(known) if known and len(known) == len(costs) else None
+    if known and len(known) == len(costs):
+        return sum(known)
+    return None
 
 
 class CorrectedPairJson(TypedDict):

@@ -81,7 +81,9 @@ def moment_of(answer: AnswerFile, as_of: AsOf | None) -> datetime | None:
     Raises:
         AnswerError: the answer does not tell when it was made.
     """
-    return answer_moment(answer.path, answer.created) if as_of == "answer" else as_of
+    if as_of == "answer":
+        return answer_moment(answer.path, answer.created)
+    return as_of
 
 
 def held_result(

@@ -324,7 +324,9 @@ def _paths(result: ResultFile) -> Iterator[tuple[str, WrittenNode]]:
 
 
 def _verdict(leaf: WrittenNode | None) -> Verdict:
-    return "absent" if leaf is None else _STATUSES.get(leaf.verdict.status, "undecided")
+    if leaf is None:
+        return "absent"
+    return _STATUSES.get(leaf.verdict.status, "undecided")
 
 
 def _matter(result: ResultFile) -> set[int]:

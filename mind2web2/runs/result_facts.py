@@ -96,7 +96,9 @@ def _names(served: Iterable[Served]) -> Iterator[str]:
 def _versions(result: ResultFile, made_from: Provenance | None) -> dict[str, str]:
     # Earlier versions record only their own version.
     own = {} if result.run.version is None else {OWN_PACKAGE: result.run.version}
-    return own if made_from is None else own | dict(made_from.versions)
+    if made_from is None:
+        return own
+    return own | dict(made_from.versions)
 
 
 def _capture_days(leaves: Iterable[WrittenNode]) -> tuple[str, ...]:

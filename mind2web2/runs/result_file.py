@@ -295,7 +295,9 @@ class ResultFile(BaseModel):
         if len(self.eval_breakdown) != 1 or len(self.trees) != 1:
             return None
         tree = self.trees[0]
-        return tree if all(node.is_sound for node in tree.walk()) else None
+        if all(node.is_sound for node in tree.walk()):
+            return tree
+        return None
 
     def leaves(self) -> Iterator[WrittenNode]:
         """Yield the leaves of the rubric trees, in rubric order."""
@@ -321,7 +323,9 @@ class ResultFile(BaseModel):
     def score_by_tree(self) -> float | None:
         """Return the score that follows from the leaves, ``None`` where there is no sound tree."""
         root = self.sound_tree
-        return None if root is None else aggregate(root)[id(root)].score
+        if root is None:
+            return None
+        return aggregate(root)[id(root)].score
 
     @property
     def other_score_by_tree(self) -> float | None:

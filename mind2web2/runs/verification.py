@@ -604,4 +604,6 @@ def _is_same(stored: object, derived: object) -> bool:
 
 def _short(value: object) -> str:
     text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:40]}..."
+    if len(text) <= 40:
+        return text
+    return f"{text[:40]}..."

@@ -52,7 +52,9 @@ class _Host(greenlet):
 def _step(
     coroutine: Coroutine[Any, Any, Any], value: Any, error: BaseException | None
 ) -> Any:
-    return coroutine.send(value) if error is None else coroutine.throw(error)
+    if error is None:
+        return coroutine.send(value)
+    return coroutine.throw(error)
 
 
 @awaitable_generator

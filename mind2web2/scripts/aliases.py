@@ -37,7 +37,9 @@ def rename_imports(tree: ast.Module) -> None:
 
 def _renamed(module: str, aliases: Mapping[str, str]) -> str | None:
     package, dot, rest = module.partition(".")
-    return f"{aliases[package]}{dot}{rest}" if package in aliases else None
+    if package in aliases:
+        return f"{aliases[package]}{dot}{rest}"
+    return None
 
 
 def _imports(name: ast.alias, aliases: Mapping[str, str]) -> Iterator[ast.alias]:

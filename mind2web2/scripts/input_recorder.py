@@ -202,7 +202,9 @@ class InputRecorder:
         shared = os.path.commonpath([folder, path])
         near = (os.path.dirname(folder), str(Path.cwd()))  # noqa: PTH120
         is_near = any(os.path.commonpath([place, path]) == place for place in near)
-        return os.path.relpath(path, folder) if is_near and shared != os.sep else path
+        if is_near and shared != os.sep:
+            return os.path.relpath(path, folder)
+        return path
 
 
 # The one of this process.

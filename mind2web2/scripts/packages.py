@@ -72,7 +72,9 @@ def _distributions_of(package: str, path: str) -> list[str]:
     if not is_namespace and installed_version(package) is not None:
         return [package]
     found = _of_modules(tuple(sys.path)).get(package, [])
-    return [each for each in found if _has_file(each, path)] if is_namespace else found
+    if is_namespace:
+        return [each for each in found if _has_file(each, path)]
+    return found
 
 
 @lru_cache(maxsize=1000)

@@ -199,7 +199,9 @@ class RubricNode(_Part):
 
 def numbered(text: str, number: int | None) -> str:
     """Return a text of a ``for_each`` for one of its items; unchanged outside of it."""
-    return text if number is None else text.replace(f"{{{NUMBER}}}", str(number))
+    if number is None:
+        return text
+    return text.replace(f"{{{NUMBER}}}", str(number))
 
 
 class Root(_Part):
@@ -241,7 +243,9 @@ class RubricFile(_Part):
 
     def items_of(self, name: str | None) -> int:
         """Return how many items of a list count; 1 outside of any ``for_each``."""
-        return 1 if name is None else self.extract[name].list or 1
+        if name is None:
+            return 1
+        return self.extract[name].list or 1
 
     def field_at(self, path: str, inside: str | None = None) -> FieldSpec:
         """Return the field that a dotted path names.

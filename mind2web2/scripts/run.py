@@ -226,7 +226,9 @@ async def script_result(
 def _undecided(result: Mapping[str, Any]) -> list[str]:
     """Return the undecided nodes without children of a result; a script may return one of its own making."""
     named = result.get("undecided_leaves")
-    return [str(name) for name in named] if isinstance(named, list) else []
+    if isinstance(named, list):
+        return [str(name) for name in named]
+    return []
 
 
 async def _loaded_and_run(

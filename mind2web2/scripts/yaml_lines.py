@@ -237,7 +237,9 @@ def _place_of(fault: Any, lines: Mapping[Place, int]) -> Place:
         # What is not in the file is the branch of a union.
         if (*place, part) in lines:
             place = (*place, part)
-    return (*place, fault["loc"][-1]) if fault["type"] == "missing" else place
+    if fault["type"] == "missing":
+        return (*place, fault["loc"][-1])
+    return place
 
 
 def _message(fault: Any, model: type[BaseModel], name: str) -> str:

@@ -191,7 +191,9 @@ class Bucket:
         except (AlreadyExistsError, PreconditionError, FileNotFoundError):
             # It may be our own, written by a request whose response was lost.
             found = self.get(name)
-            return found[1] if found is not None and found[0] == content else None
+            if found is not None and found[0] == content:
+                return found[1]
+            return None
 
     def _asked(self, ask: Callable[[], T], name: str) -> T:
         from obstore.exceptions import (
@@ -239,7 +241,9 @@ class Bucket:
 
 def _quoted(etag: str) -> str:
     """Return an etag as requests for single objects have it: Azure lists etags without quotes."""
-    return etag if not etag or etag.endswith('"') else f'"{etag}"'
+    if not etag or etag.endswith('"'):
+        return etag
+    return f'"{etag}"'
 
 
 def server_of(url: str) -> str:

@@ -372,7 +372,9 @@ def _pieces(token: Token) -> list[_Piece]:
         ]
     if token.type in ("fence", "code_block"):
         return [span.url for span in _spans(token.content, is_code=True)]
-    return list(_html_pieces(token.content)) if token.type == "html_block" else []
+    if token.type == "html_block":
+        return list(_html_pieces(token.content))
+    return []
 
 
 def _inline_pieces(token: Token) -> Iterator[_Piece]:
@@ -434,7 +436,9 @@ def _web_address(target: str) -> str | None:
     if web is not None:
         return web[1].strip()
     bare = target.strip().removeprefix("//")
-    return bare if bare.lower().startswith("www.") or is_bare_address(bare) else None
+    if bare.lower().startswith("www.") or is_bare_address(bare):
+        return bare
+    return None
 
 
 def _spans(text: str, *, is_code: bool = False) -> list[UrlSpan]:

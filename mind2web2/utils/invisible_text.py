@@ -142,7 +142,9 @@ def read_selectors(run: str) -> str:
 
 
 def _marked_run(found: re.Match[str]) -> str:
-    return found[0] if found.lastgroup is not None else _mark(len(found[0]))
+    if found.lastgroup is not None:
+        return found[0]
+    return _mark(len(found[0]))
 
 
 def _marked_spread(found: re.Match[str]) -> str:
@@ -150,7 +152,9 @@ def _marked_spread(found: re.Match[str]) -> str:
 
 
 def _marked_strewn(found: re.Match[str]) -> str:
-    return found[0] if _is_typeset(found[0]) else _with_mark(_SEEN_OR_STRAYS, found[0])
+    if _is_typeset(found[0]):
+        return found[0]
+    return _with_mark(_SEEN_OR_STRAYS, found[0])
 
 
 def _marked_flood(found: re.Match[str]) -> str:

@@ -51,7 +51,9 @@ def natural_key(name: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
 def _part_key(part: str) -> tuple[int, int, str]:
     # Digits are compared by length, then as text: int() refuses the very long ones.
     digits = part.lstrip("0")
-    return (0, len(digits), digits) if part[0] in "0123456789" else (1, 0, part)
+    if part[0] in "0123456789":
+        return (0, len(digits), digits)
+    return (1, 0, part)
 
 
 def name_list(names: Iterable[str]) -> str:
@@ -59,7 +61,9 @@ def name_list(names: Iterable[str]) -> str:
     ordered = sorted(names, key=natural_key)
     shown = ", ".join(ordered[:MAX_NAMES_SHOWN])
     hidden = len(ordered) - MAX_NAMES_SHOWN
-    return f"{shown} and {hidden} more" if hidden > 0 else shown or "none"
+    if hidden > 0:
+        return f"{shown} and {hidden} more"
+    return shown or "none"
 
 
 def stamp_now() -> str:

@@ -96,7 +96,9 @@ def _leaf(token: Token) -> list[Node]:
         label = f"[image: {token.content or 'no description'}]"
         link = _link(token.attrGet("src"))
         return [["a", {"href": link}, label] if link else label]
-    return [[token.tag, {}]] if token.tag in _TAGS else [token.content]
+    if token.tag in _TAGS:
+        return [[token.tag, {}]]
+    return [token.content]
 
 
 def _attributes(token: Token) -> dict[str, str]:
@@ -109,4 +111,6 @@ def _attributes(token: Token) -> dict[str, str]:
 
 
 def _link(address: object) -> str | None:
-    return address if isinstance(address, str) and _LINK.fullmatch(address) else None
+    if isinstance(address, str) and _LINK.fullmatch(address):
+        return address
+    return None

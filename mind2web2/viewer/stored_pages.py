@@ -171,11 +171,15 @@ class StoredPages:
     def _image_names(self, cache: CacheFileSys, page: PreparedPage) -> list[str]:
         if page.kind == "pdf":
             return [f"page-{number}" for number in range(1, len(page.images) + 1)]
-        return [SCREENSHOT] if cache.get_web(page.url)[1] is not None else []
+        if cache.get_web(page.url)[1] is not None:
+            return [SCREENSHOT]
+        return []
 
 
 def _reason(record: CaptureRecord | None, error: CaptureError) -> str:
-    return record.failure if record is not None and record.failure else str(error)
+    if record is not None and record.failure:
+        return record.failure
+    return str(error)
 
 
 def _votes(

@@ -173,7 +173,9 @@ def _number_of(part: str) -> int | None:
         return None
     if (digits := found["hex"]) is not None:
         return int(digits or "0", 16)
-    return int(found["octal"], 8) if found["octal"] else int(found["decimal"])
+    if found["octal"]:
+        return int(found["octal"], 8)
+    return int(found["decimal"])
 
 
 # More than this many names at once wait for each other: each takes a thread, and some take minutes.

@@ -176,7 +176,9 @@ def media_type_of(content_type: str) -> str:
 def charset_of(content_type: str) -> str | None:
     """Return the charset that a Content-Type header names."""
     charset = _header("Content-Type", content_type).get_param("charset")
-    return charset.strip().lower() or None if isinstance(charset, str) else None
+    if isinstance(charset, str):
+        return charset.strip().lower() or None
+    return None
 
 
 def _header(name: str, value: str) -> Message:

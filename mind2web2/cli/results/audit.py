@@ -241,4 +241,6 @@ def _value(score: CorrectedScore) -> str:
 
 def interval_text(found: Interval | None, form: str = ".4f") -> str:
     """Return an interval in words."""
-    return "unknown" if found is None else f"{found.low:{form}} to {found.high:{form}}"
+    if found is None:
+        return "unknown"
+    return f"{found.low:{form}} to {found.high:{form}}"

@@ -294,7 +294,9 @@ def _price(found: SampleFigures) -> str:
 
 
 def _interval(found: dict[str, float] | None) -> str:
-    return "unknown" if found is None else f"{found['low']:.4f} to {found['high']:.4f}"
+    if found is None:
+        return "unknown"
+    return f"{found['low']:.4f} to {found['high']:.4f}"
 
 
 def _rate(found: Estimate) -> str:

@@ -343,7 +343,9 @@ def print_comparison(console: Console, comparison: AgentComparison) -> None:
 
 
 def _interval(found: IntervalFigures) -> str:
-    return f"{number(found.low)} to {number(found.high)}" if found.is_known else "-"
+    if found.is_known:
+        return f"{number(found.low)} to {number(found.high)}"
+    return "-"
 
 
 def _print_methods(

@@ -451,7 +451,10 @@ def _wrong_values(
             extract = deepcopy(perfect.header.extract)
             holder = _at(extract, name, names[:-1])
             holder = holder[0] if isinstance(holder, list) and holder else holder
-            value = holder.get(names[-1]) if isinstance(holder, dict) else None
+            if isinstance(holder, dict):
+                value = holder.get(names[-1])
+            else:
+                value = None
             if value is None or isinstance(value, list | dict) or value == "":
                 continue
             holder[names[-1]] = wrong = _wrong(value)

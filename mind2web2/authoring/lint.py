@@ -82,8 +82,14 @@ def rules_of(findings: Iterable[Finding]) -> list[Rule]:
 
 def _is_ignored(lines: list[bytes], line: int, number: str) -> bool:
     """Tell whether a comment on the line, or alone on the one above, ignores the rule."""
-    own = lines[line - 1] if line <= len(lines) else b""
-    above = lines[line - 2].strip() if 2 <= line <= len(lines) + 1 else b""
+    if line <= len(lines):
+        own = lines[line - 1]
+    else:
+        own = b""
+    if 2 <= line <= len(lines) + 1:
+        above = lines[line - 2].strip()
+    else:
+        above = b""
     for text in (own, above if above.startswith(b"#") else b""):
         comment = _IGNORED.search(text)
         if comment is None:

@@ -66,7 +66,10 @@ def import_rubrics(
         raise UsageError(f"{path} has {len(records)} rubrics: leave out --task_id")
     imported = []
     for number, record in enumerate(records, start=1):
-        fallback = path.stem if len(records) == 1 else f"{path.stem}_{number}"
+        if len(records) == 1:
+            fallback = path.stem
+        else:
+            fallback = f"{path.stem}_{number}"
         try:
             imported.append(
                 _imported(record, task_id or _task_id(record, fallback), negate)

@@ -149,7 +149,10 @@ class ScriptFacts:
         self.calls.append(CallSite(name, node, place, given))
 
     def _note_assignment(self, node: ast.Assign | ast.AnnAssign, place: Place) -> None:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        else:
+            targets = [node.target]
         if node.value is None:
             return
         for target in targets:

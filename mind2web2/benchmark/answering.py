@@ -437,7 +437,10 @@ def import_answers(
 
 
 def _is_there(run: ImportedRun) -> bool:
-    is_same = not run.place.answer.exists() if run.text is None else _has_same_text(run)
+    if run.text is None:
+        is_same = not run.place.answer.exists()
+    else:
+        is_same = _has_same_text(run)
     return is_same and read_run_record(run.place.record) == run.record
 
 
@@ -577,7 +580,10 @@ def _run_number(given: object, position: int, where: str) -> int:
 
 def _number(value: object, name: str, where: str) -> float | None:
     try:
-        number = None if value is None or isinstance(value, bool) else float(str(value))
+        if value is None or isinstance(value, bool):
+            number = None
+        else:
+            number = float(str(value))
     except ValueError:
         number = -1.0
     if (value is not None and number is None) or (

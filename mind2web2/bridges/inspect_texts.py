@@ -17,7 +17,10 @@ def explained(result: ResultFile) -> str:
 def _lines(leaf: WrittenNode) -> Iterator[str]:
     gate = " (gate)" if leaf.critical else ""
     evidence = leaf.evidence
-    claim = leaf.desc if evidence is None else evidence.claim or leaf.desc
+    if evidence is None:
+        claim = leaf.desc
+    else:
+        claim = evidence.claim or leaf.desc
     yield f"- **{leaf.status}** `{leaf.id}`{gate}: {_one_line(claim)}"
     if evidence is not None:
         yield from (f"    - {_one_line(text)}" for text in _reasons(evidence))

@@ -225,7 +225,10 @@ def _run_of(answer_name: str) -> int | None:
 def _answer_record(
     agent: str, answer: ScoredAnswer, result: ResultFile | None
 ) -> AnswerRecord:
-    statuses = [leaf.status for leaf in result.leaves()] if result is not None else []
+    if result is not None:
+        statuses = [leaf.status for leaf in result.leaves()]
+    else:
+        statuses = []
     usage = None if result is None else result.judge_usage
     return AnswerRecord(
         agent=agent,
@@ -299,7 +302,10 @@ def _leaf_record(
         "without" if any(vote.is_decision for vote in votes) else None,
     )
     usage = result.judge_usage
-    cost = None if usage is None or usage.cost_usd is None else usage.cost_usd
+    if usage is None or usage.cost_usd is None:
+        cost = None
+    else:
+        cost = usage.cost_usd
     share = (
         len(votes) / usage.judgments if usage is not None and usage.judgments else 0.0
     )

@@ -377,7 +377,10 @@ def _other_spellings(address: str) -> list[str]:
     parts = split_url(address)
     if not parts.path.strip("/"):
         return []
-    path = parts.path.rstrip("/") if parts.path.endswith("/") else f"{parts.path}/"
+    if parts.path.endswith("/"):
+        path = parts.path.rstrip("/")
+    else:
+        path = f"{parts.path}/"
     query = "" if parts.query is None else f"?{parts.query}"
     slashed = f"{parts.scheme}://{parts.authority}{path}{query}{parts.route}"
     decoded = normalize_url_for_browser(storage_key(address))
@@ -556,5 +559,8 @@ async def _pdf_shown(pdf: bytes) -> tuple[str | None, str | None]:
     except DocumentError as error:
         log.info("pdf captured but not readable reason=%s", error)
         return None, None
-    first = base64.b64encode(rendered.images[0]).decode() if rendered.images else None
+    if rendered.images:
+        first = base64.b64encode(rendered.images[0]).decode()
+    else:
+        first = None
     return first, rendered.text or None

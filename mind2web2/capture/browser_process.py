@@ -211,7 +211,10 @@ def _patchright_folder() -> Path:
     named = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
     if named == "0":
         spec = find_spec("patchright")
-        package = Path(spec.origin).parent if spec and spec.origin else Path()
+        if spec and spec.origin:
+            package = Path(spec.origin).parent
+        else:
+            package = Path()
         return package / "driver" / "package" / ".local-browsers"
     if named:
         return Path(named)

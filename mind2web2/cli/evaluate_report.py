@@ -172,7 +172,10 @@ def _estimate_lines(
     reused = selected - len(ranges) - len(estimate.unscored)
     yield f"Answers to evaluate: {len(ranges)} of {selected}; {reused} have a result that is up to date."
     first = run.judge.first
-    then = "" if first is None else f", after {first.model} ({run.judge.doubt})"
+    if first is None:
+        then = ""
+    else:
+        then = f", after {first.model} ({run.judge.doubt})"
     yield f"Judge: {run.judge.model} ({run.endpoint or run.judge.provider}){then}."
     basis = f", based on {_basis(ranges)}" if expected.requests else ""
     requests = _between(

@@ -18,7 +18,10 @@ PART_SIZE_PX = (1100, 2000)
 
 def text_tokens(text: str) -> int:
     """Return the approximate number of tokens in a text."""
-    size_bytes = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    if text.isascii():
+        size_bytes = len(text)
+    else:
+        size_bytes = len(text.encode("utf-8", "replace"))
     return -(-size_bytes // BYTES_A_TOKEN)
 
 

@@ -197,7 +197,10 @@ def select_work(
         for name in _task_ids(agent_folder, task_ids)
     ]
     if not any(task.answers or task.failed_runs for task in tasks):
-        where = agent_folder / task_ids[0] if len(task_ids) == 1 else agent_folder
+        if len(task_ids) == 1:
+            where = agent_folder / task_ids[0]
+        else:
+            where = agent_folder
         expected = "answer_<k>.md" if len(task_ids) == 1 else "<task_id>/answer_<k>.md"
         raise UsageError(
             f"no answers of agent {agent_name} under {where}: expected {expected}"

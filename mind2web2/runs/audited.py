@@ -107,7 +107,10 @@ def audited_answer(
     answer_sha256 = (
         None if result.provenance is None else result.provenance.answer_sha256
     )
-    found = list(_leaves(task, answer, root, answer_sha256)) if root is not None else []
+    if root is not None:
+        found = list(_leaves(task, answer, root, answer_sha256))
+    else:
+        found = []
     return AuditedAnswer(
         task,
         answer,

@@ -346,7 +346,10 @@ class _Estimator:
         )
         price = price_usd(one_request, model)
         share = BATCH_PRICE_SHARE if self._run.judge.batch else 1.0
-        cost_usd = float("nan") if price is None else requests * price * share
+        if price is None:
+            cost_usd = float("nan")
+        else:
+            cost_usd = requests * price * share
         return Amounts(requests, tokens_in, cached, tokens_out, cost_usd)
 
     @cached_property

@@ -95,7 +95,10 @@ def _names(served: Iterable[Served]) -> Iterator[str]:
 
 def _versions(result: ResultFile, made_from: Provenance | None) -> dict[str, str]:
     # Earlier versions record only their own version.
-    own = {} if result.run.version is None else {OWN_PACKAGE: result.run.version}
+    if result.run.version is None:
+        own = {}
+    else:
+        own = {OWN_PACKAGE: result.run.version}
     if made_from is None:
         return own
     return own | dict(made_from.versions)

@@ -514,7 +514,10 @@ def summaries_checked(paths: PathConfig, agent_name: str, task_id: str | None) -
     """Compare summaries with results: those of one task, or of the agent and all agents."""
     root = paths.eval_results_root
     check = Check(task_id)
-    folder = root / agent_name if task_id is None else root / agent_name / task_id
+    if task_id is None:
+        folder = root / agent_name
+    else:
+        folder = root / agent_name / task_id
     path = folder / SUMMARY_NAME
     if task_id is not None:
         entries = task_summary(task_answers(root, agent_name, task_id))

@@ -114,7 +114,10 @@ class _HostCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        host = Request(scope).headers.get("host") if scope["type"] == "http" else None
+        if scope["type"] == "http":
+            host = Request(scope).headers.get("host")
+        else:
+            host = None
         if host is None or _is_own_name(host):
             await self._app(scope, receive, send)
         else:
@@ -123,7 +126,10 @@ class _HostCheck:
 
 
 def _is_own_name(host: str) -> bool:
-    name = (urlsplit(f"//{host}").hostname or "") if host.isascii() else ""
+    if host.isascii():
+        name = urlsplit(f"//{host}").hostname or ""
+    else:
+        name = ""
     try:
         ip_address(name)
     except ValueError:

@@ -111,7 +111,10 @@ def parsed_yaml(content: bytes, path: Path) -> tuple[object, dict[Place, int]]:
         loader = _Loader(text)
         top = loader.get_single_node()
         lines: dict[Place, int] = {}
-        faults = [] if top is None else list(_noted_lines(top, (), lines, set()))
+        if top is None:
+            faults = []
+        else:
+            faults = list(_noted_lines(top, (), lines, set()))
         if faults:
             raise YamlFileError(path, faults)
         return (None if top is None else loader.construct_document(top)), lines

@@ -86,7 +86,10 @@ def share_by_task(rows: Sequence[tuple[float, float]]) -> Estimate:
         return Estimate(found)
     squares = [(hits - found * items) ** 2 for hits, items in rows]
     varied = sum(squares) * tasks / (tasks - 1) / total**2
-    alike = found * (1 - found) / varied if varied > _NOISE else float(tasks)
+    if varied > _NOISE:
+        alike = found * (1 - found) / varied
+    else:
+        alike = float(tasks)
     # Few tasks know their own variance badly: Student's quantile in place of the normal one.
     quantile = student_quantile(1 - _TAIL, _degrees(squares))
     alike *= (_NORMAL.inv_cdf(1 - _TAIL) / quantile) ** 2

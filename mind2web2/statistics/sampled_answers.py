@@ -83,7 +83,10 @@ def _weighted(answers: Sequence[JudgedTwice], weight: float) -> CorrectedMean:
     scale = len(cheap) / len(own)
     by_task = {}
     for task, cheap_score in raw.items():
-        own_part = scale * (own[task] - mean) if task in own else 0.0
+        if task in own:
+            own_part = scale * (own[task] - mean)
+        else:
+            own_part = 0.0
         by_task[task] = weight * cheap_score + mean + own_part
     labels = sum(map(len, rest.values()))
     if weight and labels < len(answers):

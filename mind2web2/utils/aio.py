@@ -152,7 +152,10 @@ class ThreadQueue(Generic[Work, Value]):
         if waiting := self._waiting.pop(loop):
             self._begin(loop, waiting)
         error = running.exception()
-        outcomes = running.result() if error is None else [error] * len(batch)
+        if error is None:
+            outcomes = running.result()
+        else:
+            outcomes = [error] * len(batch)
         for (_, result), outcome in zip(batch, outcomes, strict=True):
             if result.done():  # the caller was cancelled
                 continue

@@ -92,7 +92,10 @@ def byte_count(text: str) -> int:
     found = re.fullmatch(
         r"([0-9]{1,6}(?:\.[0-9]+)?) ?([MG])(?:i?B)?", text.strip(), re.IGNORECASE
     )
-    size = round(float(found[1]) * _BYTES_A_UNIT[found[2].upper()]) if found else 0
+    if found:
+        size = round(float(found[1]) * _BYTES_A_UNIT[found[2].upper()])
+    else:
+        size = 0
     if size < 1:
         raise ValueError(f"{text!r} is not an amount of memory such as 512M or 2G")
     return size

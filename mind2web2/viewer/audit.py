@@ -110,7 +110,10 @@ class AuditSession:
 
     def state(self) -> Json:
         """Return how far the auditor has come; labels, not verdicts."""
-        labels = self._file.second() if self._settings.is_second else self._file.blind()
+        if self._settings.is_second:
+            labels = self._file.second()
+        else:
+            labels = self._file.blind()
         given = [labels.get(leaf.seen) for leaf in self._leaves]
         return {
             "agent": self._settings.agent,

@@ -55,7 +55,10 @@ def _of_two(best: Json, second: Json, tests: Json) -> str:
     names, shares = [best["name"], second["name"]], [pair["first"], pair["second"]]
     # Over the tasks that both share, the other one may be ahead.
     gap = pair["first"] - pair["second"]
-    limits = [] if pair["low"] is None else sorted((-pair["low"], -pair["high"]))
+    if pair["low"] is None:
+        limits = []
+    else:
+        limits = sorted((-pair["low"], -pair["high"]))
     if gap < 0:
         names, shares, gap = names[::-1], shares[::-1], -gap
         limits = sorted(-limit for limit in limits)
@@ -66,7 +69,10 @@ def _of_two(best: Json, second: Json, tests: Json) -> str:
         if is_clear
         else f"and {names[1]} are not told apart"
     )
-    sure = f" ({_points(limits[0])} to {_points(limits[1])})" if limits else ""
+    if limits:
+        sure = f" ({_points(limits[0])} to {_points(limits[1])})"
+    else:
+        sure = ""
     chance = "" if p_value is None else f", p {p_value:.2g}"
     return (
         f"{names[0]} {verb}: {_percent(shares[0])} against {_percent(shares[1])} of the points, difference "

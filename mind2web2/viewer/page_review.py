@@ -132,7 +132,10 @@ class PageReview:
             )
         kept = CacheFileSys(folder)
         # Another command's capture is not lost.
-        since = self._keep(key) if latest.after != self._state(key) else None
+        if latest.after != self._state(key):
+            since = self._keep(key)
+        else:
+            since = None
         # Its key rather than the page's address, which may be one that redirects to it.
         self._pages.cache(key).mirror_page(
             next(iter(kept.get_all_urls()), key.url), kept

@@ -145,7 +145,10 @@ async def open_tunnel(
     Raises:
         UpstreamError: the proxy does not answer, or refuses.
     """
-    name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if ":" in host:
+        name = f"[{host}]:{port}"
+    else:
+        name = f"{host}:{port}"
     stream = await _connected(upstream)
     try:
         status = await _asked(
@@ -227,7 +230,10 @@ def _request_rewriter(name: str, port: int, upstream: Upstream) -> Rewrite:
         kept = [
             header for header in headers if not header.lower().startswith(_HOP_HEADERS)
         ]
-        target = origin + request[2] if request[2] != b"*" else origin
+        if request[2] != b"*":
+            target = origin + request[2]
+        else:
+            target = origin
         first = b" ".join((request[1], target, request[3]))
         return (
             b"\r\n".join([first, *kept, b"Connection: close"])

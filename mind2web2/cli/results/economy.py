@@ -259,7 +259,10 @@ def _print_shared(
     ):
         table.add_column(head, justify="left" if head.startswith("-") else "right")
     for rule in found.rules:
-        name = f"({cascade.first} alone)" if rule.rule == "alone" else rule.rule
+        if rule.rule == "alone":
+            name = f"({cascade.first} alone)"
+        else:
+            name = rule.rule
         figures = (rule.strong, rule.price, rule.verdicts, rule.scores)
         table.add_row(name, *map(_share, figures))
     console.print(table)

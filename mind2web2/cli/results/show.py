@@ -476,7 +476,10 @@ def _lines_of_votes(votes: Sequence[Vote], source: str, judge: str) -> Iterator[
         for vote in votes
     )
     for (opinion, reasoning, quotation), count in grouped.items():
-        of_votes = f" ({count} of {len(votes)} votes)" if len(votes) > 1 else ""
+        if len(votes) > 1:
+            of_votes = f" ({count} of {len(votes)} votes)"
+        else:
+            of_votes = ""
         yield f"{judge}: {opinion}{of_votes}: {reasoning}"
         if quotation is not None:
             yield quotation

@@ -122,7 +122,10 @@ class StrongSample:
         if found is not None and found.mean.is_within(self.sampling.target):
             return None
         least, most = max(1, round(_LEAST_GROWTH * size)), round(_MOST_GROWTH * size)
-        more = most if found is None else found.mean.more_wanted(self.sampling.target)
+        if found is None:
+            more = most
+        else:
+            more = found.mean.more_wanted(self.sampling.target)
         return min(len(self.order), size + min(most, max(least, more)))
 
 

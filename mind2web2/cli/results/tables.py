@@ -414,7 +414,10 @@ def _print_metric(console: Console, found: Ranking, name: str, label: str) -> No
         table.add_column(heading, justify="right", no_wrap=True)
     for agent, value in metric.values.items():
         pair = pairs.get(agent)
-        mark = " *" if agent in metric.tied and len(metric.tied) > 1 else ""
+        if agent in metric.tied and len(metric.tied) > 1:
+            mark = " *"
+        else:
+            mark = ""
         cells = ("first", "", "") if pair is None else _cells(pair)
         table.add_row(f"{agent}{mark}", number(round(value, 4)), *cells)
     console.print(table)
@@ -436,7 +439,10 @@ def _print_metric(console: Console, found: Ranking, name: str, label: str) -> No
 
 def _cells(pair: PairResult) -> Sequence[str]:
     value, interval = pair.found.value, pair.found.sampled.interval
-    shown = "-" if interval is None else f"{interval.low:+.4f} to {interval.high:+.4f}"
+    if interval is None:
+        shown = "-"
+    else:
+        shown = f"{interval.low:+.4f} to {interval.high:+.4f}"
     return "-" if value is None else f"{value:+.4f}", shown, f"{pair.holm_p:.4f}"
 
 

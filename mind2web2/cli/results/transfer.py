@@ -99,7 +99,10 @@ def run_export(options: argparse.Namespace) -> int:
         command = suggested_command(
             settings, "evaluate", options.agent, *replay, *_chosen(judge, judges)
         )
-        of_judge = f" by {' '.join(judge.in_words())}" if len(judges) > 1 else ""
+        if len(judges) > 1:
+            of_judge = f" by {' '.join(judge.in_words())}"
+        else:
+            of_judge = ""
         line(console, f"To score the same answers{of_judge} from this file: {command}")
     return 0
 

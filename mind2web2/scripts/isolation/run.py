@@ -98,7 +98,10 @@ class RunSide:
 
 def prices_of(judge: CachingJudge) -> dict[str, OwnPrice]:
     """Return the run's own prices of its judges, by model."""
-    judges = [judge] if judge.first is None else [judge, judge.first]
+    if judge.first is None:
+        judges = [judge]
+    else:
+        judges = [judge, judge.first]
     return {
         each.settings.model: each.price for each in judges if each.price is not None
     }

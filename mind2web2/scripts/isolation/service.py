@@ -120,7 +120,10 @@ class RunService:
     def log(self, to: str, record: dict[str, Any], extra: dict[str, str]) -> None:
         """Log a record: the answer's by its logger, the package's by its own."""
         made = logging.makeLogRecord({**extra, **record})
-        logger = logging.getLogger(made.name) if to == PACKAGE else self.logger
+        if to == PACKAGE:
+            logger = logging.getLogger(made.name)
+        else:
+            logger = self.logger
         if logger.isEnabledFor(made.levelno):
             logger.handle(made)
 
@@ -148,7 +151,10 @@ class RunService:
         reply, record = await filled(
             self._context(given), form, _class_of(template), self._check(template)
         )
-        text = None if reply is None or reply.value is None else reply.text
+        if reply is None or reply.value is None:
+            text = None
+        else:
+            text = reply.text
         return text, record
 
     @served

@@ -144,15 +144,14 @@ class _Rehearsal:
             return asked.page is None and self._repeats_a_value(asked.claim)
 
         def fill(template: type[BaseModel], name: str) -> BaseModel:
-            return (
-                empty_instance(template)
-                if is_empty
-                else filled(template, name, filling)
-            )
+            if is_empty:
+                return empty_instance(template)
+            return filled(template, name, filling)
 
-        world = World(
-            answer or self._answer_text(), decide, fill, lambda _url: has_pages
-        )
+        def has_page(_url: str) -> bool:
+            return has_pages
+
+        world = World(answer or self._answer_text(), decide, fill, has_page)
         try:
             done = await rehearsed(self._script, world, count_rounds=count_rounds)
         except WorldTimeoutError:
@@ -162,11 +161,9 @@ class _Rehearsal:
                 raise
             self.failures.setdefault(str(error), name)
             # Such an answer has no result: no leaf has a verdict.
-            done = Rehearsed(
-                0.0,
-                TreeNode("root", False, "parallel", Outcome(0.0, "failed"), ()),
-                Requests(),
-            )
+            failed = Outcome(0.0, "failed")
+            root = TreeNode("root", False, "parallel", failed, ())
+            done = Rehearsed(0.0, root, Requests())
         self.templates.update(done.requests.templates)
         self.runs.append(done)
         self.names.append(name)
@@ -183,27 +180,32 @@ class _Rehearsal:
 
     @staticmethod
     def _repeats_a_value(claim: str) -> bool:
-        words = {
-            word_of(number, index) for number in range(6) for index in range(MOST_ITEMS)
-        }
-        found = set(re.findall(r"[A-Z][a-z]+", claim))
-        return bool(found & (words | {"Quince"})) or any(
-            text in claim for text in ("2019", "42", "10:30")
-        )
+        words = {"Quince"}
+        for number in range(6):
+            for index in range(MOST_ITEMS):
+                words.add(word_of(number, index))
+        capitalised = re.findall(r"[A-Z][a-z]+", claim)
+        if not words.isdisjoint(capitalised):
+            return True
+        # Values that all items share.
+        return any(text in claim for text in ("2019", "42", "10:30"))
 
     async def count_items(self) -> None:
         """Find out how many items of each list count, where the rubric does not say."""
-        probe = await self.run(
-            "many items", filling=Filling(default_count=MOST_ITEMS, given=self._given)
-        )
+        many_items = Filling(default_count=MOST_ITEMS, given=self._given)
+        probe = await self.run("many items", filling=many_items)
         claims = [f"{asked.claim} {asked.page}" for asked in probe.requests.claims]
         asked_text = "\n".join(claims).lower()
         for name, template in self.templates.items():
             for number, path in enumerate(lists_of(template, name)):
                 if path in self.counts:
                     continue
-                words = [word_of(number, item).lower() for item in range(MOST_ITEMS)]
-                used = [item for item, word in enumerate(words) if word in asked_text]
+                used = []
+                for item in range(MOST_ITEMS):
+                    word = word_of(number, item).lower()
+                    if word in asked_text:
+                        used.append(item)
+                # Where no claim names an item, as many as a filling has by default.
                 self.counts[path] = max(used, default=2) + 1
 
 
@@ -220,7 +222,8 @@ def _wanted_values(rubric: RubricFile) -> dict[str, object]:
         elif equals.same_as is not None:
             same = _path(rubric, equals.same_as)
             is_number = rubric.field_at(equals.field).type in ("number", "integer")
-            wanted[own] = wanted.setdefault(same, 7 if is_number else "2019")
+            plausible = 7 if is_number else "2019"
+            wanted[own] = wanted.setdefault(same, plausible)
         else:
             parts = [_path(rubric, part) for part in equals.sum_of]
             for part in parts:
@@ -230,8 +233,10 @@ def _wanted_values(rubric: RubricFile) -> dict[str, object]:
 
 
 def _path(rubric: RubricFile, name: str) -> str:
-    is_page = rubric.extract[name.partition(".")[0]].page is not None
-    return name if is_page else f"{ANSWER_EXTRACTION}.{name}"
+    extraction = name.partition(".")[0]
+    if rubric.extract[extraction].page is not None:
+        return name
+    return f"{ANSWER_EXTRACTION}.{name}"
 
 
 def _list_counts(rubric: RubricFile) -> dict[str, int]:
@@ -283,30 +288,36 @@ def _note_amounts(found: Structure, right: Rehearsed, price: JudgePrice) -> None
     found.judgments = requests.count
     found.longest_chain = requests.rounds
     found.pages = len(requests.pages)
-    mean = requests.usage.input_tokens // max(requests.usage.requests, 1)
+    count = requests.usage.requests
+    mean_input = requests.usage.input_tokens // max(count, 1)
     found.judge_model = price.model
-    usage = Usage(input_tokens=mean, output_tokens=OUTPUT_TOKENS)
-    cost_usd = price_usd(usage, price.model, price.own)
-    found.cost_usd = None if cost_usd is None else cost_usd * requests.usage.requests
+    mean_usage = Usage(input_tokens=mean_input, output_tokens=OUTPUT_TOKENS)
+    mean_cost_usd = price_usd(mean_usage, price.model, price.own)
+    if mean_cost_usd is not None:
+        found.cost_usd = mean_cost_usd * count
 
 
 def _met_by_cases_only(found: Structure, right: Rehearsed) -> dict[str, Outcome]:
     """Return the leaves that the script's own code fails on plausible values, as if they passed."""
-    failed = [
-        leaf.id
-        for leaf in right.tree.leaves
-        if leaf.decided_by == "script" and not leaf.verdict.score
-    ]
+    failed = []
+    for leaf in right.tree.leaves:
+        if leaf.decided_by == "script" and not leaf.verdict.score:
+            failed.append(leaf.id)
     found.unshown = tuple(failed)
     return {name: Outcome(1.0, "passed") for name in failed}
 
 
 def _score(tree: TreeNode, verdicts: Mapping[str, Outcome]) -> float:
-    return aggregate(tree, _by_node(tree, verdicts))[id(tree)].score
+    outcomes = aggregate(tree, _by_node(tree, verdicts))
+    return outcomes[id(tree)].score
 
 
 def _by_node(tree: TreeNode, verdicts: Mapping[str, Outcome]) -> dict[int, Outcome]:
-    return {id(leaf): verdicts[leaf.id] for leaf in tree.leaves if leaf.id in verdicts}
+    found = {}
+    for leaf in tree.leaves:
+        if leaf.id in verdicts:
+            found[id(leaf)] = verdicts[leaf.id]
+    return found
 
 
 def _needed(tree: TreeNode) -> dict[str, set[str]]:
@@ -314,9 +325,12 @@ def _needed(tree: TreeNode) -> dict[str, set[str]]:
     nodes = {node.id: node for node in tree.walk()}
     needed = {}
     for leaf in tree.leaves:
-        known = [nodes[name] for name in leaf.prerequisites if name in nodes]
-        if known:
-            needed[leaf.id] = {each.id for node in known for each in node.leaves}
+        before = set()
+        for name in leaf.prerequisites:
+            if name in nodes:
+                before |= {each.id for each in nodes[name].leaves}
+        if before:
+            needed[leaf.id] = before
     return needed
 
 
@@ -324,7 +338,10 @@ def _behind(needed: Mapping[str, set[str]], failed: str) -> set[str]:
     """Return a leaf with all that fall with it, those behind them included."""
     gone = {failed}
     while True:
-        more = {name for name, before in needed.items() if before & gone} - gone
+        more = set()
+        for name, before in needed.items():
+            if name not in gone and before & gone:
+                more.add(name)
         if not more:
             return gone
         gone |= more
@@ -372,8 +389,10 @@ async def _check_worthless(found: Structure, rehearsal: _Rehearsal) -> None:
 
 
 def _gives_points(done: Rehearsed, leaf: TreeNode) -> bool:
+    if leaf.verdict.score <= 0:
+        return False
     without = {leaf.id: Outcome(0.0, "failed")}
-    return leaf.verdict.score > 0 and _score(done.tree, without) < done.score - _NEARLY
+    return _score(done.tree, without) < done.score - _NEARLY
 
 
 async def _check_leaves(
@@ -454,17 +473,20 @@ async def _check_lists(
         for items in dict.fromkeys((0, 1, count + 2)):
             counts = {**rehearsal.counts, path: items}
             filling = rehearsal.filling(counts=counts)
-            done = await rehearsal.run(
-                f"{counted(items, 'item')} of {path}", filling=filling
-            )
+            some_items = counted(items, "item")
+            done = await rehearsal.run(f"{some_items} of {path}", filling=filling)
+            score = f"{done.score:.2f}"
             found.scores[f"{items} of {count} {name}"] = done.score
             is_less = done.score < right.score - _NEARLY
-            if items < count and count > 1 and right.score > 0 and not is_less:
-                message = f"{items} of {count} items of {path} have the score of all, {done.score:.2f}"
+            could_be_less = items < count and count > 1 and right.score > 0
+            if could_be_less and not is_less:
+                message = (
+                    f"{items} of {count} items of {path} have the score of all, {score}"
+                )
                 found.note("missing items are free", message)
             if items > count and is_less:
                 all_items = counted(count, "item")
-                message = f"{counted(items, 'item')} of {path} give {done.score:.2f}, less than {all_items}"
+                message = f"{some_items} of {path} give {score}, less than {all_items}"
                 found.note("more is less", message)
 
 
@@ -478,11 +500,10 @@ def _check_reached(
     never = [name for name, statuses in seen.items() if statuses <= {"skipped"}]
     if never and not met:
         found.note("never reached", f"never reached: {_names(never)}", never)
-    always = [
-        name
-        for name, statuses in seen.items()
-        if statuses == {"passed"} and name not in met
-    ]
+    always = []
+    for name, statuses in seen.items():
+        if statuses == {"passed"} and name not in met:
+            always.append(name)
     if always:
         found.note("always true", f"true in every rehearsal: {_names(always)}", always)
 
@@ -522,4 +543,6 @@ def _of_one_history(rehearsal: _Rehearsal, right: Rehearsed) -> list[set[str]]:
 def _names(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_MOST_NAMES])
     more = len(names) - _MOST_NAMES
-    return f"{shown} and {more} more" if more > 0 else shown
+    if more > 0:
+        return f"{shown} and {more} more"
+    return shown

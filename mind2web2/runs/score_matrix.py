@@ -87,7 +87,10 @@ def _grid_of_scored(table: _Table) -> ScoreGrid:
     warnings = _missing_warnings(
         missing, "not counted in the averages", len(known_tasks)
     )
-    incomplete = [f"{run} {sizes[run]}" for run in runs if sizes[run] < len(tasks)]
+    incomplete = []
+    for run in runs:
+        if sizes[run] < len(tasks):
+            incomplete.append(f"{run} {sizes[run]}")
     if incomplete:
         listed = ", ".join(incomplete)
         warnings.append(
@@ -103,8 +106,11 @@ def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
     table = {place: answer for place, answer in table.items() if place[0] in wanted}
     runs = _ordered(run for _, run in table)
     known_scores = _scores(table)
-    places = [(task, run) for task in tasks for run in runs]
-    scores = {place: known_scores.get(place, 0.0) for place in places}
+    scores = {}
+    for task in tasks:
+        for run in runs:
+            # A missing answer counts as 0.
+            scores[task, run] = known_scores.get((task, run), 0.0)
     missing = _missing(table, tasks, runs)
     warnings = _missing_warnings(missing, "counted as 0", len(tasks))
     if outside:
@@ -116,8 +122,11 @@ def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
 
 
 def _scores(table: _Table) -> dict[tuple[str, str], float]:
-    found = {place: answer.score for place, answer in table.items()}
-    return {place: score for place, score in found.items() if score is not None}
+    scores = {}
+    for place, answer in table.items():
+        if answer.score is not None:
+            scores[place] = answer.score
+    return scores
 
 
 def _unequal_chances(
@@ -125,10 +134,13 @@ def _unequal_chances(
 ) -> list[str]:
     """Return a warning that names the tasks with fewer scores than runs."""
     scored = Counter(task for task, _ in _scores(table))
-    fewer = [f"{task} {scored[task]}" for task in tasks if scored[task] < len(runs)]
+    count = len(runs)
+    fewer = []
+    for task in tasks:
+        if scored[task] < count:
+            fewer.append(f"{task} {scored[task]}")
     if not fewer:
         return []
-    count = len(runs)
     return [f"pass@{count} rests on fewer than {count} answers at: {name_list(fewer)}"]
 
 
@@ -158,21 +170,23 @@ def _missing_warnings(
     unscored = 0
     for answer in missing:
         if answer.reason == NO_ANSWER:
-            absent.setdefault(str(answer.answer_name).removesuffix(".md"), []).append(
-                answer.task_id
-            )
+            run = str(answer.answer_name).removesuffix(".md")
+            absent.setdefault(run, []).append(answer.task_id)
         elif answer.reason == NO_RUNS:
             unanswered.append(answer.task_id)
         else:
             unscored += 1
-    warnings = [f"answers without a score: {unscored}, {treatment}"] if unscored else []
+    warnings = []
+    if unscored:
+        warnings.append(f"answers without a score: {unscored}, {treatment}")
     answered = tasks - len(unanswered)
     # A run that few tasks have is more likely a stray answer than many missing ones.
     for run, lacking in list(absent.items()):
-        if 2 * len(lacking) > answered:
+        having = answered - len(lacking)
+        if len(lacking) > having:
             del absent[run]
             warnings.append(
-                f"{run} exists for only {answered - len(lacking)} of {answered} tasks, but counts as a run; "
+                f"{run} exists for only {having} of {answered} tasks, but counts as a run; "
                 "if it is there by mistake, remove it from answers and results"
             )
     names = [f"{task} {run}" for run, lacking in absent.items() for task in lacking]

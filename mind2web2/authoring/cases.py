@@ -147,10 +147,8 @@ class CaseOutcome:
 
 def read_cases(folder: Path) -> list[Case | BrokenCase]:
     """Return a task's cases, the perfect one first."""
-    paths = sorted(
-        folder.glob("*.md"),
-        key=lambda path: (path.stem != PERFECT, natural_key(path.stem)),
-    )
+    paths = sorted(folder.glob("*.md"), key=lambda path: natural_key(path.stem))
+    paths.sort(key=lambda path: path.stem != PERFECT)
     cases: list[Case | BrokenCase] = []
     for path in paths:
         try:
@@ -183,8 +181,12 @@ def read_case(path: Path) -> Case:
 
 def _owner_of(place: Place) -> Owner:
     is_fact = len(place) > 1 and place[0] == "facts"
+    model = Fact if is_fact else CaseHeader
     name = place[-1] if place else ""
-    return Fact if is_fact else CaseHeader, name if isinstance(name, str) else ""
+    if not isinstance(name, str):
+        # A position in a list.
+        name = ""
+    return model, name
 
 
 def _case_error(
@@ -275,10 +277,13 @@ def _world_of(case: Case, truth: Truth | None, misfits: list[CaseError]) -> Worl
 
     def fill(template: type[BaseModel], name: str) -> BaseModel:
         above, own = _given(header.extract, name)
-        known = {key: each for key, each in own.items() if key in template.model_fields}
         empty = empty_instance(template)
+        values = empty.model_dump(warnings=False)
+        for key, each in own.items():
+            if key in template.model_fields:
+                values[key] = each
         try:
-            return template.model_validate(empty.model_dump(warnings=False) | known)
+            return template.model_validate(values)
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
             place = ("extract", *above, *fault["loc"])
@@ -330,7 +335,9 @@ def _unknown_in(
         below = {key: model_of(model, key) for key in model.model_fields}
         if isinstance(value, dict):
             yield from _unknown_in(case, own, value, below)
-        for position, item in enumerate(value if isinstance(value, list) else ()):
+        if not isinstance(value, list):
+            continue
+        for position, item in enumerate(value):
             if isinstance(item, dict):
                 yield from _unknown_in(case, (*own, position), item, below)
 
@@ -338,8 +345,10 @@ def _unknown_in(
 def _matches(fact: Fact | str, asked: Asked) -> bool:
     if isinstance(fact, str):
         return fnmatchcase(asked.claim, fact)
+    if not fnmatchcase(asked.claim, fact.claim):
+        return False
     page = asked.page or "answer"
-    return fnmatchcase(asked.claim, fact.claim) and fnmatchcase(page, fact.page)
+    return fnmatchcase(page, fact.page)
 
 
 def compared(case: Case, done: Rehearsed) -> CaseOutcome:
@@ -358,8 +367,10 @@ def _first_difference(header: CaseHeader, done: Rehearsed) -> str | None:
             return f"{leaf}: expected {expected}, got {statuses[leaf]}"
     if abs(done.score - header.expect) <= TOLERANCE:
         return None
-    short = [name for name, status in statuses.items() if status != "passed"]
-    return f"first leaf that did not pass: {short[0]}" if short else "every leaf passed"
+    for name, status in statuses.items():
+        if status != "passed":
+            return f"first leaf that did not pass: {name}"
+    return "every leaf passed"
 
 
 # Variants
@@ -430,9 +441,9 @@ def _without_items(
             found = _at(extract, name, names)
             if isinstance(found, list) and found:
                 gone = found.pop()
-                answer = _without_lines(
-                    perfect.answer, [text for text in _texts(gone) if len(text) > 3]
-                )
+                # Shorter texts occur in other lines as well.
+                texts = [text for text in _texts(gone) if len(text) > 3]
+                answer = _without_lines(perfect.answer, texts)
                 number = len(found) + 1
                 yield Variant(
                     f"without_{names[-1]}_{number}",
@@ -457,10 +468,10 @@ def _wrong_values(
                 value = None
             if value is None or isinstance(value, list | dict) or value == "":
                 continue
-            holder[names[-1]] = wrong = _wrong(value)
-            answer = re.sub(
-                rf"(?<!\w){re.escape(str(value))}(?!\w)", str(wrong), perfect.answer
-            )
+            wrong = _wrong(value)
+            holder[names[-1]] = wrong
+            whole_word = rf"(?<!\w){re.escape(str(value))}(?!\w)"
+            answer = re.sub(whole_word, str(wrong), perfect.answer)
             yield Variant(
                 f"wrong_{'_'.join(names)}",
                 f"a wrong {'.'.join(names)}",
@@ -471,12 +482,14 @@ def _wrong_values(
 
 def _at(extract: dict[str, Any], extraction: str, names: Sequence[str]) -> Any:
     """Return what an extraction's path leads to; of lists on the way, the first item's."""
-    found: Any = (
-        extract[extraction] if isinstance(extract.get(extraction), dict) else extract
-    )
+    own = extract.get(extraction)
+    found: Any = own if isinstance(own, dict) else extract
     for name in names:
-        found = found[0] if isinstance(found, list) and found else found
-        found = found.get(name) if isinstance(found, dict) else None
+        if isinstance(found, list) and found:
+            found = found[0]
+        if not isinstance(found, dict):
+            return None
+        found = found.get(name)
     return found
 
 
@@ -498,10 +511,11 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _without_lines(answer: str, texts: Sequence[str]) -> str:
-    lines = [
-        line for line in answer.splitlines() if not any(text in line for text in texts)
-    ]
-    return "\n".join(lines)
+    kept = []
+    for line in answer.splitlines():
+        if not any(text in line for text in texts):
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def _changed_urls(perfect: Case, name: str, about: str, page: str | None) -> Variant:

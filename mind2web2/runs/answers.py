@@ -223,7 +223,7 @@ def agent_names(paths: PathConfig) -> list[str]:
     names = [
         name
         for name in names
-        if any(answer_files(task)[0] for task in (root / name).glob("*/"))
+        if any(answer_paths(task) for task in (root / name).glob("*/"))
     ]
     if not names:
         raise UsageError(
@@ -309,7 +309,11 @@ def is_empty_answer(path: Path) -> bool:
 
 def failed_runs(task_folder: Path) -> dict[str, str]:
     """Return why runs of the agent count as 0, by answer name."""
-    _, empty = without_empty(answer_files(task_folder)[0])
+    empty = {
+        path.name: EMPTY_ANSWER
+        for path in answer_paths(task_folder)
+        if is_empty_answer(path)
+    }
     return _runs_without_answer(task_folder)[0] | empty
 
 
@@ -428,17 +432,8 @@ def _script(paths: PathConfig, task_id: str) -> tuple[ScriptFile | None, str | N
 
 def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, ...]]:
     """Return the answers in a task's folder, in natural order, and notes for the user."""
-    try:
-        entries = sorted(
-            task_folder.iterdir(), key=lambda entry: natural_key(entry.name)
-        )
-    except FileNotFoundError:
-        entries = []
-    except OSError as error:
-        raise UsageError(f"cannot list {task_folder}: {error.strerror}") from error
-    answers = tuple(
-        _answer_file(entry) for entry in entries if _ANSWER_NAME.fullmatch(entry.name)
-    )
+    entries = _entries(task_folder)
+    answers = tuple(map(answer_file, _answers_of(entries)))
     problems = []
     if unknown := [
         f"{answer.stem}: {name_list(answer.unknown)}"
@@ -459,6 +454,24 @@ def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, 
     return answers, tuple(problems)
 
 
+def answer_paths(task_folder: Path) -> list[Path]:
+    """Return the paths of the answers in a task's folder, in natural order; reads no file."""
+    return _answers_of(_entries(task_folder))
+
+
+def _entries(task_folder: Path) -> list[Path]:
+    try:
+        return sorted(task_folder.iterdir(), key=lambda entry: natural_key(entry.name))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UsageError(f"cannot list {task_folder}: {error.strerror}") from error
+
+
+def _answers_of(entries: Sequence[Path]) -> list[Path]:
+    return [entry for entry in entries if _ANSWER_NAME.fullmatch(entry.name)]
+
+
 def is_expected(name: str) -> bool:
     """Tell whether a file name belongs into a task's folder."""
     return name.startswith(".") or any(
@@ -473,7 +486,8 @@ class _AnswerMeta(BaseModel):
     created: object = None
 
 
-def _answer_file(answer_path: Path) -> AnswerFile:
+def answer_file(answer_path: Path) -> AnswerFile:
+    """Return an answer with what its meta file says; what cannot be used of it is logged and ignored."""
     meta_path = answer_path.with_suffix(".meta.json")
     try:
         meta = json.loads(read_regular_file(meta_path))

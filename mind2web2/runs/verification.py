@@ -28,7 +28,13 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.stored_files import fetch_files, names_in_store
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.answer import RunParts, ScriptTime, run_script_on_answer
-from mind2web2.runs.answers import AnswerSetting, answer_files, failed_runs, read_answer
+from mind2web2.runs.answers import (
+    AnswerSetting,
+    answer_file,
+    answer_paths,
+    failed_runs,
+    read_answer,
+)
 from mind2web2.runs.current_inputs import EDITED, NO_PROVENANCE, Present
 from mind2web2.runs.freshness import PresentReader
 from mind2web2.runs.known_answers import agent_answers, task_answers
@@ -222,8 +228,7 @@ def _answer_names(
     }
     folders = (paths.eval_results_root / agent_name / task_id).glob("*/results")
     there = {
-        answer.name
-        for answer in answer_files(paths.answers_root / agent_name / task_id)[0]
+        path.name for path in answer_paths(paths.answers_root / agent_name / task_id)
     }
     names = there | reasons.keys() | {f"{folder.parent.name}.md" for folder in folders}
     return [(name, reasons.get(name)) for name in sorted(names, key=natural_key)]
@@ -441,8 +446,8 @@ def _setting(
     task_id = str(check.task_id)
     script = paths.find_script(task_id)
     assert script is not None, "a result without its script is stale, and not replayed"
-    files = answer_files(paths.answers_root / agent_name / task_id)[0]
-    [answer] = [answer for answer in files if answer.name == check.answer_name]
+    folder = paths.answers_root / agent_name / task_id
+    answer = answer_file(folder / str(check.answer_name))
     return AnswerSetting(
         agent_name, task_id, answer, script.path, script.version, pages
     )

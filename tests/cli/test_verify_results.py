@@ -91,6 +91,17 @@ def test_results_of_a_run_are_correct_and_up_to_date(example, caplog):
     assert caplog.text == ""
 
 
+def test_a_meta_file_that_is_ignored_is_named_once(example, caplog):
+    """The checks of its task and of its answer read it, and one of them says so."""
+    for number in (1, 2):
+        name = f"answer_{number}.meta.json"
+        path = example / "answers" / "example" / TASK / name
+        path.write_text("{", encoding="utf-8")
+    verify()
+    ignored = [line for line in caplog.messages if line.startswith("ignored")]
+    assert len(ignored) == len(set(ignored)) == 2, ignored
+
+
 def test_a_task_without_any_score_makes_no_summary_wrong(example):
     """Its own summary is empty, and the one of all results has no entry for it."""
     folder = example / "eval_results" / "example" / "unscored_task"

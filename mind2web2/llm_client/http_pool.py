@@ -14,6 +14,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
 from mind2web2 import __version__
+from mind2web2.errors import UsageError
 from mind2web2.llm_client.failures import (
     RequestFailedError,
     allowances_in,
@@ -250,15 +251,40 @@ class HttpPool:
 
 
 def proxy_for(url: str) -> str:
-    """Return the proxy that the environment names for an address, empty without one."""
+    """Return the proxy that the environment names for an address, empty without one.
+
+    Raises:
+        UsageError: it is no address of a proxy; the text does not repeat it, since it may hold a password.
+    """
     parts = urlsplit(url)
     if proxy_bypass(parts.hostname or ""):
         return ""
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
-    if "://" in proxy or not proxy:
-        return proxy
-    return f"http://{proxy}"
+    if not proxy:
+        return ""
+    if "://" not in proxy:
+        proxy = f"http://{proxy}"
+    if not _can_be_used(proxy):
+        raise UsageError(
+            "the proxy of the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) must be http://HOST:PORT, "
+            "https://HOST:PORT or socks5://HOST:PORT, with USER:PASSWORD@ before HOST if it asks for them; "
+            "write special characters as %XX"
+        )
+    return proxy
+
+
+def _can_be_used(proxy: str) -> bool:
+    try:
+        parts = urlsplit(proxy)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or port == 0:
+        return False
+    if parts.scheme in ("socks4", "socks5", "socks5h"):
+        return port is not None  # SOCKS has no usual one
+    return parts.scheme in ("http", "https")
 
 
 def _trusted_certificates() -> ssl.SSLContext:

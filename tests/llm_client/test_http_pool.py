@@ -12,7 +12,7 @@ from servers.tcp_server import tcp_server
 
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
-from mind2web2.errors import JudgeUnavailableError
+from mind2web2.errors import JudgeUnavailableError, UsageError
 from mind2web2.llm_client.base_client import AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest
 
@@ -58,6 +58,25 @@ async def test_a_socks_proxy(quick, monkeypatch, scheme):
             assert await ask(ADDRESS, quick, times=2) == ["yes"] * 2
     with pytest.raises(JudgeUnavailableError, match="connection error"):
         await ask(ADDRESS, quick)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "socks5://proxy.example",
+        "socks5h://user:secret@proxy.example",
+        "socks5://user:secret@:1080",
+        "socks://proxy.example:1080",
+        "http://proxy.example:secret",
+        "ftp://user:secret@proxy.example:21",
+    ],
+)
+async def test_a_proxy_address_that_cannot_be_used(quick, monkeypatch, url):
+    """It is refused before the first request, without its password."""
+    monkeypatch.setenv("ALL_PROXY", url)
+    with pytest.raises(UsageError, match="socks5://HOST:PORT") as refused:
+        await ask(ADDRESS, quick)
+    assert "secret" not in str(refused.value)
 
 
 async def test_certificates_of_the_environment_are_trusted(

@@ -167,7 +167,7 @@ async def test_second_pass_shows_both_sides_before_it_asks(page, results):
         await page.goto(address)
         await page.get_by_role("link", name="Audit").click()
         await expect(page.locator("h1")).to_contain_text("disagreements")
-        await expect(page.locator(".progress")).to_contain_text("0 of 1 leaves")
+        await expect(page.locator(".progress")).to_contain_text("0 of 1 leaf")
         await expect(page.locator("blockquote.claim")).to_have_text(claims[wrong])
         claim = page.get_by_role("region", name="Claim")
         await expect(claim).to_contain_text("Your blind label: supported. line 4")
@@ -176,7 +176,7 @@ async def test_second_pass_shows_both_sides_before_it_asks(page, results):
         await expect(page.locator(".labels button").first).to_be_enabled()
         await page.get_by_role("link", name="Audit").focus()
         await page.keyboard.press("n")
-        await expect(page.locator(".progress")).to_contain_text("1 of 1 leaves")
+        await expect(page.locator(".progress")).to_contain_text("1 of 1 leaf")
     file = LabelFile(results.paths.project_root / "audits", AGENT, "ann")
     assert [label.label for label in file.blind().values()] == ["y", "y"]
     assert [label.label for label in file.second().values()] == ["n"]

@@ -221,6 +221,19 @@ async def test_a_flip_shows_both_claims_and_its_cause(page, tmp_path):
         await expect(price.locator(".text")).to_have_text(["It costs 900 crowns."])
 
 
+@pytest.mark.parametrize(("count", "text"), [(1, "1 leaf"), (2, "2 leaves")])
+async def test_flips_are_counted(page, tmp_path, count, text):
+    """One leaf, or several leaves."""
+    made = Results(tmp_path)
+    for agent, passed in (("old", True), ("new", False)):
+        leaves = [leaf(f"l{place}", "A claim", passed=passed) for place in range(count)]
+        made.add(result(agent, "answer_1", leaves), "lake")
+    made.summarise("old", "new")
+    with served(Catalog(made.paths)) as home:
+        await show(page, home, "#/compare?a=old&b=new")
+        await expect(page.locator("main")).to_contain_text(f"; {text} flipped.")
+
+
 async def test_comparison_of_agents_has_its_tests(page, tmp_path):
     """The same from the server and in a file, in either direction, whatever other agents have."""
     made = Results(tmp_path)

@@ -92,7 +92,7 @@ export function Answer({ steps, options }) {
 function Bounds({ bounds }) {
   if (!bounds || bounds.low === bounds.high) return null;
   return html`<p class="hint">
-    With other verdicts on weak evidence (${bounds.weak_leaves === 1 ? "one leaf" : `${bounds.weak_leaves} leaves`}), the score lies between ${number(bounds.low)} and ${number(bounds.high)}.
+    With other verdicts on weak evidence (${counted(bounds.weak_leaves, "leaf")}), the score lies between ${number(bounds.low)} and ${number(bounds.high)}.
   </p>`;
 }
 

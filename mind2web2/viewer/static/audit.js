@@ -1,7 +1,7 @@
 // The human audit: claim and page, without the judge's verdict until a label is given.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { html, KeyHelp, OutsideLink, useData, useKeys, Waiting } from "viewer/parts";
+import { html, counted, KeyHelp, OutsideLink, useData, useKeys, Waiting } from "viewer/parts";
 import { forget, program, send } from "viewer/source";
 import { Markdown } from "viewer/markdown";
 import { PageView } from "viewer/page";
@@ -30,7 +30,7 @@ export function Audit() {
   return html`
     <h1>Audit of <bdi>${data.agent}</bdi>${data.is_second ? ": disagreements" : ""}</h1>
     <p class="hint progress" role="status">
-      ${done} of ${labels.length} leaves labelled by ${data.auditor}
+      ${done} of ${counted(labels.length, "leaf")} labelled by ${data.auditor}
       <progress max=${labels.length} value=${done} aria-label="leaves labelled"></progress>
     </p>
     ${

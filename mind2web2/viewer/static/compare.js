@@ -26,7 +26,7 @@ export function Compare({ options }) {
     ${one === other && html`<p class="notice">Choose two different agents or runs.</p>`}
     <p>
       ${counted(tasks.length, "shared task")}, mean difference ${" "}
-      <strong class=${sign(mean)}>${signed(mean)}</strong>; ${flips.length} leaves flipped.
+      <strong class=${sign(mean)}>${signed(mean)}</strong>; ${counted(flips.length, "leaf")} flipped.
     </p>
     <${Tests} ...${{ agents: data.agents.map((/** @type {any} */ agent) => agent.name), one, other }} />
     <div class="table-wrap" tabindex="0">

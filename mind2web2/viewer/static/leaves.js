@@ -119,7 +119,7 @@ function Shares({ title, shares }) {
   return html`
     <h2>${title}</h2>
     <ul class="shares">
-      ${groups.map(([name, { passed, of }]) => html`<li>${name}: ${percent(passed / of)} of ${counted(of, "judged leaf").replace("leafs", "leaves")} passed</li>`)}
+      ${groups.map(([name, { passed, of }]) => html`<li>${name}: ${percent(passed / of)} of ${counted(of, "judged leaf")} passed</li>`)}
     </ul>
   `;
 }

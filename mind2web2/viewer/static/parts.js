@@ -87,7 +87,7 @@ export function moment(value) {
 
 /** @param {number} count @param {string} noun */
 export function counted(count, noun) {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+  return `${count} ${count === 1 ? noun : `${noun.replace(/leaf$/, "leave")}s`}`;
 }
 
 /**

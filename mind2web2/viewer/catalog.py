@@ -106,9 +106,7 @@ class Catalog:
     def agents(self) -> list[str]:
         """Return the names of the agents. Raises NoSuchResultError: an agent has no results, or none has."""
         root = self.paths.eval_results_root
-        # A first run writes its progress before its summary.
-        files = [*root.glob(f"*/{SUMMARY_NAME}"), *root.glob(f"*/{PROGRESS_NAME}")]
-        known = sorted({path.parent.name for path in files}, key=natural_key)
+        known = self.known_agents()
         if not known:
             wanted = self._agents[0] if self._agents else "AGENT"
             raise NoSuchResultError(
@@ -119,6 +117,13 @@ class Catalog:
                 f"no results of agent {missing[0]} under {root}; agents there: {name_list(known)}"
             )
         return self._agents or known
+
+    def known_agents(self) -> list[str]:
+        """Return the names of all agents that have results, or a run."""
+        root = self.paths.eval_results_root
+        # A first run writes its progress before its summary.
+        files = [*root.glob(f"*/{SUMMARY_NAME}"), *root.glob(f"*/{PROGRESS_NAME}")]
+        return sorted({path.parent.name for path in files}, key=natural_key)
 
     def check_tasks(self) -> None:
         """Make sure that each task that was asked for is one of an agent's.

@@ -125,6 +125,18 @@ def test_results_have_types(root):
         mind2web2.results("nobody", root)
 
 
+@pytest.mark.parametrize("option", ["-o", "--inspect"])
+def test_an_unknown_agent_is_answered_with_the_one_that_was_meant(root, option):
+    """As the other commands on results do."""
+    words = ("export", "exampel", option, "x.eval", "--eval_results_root", str(root))
+    run = call(main, *words)
+    assert run.returncode == 2
+    assert f"no results of agent exampel under {root}: did you mean example?" in (
+        run.stderr
+    )
+    assert run.stderr.endswith("there are results of example\n")
+
+
 @pytest.mark.parametrize("name", ["leaves.xlsx", "leaves"])
 def test_other_files_are_refused(root, tmp_path, name):
     """With the names that there are."""

@@ -117,11 +117,15 @@ def test_unknown_tasks_are_named(example_paths, tmp_path, capsys, option):
     assert text.endswith("did you mean museum_saturday?\n") and not path.exists()
 
 
-def test_unknown_agents_are_named(example_paths, tmp_path, capsys):
-    """In one line, with those that are there."""
-    arguments = ["report", "nobody", "-o", str(tmp_path / "x.html")]
-    assert (
-        main([*arguments, "--eval_results_root", str(example_paths.eval_results_root)])
-        == 2
-    )
-    assert "agents there: example" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    "words",
+    [("report", "exampel", "-o", "x.html"), ("view", "exampel")],
+    ids=lambda words: words[0],
+)
+def test_unknown_agents_are_named(example_paths, capsys, words):
+    """In one line, with the one that was meant and those that are there."""
+    root = str(example_paths.eval_results_root)
+    assert main([*words, "--eval_results_root", root]) == 2
+    message = capsys.readouterr().err
+    assert f"no results of agent exampel under {root}: did you mean example?" in message
+    assert message.endswith("there are results of example\n")

@@ -35,12 +35,13 @@ def check_record(
     if not any(
         any(folder.glob(files)) for files in ("*/*/results/*.md.json", "*/summary.json")
     ):
-        raise _no_results(settings, eval_results_root, agent_name)
+        raise no_results(settings, eval_results_root, agent_name)
 
 
-def _no_results(
+def no_results(
     settings: RunSettings, eval_results_root: Path, agent_name: str
 ) -> UsageError:
+    """Return the error for an agent without results, with the name that was probably meant."""
     from mind2web2.storage.publication import shown_place
 
     others = {

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import Subcommands, add_folder_options
+from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
@@ -89,7 +90,10 @@ def run(options: argparse.Namespace) -> int:
     names = [check_name("agent", name) for name in options.agents]
     if len(set(names)) < len(names):
         raise UsageError("an agent is named twice: name each one once")
-    root = paths_of(settings_of(options), *names).eval_results_root
+    settings = settings_of(options)
+    root = paths_of(settings, *names).eval_results_root
+    for name in names:
+        check_record(settings, root, name)
     console = plain_console()
     if options.inspect is not None:
         if len(names) > 1 or options.answers or options.anonymous:

@@ -17,7 +17,7 @@ from mind2web2.cli.options import (
     add_task_option,
     share,
 )
-from mind2web2.cli.results.chosen import _no_results, check_record, chosen_tasks
+from mind2web2.cli.results.chosen import check_record, chosen_tasks, no_results
 from mind2web2.cli.results.corrections import (
     add_correction_roots,
     corrected_pairs,
@@ -244,7 +244,7 @@ def _summed_up(
             metrics = stored_metrics(root, agent_name, answers, task_ids)
             found = SummedUp(answers, metrics)
     if found is None:
-        raise _no_results(settings, root, agent_name)
+        raise no_results(settings, root, agent_name)
     answers, summary = found.answers, found.summary
     results = list(latest_results(root, agent_name))
     newest = max(

@@ -17,6 +17,7 @@ from mind2web2.cli.options import (
     port_number,
     positive_int,
 )
+from mind2web2.cli.results.chosen import no_results
 from mind2web2.cli.results.corrections import add_correction_roots
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
@@ -264,9 +265,14 @@ def _catalog(
 
     agents = [check_name("agent", name.rstrip("/")) for name in named]
     paths = paths_of(settings, *agents)
-    return Catalog(
+    catalog = Catalog(
         paths,
         agents,
         list(tasks),
         CorrectionRoots(paths.eval_results_root, *correctors),
     )
+    known = catalog.known_agents()
+    for agent in agents:
+        if agent not in known:
+            raise no_results(settings, paths.eval_results_root, agent)
+    return catalog

@@ -122,7 +122,8 @@ class AnswerJudge(JudgeSession, AsyncCalls):
             reply = _as_reply(judgment, request)
         except JudgmentMissingError:
             raise
-        except JudgeError as error:
+        except (JudgeError, EvalScriptError) as error:
+            # The script's process fails where it checks replies by a template of its own.
             raise self.fail(error) from error.__cause__
         except Exception as error:
             raise self.fail(unexpected(error)) from error

@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, TypeAdapter, validate_call
 
 from mind2web2 import errors
-from mind2web2.errors import Mind2Web2Error
+from mind2web2.errors import EvalScriptError, Mind2Web2Error
 from mind2web2.scheduling.stopping import STOPPED
 from mind2web2.scripts.inputs import ScriptInputs
 
@@ -32,6 +32,8 @@ from mind2web2.scripts.inputs import ScriptInputs
 MAX_MESSAGE_BYTES = 64 * 1024**2
 # Of an error's text, and of a validation error in a judge's reply.
 MAX_REASON_CHARS = 20_000
+# Of the name of an error's class.
+_MAX_NAME_CHARS = 100
 # The package's log, and the beginning of its loggers' names.
 PACKAGE = "mind2web2"
 # The length that ``Connection.send_bytes`` puts before each message.
@@ -70,16 +72,32 @@ class Failure:
         """Return an error as it travels."""
         return cls(type(error).__name__, str(error)[:MAX_REASON_CHARS])
 
-    def error(self) -> Exception:
+    def of_script(self) -> EvalScriptError:
+        """Return the error that it is in the run, whatever name the script's process sends.
+
+        A failure of the judge, the disk or the machine is noted where it happens, which is in the run.
+        """
+        text = self.text[:MAX_REASON_CHARS]
+        if self._ours() is not None:
+            return EvalScriptError(text)
+        return EvalScriptError(f"{self.name[:_MAX_NAME_CHARS]}: {text}")
+
+    def of_run(self) -> Exception:
         """Return one of our errors by the name of its class, another as an exception of that name."""
-        ours = getattr(errors, self.name, None)
-        if isinstance(ours, type) and issubclass(ours, Mind2Web2Error):
+        ours = self._ours()
+        if ours is not None:
             return ours(self.text)
         if self.name == MemoryError.__name__:
             return MemoryError(self.text)
         name = self.name if self.name.isidentifier() else "Exception"
         foreign: Callable[[str], Exception] = type(name, (Exception,), {})
         return foreign(self.text)
+
+    def _ours(self) -> type[Mind2Web2Error] | None:
+        ours = getattr(errors, self.name, None)
+        if isinstance(ours, type) and issubclass(ours, Mind2Web2Error):
+            return ours
+        return None
 
 
 @dataclass(frozen=True)
@@ -184,6 +202,10 @@ class _End(ABC):
     def send(self, message: Message) -> None:
         """Send a message. Raises Exception: it cannot be sent."""
 
+    @abstractmethod
+    def error_of(self, failure: Failure) -> Exception:
+        """Return the error that the other end's failure is here."""
+
     async def ask(self, name: str, kind: Any, **arguments: Any) -> Any:
         """Return the reply to a question. Raises Exception: the error that the other end replied with."""
         number = next(self._numbers)
@@ -203,7 +225,7 @@ class _End(ABC):
         if reply is None or reply.done():
             return
         if message.kind == "failure":
-            reply.set_exception(validated(Failure, message.content).error())
+            reply.set_exception(self.error_of(validated(Failure, message.content)))
         else:
             reply.set_result(message.content)
 
@@ -222,6 +244,10 @@ class RpcClient(_End):
         self._sending = threading.Lock()
         self._listening: tuple[asyncio.AbstractEventLoop, int, Callable[[], None]]
         os.register_at_fork(after_in_child=self._close_in_fork)
+
+    def error_of(self, failure: Failure) -> Exception:
+        """Return the run's error."""
+        return failure.of_run()
 
     def receive(self) -> Message:
         """Wait for a message."""
@@ -306,6 +332,10 @@ class RpcConnection(_End):
         self._reader = reader
         self._writer = writer
         self._questions: dict[int, asyncio.Task[None]] = {}
+
+    def error_of(self, failure: Failure) -> Exception:
+        """Return the script's error."""
+        return failure.of_script()
 
     def send(self, message: Message) -> None:
         """Queue a message; the event loop sends it."""

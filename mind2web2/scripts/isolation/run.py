@@ -181,7 +181,7 @@ async def isolated_result(
     if judge.failure is not None:
         raise judge.failure
     if done.failure is not None:
-        raise done.failure.error()
+        raise done.failure.of_script()
     cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)
     return checked_result(done.result, call.script_path), judge.ledger, done.inputs
 

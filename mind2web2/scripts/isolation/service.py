@@ -18,7 +18,6 @@ from mind2web2.errors import (
     CaptureError,
     EvalScriptError,
     JudgeError,
-    Mind2Web2Error,
     StorageError,
 )
 from mind2web2.judge.answer_judge import AnswerJudge
@@ -101,15 +100,12 @@ class RunService:
     @served
     def note(self, kind: Noted, text: str) -> None:
         """Add a note to the answer's ledger."""
-        self.judge.note(kind, text)
+        self.judge.note(kind, text[:MAX_REASON_CHARS])
 
     @served
     def fail(self, failure: Failure) -> None:
         """Ask nothing more for the answer, which has no result."""
-        error = failure.error()
-        if not isinstance(error, Mind2Web2Error):
-            error = EvalScriptError(failure.text)
-        self.judge.fail(error)
+        self.judge.fail(failure.of_script())
 
     @served
     def forget(self) -> None:
@@ -291,6 +287,10 @@ class RunService:
             except TimeoutError as error:
                 raise EvalScriptError(
                     f"the script's process did not answer within {_CHECK_TIMEOUT_S:g} s"
+                ) from error
+            except ValueError as error:
+                raise EvalScriptError(
+                    "the script's process sent no proper reply about its template"
                 ) from error
             return None if problem is None else problem[:MAX_REASON_CHARS]
 

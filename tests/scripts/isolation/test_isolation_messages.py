@@ -15,7 +15,12 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, Field
 
-from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
+from mind2web2.errors import (
+    CaptureError,
+    EvalScriptError,
+    JudgeError,
+    JudgeUnavailableError,
+)
 from mind2web2.judge.protocol import JudgeLedger, QuestionContext, Rejection
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.store import ServiceAnswer, judgment_key
@@ -87,12 +92,26 @@ def sent(content):
 )
 def test_errors_are_what_they_were(error):
     """Ours keep their class, others its name; a lack of memory is one on both sides."""
-    received = validated(Failure, sent(Failure.of(error))).error()
+    received = validated(Failure, sent(Failure.of(error))).of_run()
     assert (type(received).__name__, str(received)) == (
         type(error).__name__,
         str(error),
     )
     assert isinstance(received, type(error)) == (not isinstance(error, KeyError))
+
+
+@pytest.mark.parametrize(
+    ("failure", "text"),
+    [
+        (Failure("JudgeUnusableError", "the key is rejected"), "the key is rejected"),
+        (Failure("JudgeAccessError", "x" * 30_000), "x" * 20_000),
+        (Failure("KeyError", "'lake'"), "KeyError: 'lake'"),
+    ],
+)
+def test_every_failure_of_a_script_is_its_own(failure, text):
+    """Whatever class it names: the run notes failures of judge and machine itself."""
+    assert type(failure.of_script()) is EvalScriptError
+    assert str(failure.of_script()) == text
 
 
 @pytest.mark.parametrize(
@@ -312,6 +331,17 @@ async def test_a_script_is_asked_in_between(script):
     asked = await end.reply()
     end.send(Message("reply", "too shallow", number=asked.number))
     assert await end.reply() == Message("reply", "too shallow", number=1)
+
+
+async def test_a_failure_in_between_is_the_scripts(script):
+    """It is no failure of the judge, whose name it may have."""
+    end, _, _, _ = script
+    end.ask(1, "check", text="?")
+    asked = await end.reply()
+    forged = Failure("JudgeAccessError", "forged")
+    end.send(Message("failure", forged, number=asked.number))
+    failed = await end.reply()
+    assert validated(Failure, failed.content) == Failure("EvalScriptError", "forged")
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,16 @@ def _estimate_cells(ranges: Sequence[Range], answers: int) -> tuple[str, ...]:
     return f"{len(ranges)} of {answers}", *amounts, _basis(ranges)
 
 
+def _without_price(run: PlannedRun) -> Iterator[str]:
+    """Yield the models of the run's judges whose prices are not known."""
+    from mind2web2.llm_client.chat import Usage
+    from mind2web2.llm_client.prices import price_usd
+
+    first = run.judge.first
+    models = [run.judge.model] if first is None else [first.model, run.judge.model]
+    return (model for model in models if price_usd(Usage(1, 0, 1), model) is None)
+
+
 def _estimate_lines(
     run: PlannedRun, estimate: RunEstimate, max_cost: float | None
 ) -> Iterator[str]:
@@ -187,7 +197,8 @@ def _estimate_lines(
         f"{round(expected.cached_tokens):,}; out: {round(expected.output_tokens):,}."
     )
     if math.isnan(expected.cost_usd):
-        yield f"Dollars: not known, as there is no price for {run.judge.model}: mind2web2.toml may give it."
+        unpriced = ", ".join(_without_price(run))
+        yield f"Dollars: not known, as there is no price for {unpriced}: mind2web2.toml may give it."
     else:
         yield f"Dollars: {_between(*(dollars(part.cost_usd) for part in (low, expected, high)))}."
     if run.may_look_ahead and expected.requests:

@@ -31,6 +31,11 @@ class PendingCall:
     finished: asyncio.Event = field(default_factory=asyncio.Event)
     reached: asyncio.Event = field(default_factory=asyncio.Event)
 
+    @property
+    def blocks(self) -> bool:
+        """Tell whether its verdict, as far as there is one, skips what comes after it."""
+        return self.leaf is not None and self.status in ("failed", "skipped")
+
     def finish(self) -> None:
         """Let all that wait for the call go on."""
         self.reached.set()
@@ -65,6 +70,11 @@ class NotedPrerequisites:
     pending: tuple[PendingCall, ...] = ()
 
     @property
+    def is_blocked(self) -> bool:
+        """Tell whether a verdict that there is by now skips the verification."""
+        return self.decided is not None or any(each.blocks for each in self.pending)
+
+    @property
     def is_open(self) -> bool:
         """Tell whether only pending verdicts decide."""
         return self.decided is None and bool(self.pending)
@@ -78,7 +88,7 @@ class NotedPrerequisites:
         """Return why the verification is skipped, ``None`` if it is not."""
         for each in self.pending:
             status = await each.outcome()
-            if status in ("failed", "skipped") and each.leaf is not None:
+            if each.blocks and each.leaf is not None:
                 return skip_reason(each.leaf.id, status)
         return self.decided
 

@@ -241,6 +241,13 @@ class Scorer:
             )
         if not 0.5 <= judge.confidence <= 1:
             raise UsageError(f"confidence is {judge.confidence}: give 0.5 to 1")
+        cascade = _cascade_of(judge)
+        has_confidence = cascade is not None and cascade.decision_provider is not None
+        if judge.confidence != DEFAULT_CONFIDENCE and not has_confidence:
+            raise UsageError(
+                "confidence is for a decision model: name it in first (decisions:MODEL, systemone:MODEL), "
+                "or leave confidence out"
+            )
         if missing_pages not in get_args(MissingPages):
             raise UsageError(
                 f"missing_pages is {missing_pages!r}: give {', '.join(get_args(MissingPages))}"
@@ -276,7 +283,7 @@ class Scorer:
             judge_outage_wait=judge.outage_wait_s,
             max_images=judge.max_images,
             votes=judge.votes,
-            judge_cascade=_cascade_of(judge),
+            judge_cascade=cascade,
             judge_doubt=judge.doubt,
             judge_confidence=judge.confidence,
             max_llm_requests=max_llm_requests,

@@ -37,7 +37,7 @@ READY = b"ready\n"
 
 def serve() -> None:
     """Answer calls from standard input until it is closed."""
-    calls, replies = sys.stdin.buffer, _take_over_stdout()
+    calls, replies = _take_over_stdin(), _take_over_stdout()
     _limit_memory()
     replies.write(READY)
     replies.flush()
@@ -54,6 +54,15 @@ def serve() -> None:
             _set_alarm(0)
         replies.write(reply)
         replies.flush()
+
+
+def _take_over_stdin() -> BinaryIO:
+    """Keep the pipe of the parent for calls; a script that reads the input meets its end at once."""
+    calls = os.fdopen(os.dup(0), "rb")
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    return calls
 
 
 def _take_over_stdout() -> BinaryIO:

@@ -104,6 +104,8 @@ async def asked_ahead(
 
     async def ask() -> None:
         await prerequisites.are_reached()
+        if prerequisites.is_blocked:
+            return
         if context.run is None:
             await judge_ahead(context, verification, urls, had_sources)
         else:

@@ -72,3 +72,17 @@ def test_long_work_says_how_far_it_is():
     progress = RehearsalProgress(130, done=12, running={"lake": time.monotonic()})
     expected = "rehearsed 12 of 130 tasks; lake takes 0 s so far"
     assert RehearsalDisplay(progress).totals_line() == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"), [("breakpoint()", "BdbQuit"), ("input()", "EOFError")]
+)
+def test_a_script_that_waits_for_a_person_ends_there(
+    tmp_path, monkeypatch, line, reason
+):
+    """It has no terminal, so that its input is at its end."""
+    monkeypatch.chdir(tmp_path)
+    Project(tmp_path).add_raw_script(f"{HEAD}    {line}\n")
+    outcome = call(main, "rehearse")
+    assert reason in outcome.stdout
+    assert "did not end" not in outcome.stdout

@@ -186,6 +186,9 @@ def test_an_unknown_price_is_reported(project, server):
         in told.stdout
     )
     assert project.results.exists() is False
+    cascade = ("--judge_cascade", "judge-1,gpt-4o")
+    of_two = run(server, "--estimate", *cascade).stdout
+    assert "no price for judge-1: mind2web2.toml may give it." in of_two
 
 
 @pytest.mark.usefixtures("project")
@@ -367,20 +370,22 @@ OFF, GATES = "off probably 4 requests, $0.0011", "gates probably 16 requests, $0
 
 
 class FailingGates:
-    """A judge that finds each gate wrong once all other claims have been asked."""
+    """A judge that finds each gate wrong once all others have been asked, and the third claim too."""
 
     def __init__(self, others):
         self._others, self._seen, self._all = others, [], threading.Event()
 
     def reply(self, request):
         """Reply to a request."""
-        if claim_in(prompt_text(request)) == "gate":
+        claim = claim_in(prompt_text(request))
+        if claim == "gate":
             assert self._others == 0 or self._all.wait(60)
             return {"reasoning": "r", "result": False, "quote": ""}
         self._seen.append(request)
         if len(self._seen) == self._others:
             self._all.set()
-        return {"reasoning": "r", "result": True, "quote": ""}
+        # Whether its reply or the gate's is read first: the fourth claim, behind it, is not asked.
+        return {"reasoning": "r", "result": claim != "third", "quote": ""}
 
 
 def test_lookahead_has_a_price_of_its_own(project):

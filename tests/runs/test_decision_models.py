@@ -341,7 +341,9 @@ def test_economy_says_what_each_confidence_would_change(strong):
         )
         lacking = call(main, "economy", "bot", *cascade)
         assert lacking.returncode == 2
-        assert "--judge_confidence 1 --judge_doubt signs asks both" in lacking.stderr
+        judges = f"--judge_cascade decisions:{LUNA},{STRONG}"
+        both = f"evaluate bot {judges} --judge_confidence 1 --judge_doubt signs"
+        assert both in lacking.stderr
         both = ("--judge_confidence", "1", "--judge_doubt", "signs")
         assert judged(strong, decisions, *both).returncode == 0
     assert set(asked_of(strong)) == {*PROBABILITIES, "gate"}

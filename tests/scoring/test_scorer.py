@@ -518,3 +518,13 @@ async def test_a_judge_is_named_as_in_evaluate(project):
     assert outcome.result["provenance"]["judge"]["temperature"] == 0.5
     with pytest.raises(UsageError, match="no such provider"):
         scorer_of(project, Judge(provider="oracle")).__enter__()
+
+
+def test_a_confidence_without_a_decision_model_is_refused():
+    """It would have no effect."""
+    for judge in (
+        Judge(confidence=0.8),
+        Judge(first="gpt-4o-mini", confidence=0.8),
+    ):
+        with pytest.raises(UsageError, match="confidence is for a decision model"):
+            Scorer(judge=judge)

@@ -52,6 +52,11 @@ async def test_what_the_function_raises_is_raised_here(function, argument, error
     assert "in a worker process" in caught.value.__notes__[0]
 
 
+async def test_work_that_reads_the_input_meets_its_end():
+    """Not the pipe for calls, on which it would wait."""
+    assert await run_in_worker(os.read, 0, 1, timeout_s=60) == b""
+
+
 async def test_a_result_that_does_not_pickle_is_an_error():
     """A lock cannot travel; the caller is told rather than left waiting."""
     with pytest.raises(TypeError, match="pickle"):

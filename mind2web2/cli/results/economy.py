@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +19,7 @@ from mind2web2.cli.options import (
 )
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
+from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
@@ -181,10 +183,13 @@ def _decided(
     assert cascade is not None, "the caller has looked"
     found = decision_economy(root, name, cascade, settings.task_ids, agreement)
     if not found.asked:
+        both = ("--judge_cascade", str(cascade), "--judge_confidence", "1")
+        command = suggested_command(
+            settings, "evaluate", name, *both, "--judge_doubt", "signs"
+        )
         raise UsageError(
             f"no answer of {name} has a result for which {cascade.first_name} and {cascade.strong} were "
-            f"asked about the same claims: mind2web2 evaluate {name} --judge_cascade {cascade} "
-            "--judge_confidence 1 --judge_doubt signs asks both"
+            f"asked about the same claims: {command} asks both, with the options for the judges' servers"
         )
     return found
 
@@ -292,9 +297,14 @@ def _guarantee(found: SharedEconomy, cascade: JudgeCascade) -> str:
 
 
 def _share_of_verdicts(text: str) -> float:
-    share = float(text)
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
     if not 0 < share < 1:
-        raise ValueError
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no share between 0 and 1, such as .95"
+        )
     return share
 
 

@@ -32,6 +32,7 @@ from mind2web2.llm_client.http_pool import (
     PoolPerLoop,
     failed_response,
     not_connected,
+    redirected,
 )
 from mind2web2.llm_client.openai_protocol import MODELS_TIMEOUT_S, read_models
 from mind2web2.llm_client.provider import AsyncProviderClient
@@ -163,6 +164,7 @@ def anthropic_client(
     service = checked_service("anthropic", address, {key.name: key.value})
     anthropic = _package("anthropic", "Anthropic's API", "anthropic")
     connect = partial(
+        _connected,
         anthropic.AsyncAnthropic,
         api_key=key.value,
         base_url=address.value,
@@ -197,6 +199,7 @@ def bedrock_client(
     # It signs the requests; the SDK imports it only with the first one.
     _package("boto3", "Bedrock", "bedrock")
     connect = partial(
+        _connected,
         anthropic.AsyncAnthropicBedrock,
         aws_access_key=keys["AWS_ACCESS_KEY"],
         aws_secret_key=keys["AWS_SECRET_KEY"],
@@ -231,6 +234,14 @@ def _connecting(anthropic: Any) -> _Connecting:
         "max_retries": 0,
         "timeout": anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S),
     }
+
+
+def _connected(client: Any, **settings: Any) -> Any:
+    """Return a client of the SDK that follows no redirect: its own would take the key elsewhere."""
+    import anthropic
+
+    http_client = anthropic.DefaultAsyncHttpxClient(follow_redirects=False)
+    return client(http_client=http_client, **settings)
 
 
 class ClaudeTransport:
@@ -295,8 +306,11 @@ def _sdk_failures(secrets: tuple[str, ...]) -> Iterator[None]:
         yield
     except anthropic.APIStatusError as error:
         reply = error.response
+        if reply.next_request is not None:
+            raise redirected(str(reply.next_request.url), secrets) from error
+        text = reply.content.decode(errors="replace")
         raise failed_response(
-            reply.status_code, reply.text, reply.headers, secrets
+            reply.status_code, text, reply.headers, secrets
         ) from error
     except (anthropic.APIConnectionError, httpx2.HTTPError) as error:
         is_sent = not isinstance(

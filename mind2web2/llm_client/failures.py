@@ -224,6 +224,7 @@ class RequestFailedError(Exception):
     Args:
         is_sent: ``False`` if no connection was made.
         is_connection_lost: the connection failed, before or after the request was sent.
+        is_final: the same request would fail again, although no status says so.
 
     Attributes:
         is_outage: the server had failed for all requests for too long when this one was given up.
@@ -241,6 +242,7 @@ class RequestFailedError(Exception):
         allowances: Allowances = NOTHING_SAID,
         is_sent: bool = True,
         is_connection_lost: bool = False,
+        is_final: bool = False,
     ) -> None:
         super().__init__(text)
         self.text = one_line(text)
@@ -251,6 +253,7 @@ class RequestFailedError(Exception):
         self.allowances = allowances
         self.is_sent = is_sent
         self.is_outage = False
+        self.is_final = is_final
         self.is_unreachable = (
             is_connection_lost or not is_sent or status in _OUTAGE_STATUSES
         )
@@ -372,7 +375,8 @@ class RequestFailedError(Exception):
     def can_pass(self) -> bool:
         """Tell whether the failure is temporary, so that the same request may succeed later."""
         if (
-            self.is_quota_spent
+            self.is_final
+            or self.is_quota_spent
             or self.is_too_long
             or self.image_fault
             or self.wants_strings
@@ -430,9 +434,12 @@ def judge_error(
         )
         text = f"{where} unavailable: {failure}{wish}; try again later"
         return JudgeUnavailableError(text, is_outage=failure.is_outage)
-    text = f"{where}: {_cure(failure, service, model)}: {failure}"
+    cure = _cure(failure, service, model)
+    if failure.is_final:
+        cure = f"check {service.address_name}"
+    text = f"{where}: {cure}: {failure}"
     # Of the others, a firewall may reject one request for its content.
-    if failure.is_for_all or failure.status in (402, 403, 404):
+    if failure.is_for_all or failure.is_final or failure.status in (402, 403, 404):
         return JudgeAccessError(text, is_for_all=failure.is_for_all)
     return JudgeRequestError(text)
 

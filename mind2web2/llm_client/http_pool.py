@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlencode, urlsplit, urlunsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.request import getproxies, getproxies_environment, proxy_bypass
 
 from mind2web2 import __version__
 from mind2web2.errors import UsageError
@@ -21,7 +21,9 @@ from mind2web2.llm_client.failures import (
     failure_from_body,
     one_line,
 )
+from mind2web2.llm_client.settings import public_address
 from mind2web2.llm_client.transport import JsonBody
+from mind2web2.urls.no_proxy import is_reached_without_proxy
 from mind2web2.utils.private_attributes import check_private_attributes
 from mind2web2.utils.retry_after import retry_after_s
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 30.0
 _MOST_CONNECTIONS = 1000
 _CHUNK_BYTES = 1 << 20
+_USUAL_PORTS = {"http": 80, "https": 443}
 
 
 class _Closable(Protocol):
@@ -215,7 +218,10 @@ class HttpPool:
             proxy = self._proxy or None
             connector = _clean_connector(self._tls)
             return aiohttp.ClientSession(
-                headers=headers, connector=connector, proxy=proxy
+                headers=headers,
+                connector=connector,
+                proxy=proxy,
+                middlewares=(self._stay,),
             )
         import aiohttp_socks
 
@@ -232,7 +238,18 @@ class HttpPool:
             limit=_MOST_CONNECTIONS,
             force_close=True,
         )
-        return aiohttp.ClientSession(headers=headers, connector=through_proxy)
+        return aiohttp.ClientSession(
+            headers=headers, connector=through_proxy, middlewares=(self._stay,)
+        )
+
+    async def _stay(
+        self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        """Send a request, after a redirect too, to this server alone: it has the key and the question."""
+        own = type(request.url)(self._server.base_url)
+        if request.url.origin() != own.origin():
+            raise redirected(str(request.url), self._server.secrets)
+        return await send(request)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
@@ -257,7 +274,11 @@ def proxy_for(url: str) -> str:
         UsageError: it is no address of a proxy; the text does not repeat it, since it may hold a password.
     """
     parts = urlsplit(url)
-    if proxy_bypass(parts.hostname or ""):
+    host = parts.hostname or ""
+    port = parts.port or _USUAL_PORTS.get(parts.scheme, 0)
+    no_proxy = getproxies_environment().get("no", "")
+    # The second knows the system's own list on macOS and Windows.
+    if is_reached_without_proxy(host, port, no_proxy) or proxy_bypass(host):
         return ""
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
@@ -285,6 +306,13 @@ def _can_be_used(proxy: str) -> bool:
     if parts.scheme in ("socks4", "socks5", "socks5h"):
         return port is not None  # SOCKS has no usual one
     return parts.scheme in ("http", "https")
+
+
+def redirected(address: str, secrets: tuple[str, ...]) -> RequestFailedError:
+    """Return the failure for a redirect that is not followed."""
+    shown = one_line(public_address(address), secrets)
+    text = f"the server redirects to {shown}, which gets no key and no question"
+    return RequestFailedError(text, is_final=True)
 
 
 def _trusted_certificates() -> ssl.SSLContext:

@@ -12,13 +12,15 @@ from servers.tcp_server import tcp_server
 
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
-from mind2web2.errors import JudgeUnavailableError, UsageError
-from mind2web2.llm_client.base_client import AsyncOpenAIClient
+from mind2web2.errors import JudgeAccessError, JudgeUnavailableError, UsageError
+from mind2web2.llm_client.base_client import AsyncAzureOpenAIClient, AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest
+from mind2web2.llm_client.claude_client import anthropic_client
 
 QUESTION = ChatRequest(model="m", messages=[{"role": "user", "content": "q"}])
 # No name server knows it.
 ADDRESS = "http://judge.invalid/v1"
+KEY = "sk-secret-key"
 
 
 async def ask(base_url, quick, times=1):
@@ -104,12 +106,70 @@ async def test_certificates_of_the_environment_are_trusted(
 
 
 async def test_a_redirect_gets_the_whole_question(quick):
-    """The body is sent again."""
+    """The body is sent again, to the same server."""
+    moved = status(307, headers={"Location": "/v1/chat/completions"})
+    with JudgeServer("yes", faults=[moved]) as server:
+        assert await ask(server.base_url, quick) == ["yes"]
+    assert server.requests == [server.requests[0]] * 2
+
+
+def openai(address, retry):
+    """Build the client of a compatible server."""
+    return AsyncOpenAIClient(base_url=f"{address}/v1", api_key=KEY, retry=retry)
+
+
+def azure(address, retry):
+    """Build the client of Azure, whose key has a header of its own."""
+    return AsyncAzureOpenAIClient(
+        base_url=address, api_key=KEY, api_version="1", retry=retry
+    )
+
+
+def anthropic(address, retry):
+    """Build the client of Anthropic, which uses its SDK."""
+    return anthropic_client(address, KEY, retry)
+
+
+@pytest.mark.parametrize("client_of", [openai, azure, anthropic])
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+async def test_no_redirect_leaves_the_server(quick, client_of, code):
+    """Key and question stay there; one clear error names the other address."""
+    with JudgeServer("yes") as other:
+        address = f"http://localhost:{other.port}/v1"
+        moved = status(code, headers={"Location": f"{address}?key={KEY}"})
+        with JudgeServer(faults=[moved]) as server:
+            async with client_of(server.url, quick) as client:
+                with pytest.raises(JudgeAccessError) as caught:
+                    await client.chat(QUESTION)
+    assert other.calls == []
+    assert len(server.calls) == 1
+    assert f"the server redirects to {address}," in str(caught.value)
+
+
+async def test_a_name_of_any_script_is_the_server_itself(quick, monkeypatch):
+    """Compared as it is sent."""
     with JudgeServer("yes") as server:
-        moved = status(307, headers={"Location": f"{server.base_url}/chat/completions"})
-        with JudgeServer(faults=[moved]) as old_server:
-            assert await ask(old_server.base_url, quick) == ["yes"]
-    assert server.requests == old_server.requests
+        hosts = {"xn--bcher-kva.invalid": ("127.0.0.1", server.port)}
+        async with http_proxy(hosts) as proxy:
+            monkeypatch.setenv("HTTP_PROXY", proxy.url_with_credentials)
+            assert await ask("http://BÜCHER.invalid/v1", quick) == ["yes"]
+
+
+@pytest.mark.parametrize("client_of", [openai, azure, anthropic])
+@pytest.mark.parametrize(
+    "no_proxy", ["127.0.0.1:{port}", "127.0.0.0/8", "http://127.0.0.1:{port}", "*"]
+)
+async def test_an_excluded_server_is_reached_without_the_proxy(
+    quick, monkeypatch, client_of, no_proxy
+):
+    """By port, network or URL."""
+    async with http_proxy({}) as proxy:
+        with JudgeServer("yes") as server:
+            monkeypatch.setenv("HTTP_PROXY", proxy.url_with_credentials)
+            monkeypatch.setenv("NO_PROXY", no_proxy.format(port=server.port))
+            async with client_of(server.url, quick) as client:
+                assert (await client.chat(QUESTION)).text == "yes"
+    assert proxy.requests == []
 
 
 async def test_a_user_in_the_address_is_sent(quick):

@@ -8,10 +8,10 @@ import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address, ip_network
 from urllib.parse import unquote, urlsplit
 
 from mind2web2.errors import UsageError
+from mind2web2.urls.no_proxy import is_reached_without_proxy
 
 CONNECT_TIMEOUT_S = 30.0
 
@@ -97,35 +97,9 @@ def upstream_for(host: str, port: int, proxies: Mapping[str, str]) -> Upstream |
         url = proxies.get("http" if port == 80 else "https")
     else:
         url = proxies.get("https") or proxies.get("http")
-    if not url or _is_reached_without(host, port, proxies.get("no", "")):
+    if not url or is_reached_without_proxy(host, port, proxies.get("no", "")):
         return None
     return parsed_upstream(url)
-
-
-def _is_reached_without(host: str, port: int, no_proxy: str) -> bool:
-    """Tell whether ``NO_PROXY`` lists a host: ``*``, a name with all below it, an address or a network."""
-    for entry in filter(None, (entry.strip().lower() for entry in no_proxy.split(","))):
-        name, _, entry_port = (
-            entry.rpartition(":") if re.search(r"[^:]:\d+$", entry) else (entry, "", "")
-        )
-        if entry_port and entry_port != str(port):
-            continue
-        name = name.removeprefix("*").removeprefix(".")
-        if (
-            entry == "*"
-            or host == name
-            or host.endswith(f".{name}")
-            or _is_in_network(host, entry)
-        ):
-            return True
-    return False
-
-
-def _is_in_network(host: str, network: str) -> bool:
-    try:
-        return ip_address(host) in ip_network(network, strict=False)
-    except ValueError:
-        return False
 
 
 def is_private_name(host: str) -> bool:

@@ -261,6 +261,16 @@ class HttpPool:
             yield
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise not_connected(error, secrets, is_sent=False) from error
+        except aiohttp.ClientHttpProxyError as error:
+            # Its own text has the proxy's address, with the password.
+            reason = one_line(f"{error.status} {error.message}", secrets)
+            raise RequestFailedError(
+                f"connection error: the proxy answered {reason}", is_sent=False
+            ) from None
+        except aiohttp.ClientResponseError as error:
+            # What is not HTTP, or redirects without end: the server is there.
+            reason = one_line(error.message or "it redirects without end", secrets)
+            raise RequestFailedError(f"bad reply: {reason}") from error
         except (aiohttp.ClientError, TimeoutError) as error:
             raise not_connected(error, secrets, is_sent=True) from error
         except self._proxy_errors as error:

@@ -201,3 +201,15 @@ async def test_a_reply_that_no_request_asked_for_answers_none(quick):
         address = f"http://127.0.0.1:{served.port}/v1"
         assert await ask(address, quick, times=2) == ["first", "second"]
     assert served.connections == 2
+
+
+async def test_no_error_shows_the_password_of_a_proxy(quick, monkeypatch):
+    """A proxy that refuses it is named by its status alone."""
+    async with http_proxy({}) as proxy:
+        refused = proxy.url.replace("//", "//reader:proxy-password@")
+        monkeypatch.setenv("ALL_PROXY", refused)
+        with pytest.raises(JudgeUnavailableError) as caught:
+            await ask("https://judge.invalid/v1", quick)
+    text = str(caught.value)
+    assert "the proxy answered 407 Proxy Authentication Required" in text
+    assert "proxy-password" not in text

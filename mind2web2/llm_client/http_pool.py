@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 30.0
 _MOST_CONNECTIONS = 1000
 _CHUNK_BYTES = 1 << 20
+# Unpacked; files of batch jobs have no limit, as they go to the disk.
+_MOST_REPLY_BYTES = 64_000_000
 _USUAL_PORTS = {"http": 80, "https": 443}
 
 
@@ -157,7 +159,7 @@ class HttpPool:
         """
         async with self._response(method, path, timeout_s, **content) as response:
             with self._failures():
-                return HttpReply(await response.read(), response.headers)
+                return HttpReply(await _read(response), response.headers)
 
     async def chunks(self, path: str) -> AsyncGenerator[bytes, None]:
         """Yield a file piece by piece; fails as ``request`` does."""
@@ -184,8 +186,8 @@ class HttpPool:
         async with opened:
             if not 200 <= opened.status < 300:
                 with self._failures():
-                    body = await opened.read()
-                text = body.decode(opened.get_encoding(), errors="replace")
+                    body = await _read(opened)
+                text = _decoded(body, opened.charset or "utf-8")
                 raise failed_response(
                     opened.status, text, opened.headers, self._server.secrets
                 )
@@ -316,6 +318,26 @@ def _can_be_used(proxy: str) -> bool:
     if parts.scheme in ("socks4", "socks5", "socks5h"):
         return port is not None  # SOCKS has no usual one
     return parts.scheme in ("http", "https")
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """Return a reply's body, unpacked."""
+    body = bytearray()
+    while chunk := await response.content.read(_CHUNK_BYTES):
+        body += chunk
+        if len(body) > _MOST_REPLY_BYTES:
+            raise RequestFailedError(
+                f"the reply is larger than {_MOST_REPLY_BYTES // 10**6} MB",
+                is_final=True,
+            )
+    return bytes(body)
+
+
+def _decoded(body: bytes, encoding: str) -> str:
+    try:
+        return body.decode(encoding, errors="replace")
+    except (LookupError, UnicodeError):  # a codec that is none of texts, such as hex
+        return body.decode(errors="replace")
 
 
 def redirected(address: str, secrets: tuple[str, ...]) -> RequestFailedError:

@@ -1,6 +1,7 @@
 """The way to a judge: proxies of the environment, TLS, redirects, and replies that no request asked for."""
 
 import base64
+import gzip
 import json
 import ssl
 
@@ -8,11 +9,17 @@ import pytest
 import trustme
 from servers.http_proxy import CREDENTIALS, http_proxy
 from servers.judge_server import JudgeServer, status
+from servers.local_http import Answer, LocalHttp
 from servers.tcp_server import tcp_server
 
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
-from mind2web2.errors import JudgeAccessError, JudgeUnavailableError, UsageError
+from mind2web2.errors import (
+    JudgeAccessError,
+    JudgeRequestError,
+    JudgeUnavailableError,
+    UsageError,
+)
 from mind2web2.llm_client.base_client import AsyncAzureOpenAIClient, AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.claude_client import anthropic_client
@@ -213,3 +220,27 @@ async def test_no_error_shows_the_password_of_a_proxy(quick, monkeypatch):
     text = str(caught.value)
     assert "the proxy answered 407 Proxy Authentication Required" in text
     assert "proxy-password" not in text
+
+
+async def test_a_reply_has_a_largest_size(quick):
+    """Unpacked; it is asked for once."""
+    bomb = gzip.compress(b" " * 65_000_000, 1)
+    answer = Answer(bomb, headers={"Content-Encoding": "gzip"})
+    with (
+        LocalHttp(lambda _: answer) as server,
+        pytest.raises(JudgeAccessError, match="larger than 64 MB"),
+    ):
+        await ask(f"{server.url}/v1", quick)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("charset", ["hex", "rot13", "undefined", "zzz"])
+async def test_an_error_text_in_no_encoding_of_texts(quick, charset):
+    """It is read as UTF-8."""
+    headers = {"Content-Type": f"text/plain; charset={charset}"}
+    answer = Answer(b'{"error": {"message": "bad"}}', 400, headers)
+    with (
+        LocalHttp(lambda _: answer) as server,
+        pytest.raises(JudgeRequestError, match="400 bad"),
+    ):
+        await ask(f"{server.url}/v1", quick)

@@ -83,8 +83,9 @@ class CachingJudge:
         observer: QuestionObserver | None = None,
     ) -> None:
         if provider is None:
-            limits = store.image_limits(settings.replayed_endpoint, settings.model)
-            settings = replace(settings, image_limits=tuple(limits))
+            own = ImageLimit(max_images=settings.max_images)
+            named = store.image_limits(settings.replayed_endpoint, settings.model)
+            settings = replace(settings, image_limits=(own, *named))
         else:
             # Loading the price list takes a third of a second: now, rather than with the first reply.
             price_usd(Usage(), settings.model, price)

@@ -22,7 +22,8 @@ class JudgeSettings:
         temperature: ``None`` is the client's default: 0, and none for reasoning models.
         batch: requests go out in batch jobs, at a lower price.
         max_images: most images in one question, 0 for none; ``None`` for the judge's own limit.
-        image_limits: for a replay, the limits that the recorded run met; read from the store.
+        image_limits: for a replay, the limits within which the recorded run may have asked: its own, and
+            those that the judge named; read from the store.
         extra_body: JSON object of further parameters of each request; ``None`` for none.
         votes: how often the judge votes on a claim; no part of a judgment's key.
         first: a judge that is asked about claims before this one, which decides where the first is in

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mind2web2.capture.models import PageKind, RenderedPdf
-from mind2web2.llm_client.chat import NO_LIMIT, ImageLimit
+from mind2web2.llm_client.chat import ImageLimit
 from mind2web2.prompts import HashedText, encodable, flags_of, one_a_kind
 from mind2web2.rubric.verdicts import TO_THIS_JUDGE, Flag, PageShown
 from mind2web2.utils.invisible_text import made_visible
@@ -49,7 +49,7 @@ class PreparedPage:
         troubles: kinds of trouble in its capture.
         flags: passages of text or address that look as if they were written for the judge.
         times_halved: how often it was cut for the judge's context.
-        limit: on its images, to which it was cut.
+        limit: on its images, to which it was cut; ``None`` where none are wanted.
         captured_at: UTC, ISO 8601; ``None`` where the cache does not know.
         captured_by: the browser that it was captured with.
         doubt: why another machine or day might give another content.
@@ -66,7 +66,7 @@ class PreparedPage:
     troubles: tuple[str, ...] = ()
     flags: tuple[Flag, ...] = ()
     times_halved: int = 0
-    limit: ImageLimit = NO_LIMIT
+    limit: ImageLimit | None = None
     captured_at: str | None = None
     captured_by: str | None = None
     doubt: str | None = None

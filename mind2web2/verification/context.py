@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from itertools import accumulate
 from typing import Generic, TypeVar, cast
 
 from pydantic import BaseModel
@@ -191,6 +192,7 @@ class EvaluationContext:
             JudgeError: the judge failed for good, or the question does not fit even so.
         """
         self._check_given(None if page is None else page.url)
+        recorded: Iterator[ImageLimit] | None = None
         while True:
             request = ChatRequest(
                 model=self.model,
@@ -198,56 +200,66 @@ class EvaluationContext:
                 template=template,
                 check=check,
             )
+            less: PreparedPage | None = None
             try:
                 reply = await self.judge.ask(request, subject, self.llm_limit)
-            except (
-                ContextTooLongError,
-                ImagesRefusedError,
-                JudgmentMissingError,
-            ) as error:
-                less = await self._less(page, error)
-                if (
-                    less is None
-                    and isinstance(error, JudgmentMissingError)
-                    and others_may_decide
-                ):
+            except JudgmentMissingError as error:
+                if recorded is None:
+                    recorded = iter(self._recorded_limits(page))
+                limit = next(recorded, None)
+                if page is not None and limit is not None:
+                    less = await self._shown_within(page, limit)
+                elif others_may_decide:
                     raise
+                else:
+                    raise self.judge.fail(error) from error.__cause__
+            except (ContextTooLongError, ImagesRefusedError) as error:
+                if page is not None:
+                    less = await self._less(page, error)
                 if less is None:
                     raise self.judge.fail(error) from error.__cause__
-                page = less
             else:
                 # A judge fills the template it was given or declines.
                 return Answered(reply, cast("Template | None", reply.value), page)
+            page = less
+
+    def _recorded_limits(self, page: PreparedPage | None) -> list[ImageLimit]:
+        """Return other limits within which the recorded run may have asked about a page.
+
+        It may have asked before or after it knew what the judge takes. The question says that no images are
+        shown also where the page has none.
+        """
+        if page is None or page.limit is None:
+            return []
+        merged = accumulate(self.judge.recorded_limits, ImageLimit.merged)
+        return [limit for limit in dict.fromkeys(merged) if limit != page.limit]
 
     async def _less(
-        self,
-        page: PreparedPage | None,
-        error: ContextTooLongError | ImagesRefusedError | JudgmentMissingError,
+        self, page: PreparedPage, error: ContextTooLongError | ImagesRefusedError
     ) -> PreparedPage | None:
         """Return less of a page for another try, ``None`` where nothing less may help."""
-        if page is None:
-            return None
         if isinstance(error, ContextTooLongError):
             return None if page.times_halved == _FURTHER_CUTS else page.halved()
-        # A judgment that a replay lacks may date from a time when the judge was known to take no more.
-        is_missing = isinstance(error, JudgmentMissingError)
-        limits = self.judge.recorded_limits if is_missing else [self.judge.image_limit]
-        stricter = [
-            merged
-            for limit in limits
-            if (merged := page.limit.merged(limit)) != page.limit
-        ]
-        if not stricter or not page.images:
+        if page.limit is None or not page.images:
             return None
+        stricter = page.limit.merged(self.judge.image_limit)
+        if stricter == page.limit:
+            return None
+        return await self._shown_within(page, stricter)
+
+    async def _shown_within(
+        self, page: PreparedPage, limit: ImageLimit
+    ) -> PreparedPage:
+        """Return the page within another limit on its images, cut as often as it was."""
         try:
-            less = await self.page_within(page.url, True, stricter[0])
+            other = await self.page_within(page.url, True, limit)
         except CaptureError as gone:
             raise self.judge.fail(
                 MachineError(f"page {page.url} is gone: {gone}")
             ) from gone
         for _ in range(page.times_halved):
-            less = less.halved()
-        return less
+            other = other.halved()
+        return other
 
 
 @dataclass(frozen=True)

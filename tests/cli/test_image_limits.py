@@ -167,6 +167,33 @@ def test_all_is_scored_with_the_images_that_a_judge_takes(
         assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.parametrize(("first", "then"), [("a", "c"), ("c", "a")])
+def test_a_page_without_images_when_the_judge_takes_none(project, first, then):
+    """The question says so once that is known; a replay in another order finds its judgment."""
+
+    def add_script(*names):
+        lines = []
+        for name in names:
+            claim, url = CLAIMS[name]
+            is_gate = name == names[0]
+            lines += [
+                f"{name} = evaluator.add_leaf({name!r}, '', critical={is_gate})",
+                f"await evaluator.verify({claim!r}, {name}, {url!r})",
+            ]
+        project.add_script_body("\n".join([*lines, "return evaluator.get_summary()"]))
+
+    add_script(first, then)
+    refuses = takes(0, "judge-1 is not a multimodal model")
+    with JudgeServer(verdict, faults=refuses) as server:
+        evaluate("--judge_base_url", server.base_url)
+    page = leaves(project, "answer_1")["c"]["evidence"]["pages"][0]["page"]
+    assert (NONE_SHOWN in page.get("notes", ())) is (then == "c")
+    add_script(then, first)
+    replay = evaluate("--llm_provider", "replay")
+    assert replay.returncode == 0, replay.stdout
+    assert all(leaf["score"] == 1 for leaf in leaves(project, "answer_1").values())
+
+
 def test_another_number_of_images_is_another_judge(project):
     """Its results are not taken for those of the other, and a replay asks which one is meant."""
     with JudgeServer(verdict) as server:

@@ -16,6 +16,7 @@ from servers.local_http import Answer
 from mind2web2 import Judge, Scorer
 from mind2web2.cli import evaluate_main, main
 from mind2web2.errors import UsageError
+from mind2web2.judge.decision_client import DecisionClient
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge_check.drawn_page import screenshot
 from mind2web2.llm_client.chat import Usage
@@ -49,7 +50,11 @@ def probability(claim):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """Return a project with one answer that cites one page, in which commands run."""
+    """Return a project with one answer that cites one page, in which commands run.
+
+    Claims are collected for longer than usual, so that a busy machine's are in one request too.
+    """
+    monkeypatch.setitem(DecisionClient.__init__.__kwdefaults__, "quiet_s", 1.0)
     project = entered(tmp_path, monkeypatch)
     project.add_answer()
     project.add_script_body(SCRIPT)

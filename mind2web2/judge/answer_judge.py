@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -90,12 +89,6 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         """Return the run's model."""
         return self._run.settings.model
 
-    def response(self, **_keywords: Any) -> Any:
-        """Refuse: this client is asynchronous (eval-scripts.md)."""
-        raise ValueError(
-            "this client is asynchronous: use await client.async_response(...)"
-        )
-
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:  # noqa: ARG002
         """Answer a request of the script's own; the same one again is another trial."""
         key = judgment_key(request, 0)
@@ -178,10 +171,6 @@ class AnswerJudge(JudgeSession, AsyncCalls):
     def note_service(self, answer: ServiceAnswer) -> None:
         """Add the reply of a map or paper service to the ledger."""
         self._ledger.services.append(answer)
-
-    def end(self) -> None:
-        """Send no more requests, for tasks that the script left running after its evaluation."""
-        self._latch.fail(EvalScriptError("the evaluation is over"))
 
     async def record_skip_decision(
         self, subject: QuestionContext, skip_reason: str | None

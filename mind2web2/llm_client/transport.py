@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -168,10 +168,6 @@ class JsonBody:
 
     def __bytes__(self) -> bytes:
         return b"".join(self.pieces())
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        # In one piece, which takes the fewest writes and is freed once it is sent.
-        yield bytes(self)
 
 
 def _joined(pieces: Iterator[Piece]) -> list[Piece]:

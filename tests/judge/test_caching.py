@@ -647,14 +647,6 @@ async def test_the_same_request_of_a_script_again_is_another_trial(store):
         ]
 
 
-async def test_a_synchronous_request_of_a_script_is_refused(store):
-    """It would hold up the whole run (eval-scripts.md)."""
-    with pytest.raises(ValueError, match="this client is asynchronous"):
-        answer_judge(CachingJudge(SETTINGS, Provider(), store)).response(
-            model="o9", messages=[]
-        )
-
-
 async def test_a_scripts_own_request_fails_like_any_other(store):
     """Too long for the judge is a failure here, since nothing can be cut."""
 

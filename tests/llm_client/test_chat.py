@@ -183,13 +183,6 @@ def test_values_outside_json_are_refused(value, error):
         JsonBody({"seed": value}, [])
 
 
-async def test_a_body_can_be_sent_again():
-    """A redirect asks for it a second time."""
-    body = JsonBody({"model": "m"}, [{"role": "user", "content": "x"}])
-    for _ in range(2):
-        assert b"".join([chunk async for chunk in body]) == bytes(body)
-
-
 async def test_a_server_receives_large_bodies_whole():
     """Megabytes of a page, with a content length, in several requests."""
     text = HashedText('Zürich "am See" \n' * 50_000).prepared()

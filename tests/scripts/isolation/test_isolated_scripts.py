@@ -60,6 +60,11 @@ def log_of(project, stem="answer_1"):
             "raise ValueError('no such lake')",
             r"raised ValueError: no such lake \(line \d+\)$",
         ),
+        (
+            "client.response(model='o9', messages=[])",
+            r"raised ValueError: this client is asynchronous: use await client\.async_response\(\.\.\.\)"
+            r" \(line \d+\)$",
+        ),
         ("raise KeyboardInterrupt", r"raised KeyboardInterrupt \(line \d+\)$"),
         ("sys.exit(3)", r"called sys\.exit\(3\)$"),
         (

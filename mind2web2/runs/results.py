@@ -24,6 +24,7 @@ from mind2web2.storage.publication import (
     remove_published,
 )
 from mind2web2.utils.files import (
+    MAX_JSON_BYTES,
     read_regular_file,
     remove_leftovers,
     write_new,
@@ -133,9 +134,15 @@ def write_result(folder: Path, answer_name: str, content: ResultFile) -> Path:
 
     Raises:
         StorageError: the folder's object store fails; the next run publishes the result.
-        ResultWriteError: the folder cannot be written.
+        ResultWriteError: the folder cannot be written, or the result is too large to be read again.
     """
     written = _result_bytes(content)
+    if len(written) > MAX_JSON_BYTES:
+        size_mb, limit_mb = (size // 1024**2 for size in (len(written), MAX_JSON_BYTES))
+        raise ResultWriteError(
+            f"the result would be a file of {size_mb} MB; the limit is {limit_mb} MB. Does the script return "
+            "long texts or deep lists?"
+        )
     known = _names_in(folder)
     if (theirs := _published_since(folder, known, content)) is not None:
         return theirs

@@ -160,6 +160,15 @@ def test_what_is_no_json_is_never_written(tmp_path, value):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_cannot_be_read_again_is_never_written(tmp_path):
+    """It would count until the next command reads it."""
+    with pytest.raises(ResultWriteError, match=r"a file of 72 MB; the limit is 64 MB"):
+        write_result(
+            tmp_path, "answer_1.md", ResultFile.of({"text": "\ud83d" * 12 * 2**20})
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
     """The message names the folder."""
     (tmp_path / "file").write_text("")

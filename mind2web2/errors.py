@@ -57,6 +57,10 @@ class CaptureError(Mind2Web2Error):
     """A page could not be fetched; the text says why."""
 
 
+class PageBugError(Mind2Web2Error):
+    """An unforeseen error while one page is prepared, of a parser for instance; it costs one leaf."""
+
+
 class BrowserGoneError(CaptureError):
     """The browser ended under a page that was open in it; the page may be fine and is worth another try."""
 

@@ -20,7 +20,15 @@ from mind2web2.llm_client.failures import one_line
 from mind2web2.utils.api_misuse import script_api
 
 # Replies are validated as a whole, so that streaming has no use.
-_REFUSED_PARAMETERS = frozenset({"stream", "stream_options"})
+_STREAMING = frozenset({"stream", "stream_options"})
+# Parameters that no request may have beside its own: they would replace what it asks, and whom.
+REFUSED_PARAMETERS = _STREAMING | {
+    "messages",
+    "model",
+    "reasoning_effort",
+    "response_format",
+    "temperature",
+}
 
 
 @script_api
@@ -95,5 +103,5 @@ def _check_keywords(model: object, response_format: object, extra: Parameters) -
         raise ValueError(
             f"response_format must be a pydantic class, not {response_format!r}"
         )
-    if refused := _REFUSED_PARAMETERS & extra.keys():
+    if refused := REFUSED_PARAMETERS & extra.keys():
         raise ValueError(f"not supported: {', '.join(sorted(refused))}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from pydantic import NonNegativeInt, PositiveInt
+
 from mind2web2.capture.models import PageKind, RenderedPdf
 from mind2web2.llm_client.chat import ImageLimit
 from mind2web2.prompts import HashedText, encodable, flags_of, one_a_kind
@@ -15,7 +17,7 @@ NO_SCREENSHOT = "no screenshot is stored"
 
 @dataclass(frozen=True, slots=True)
 class PageSettings:
-    """How much of a page the judge is shown.
+    """How much of a page the judge is shown; values from a script's process are checked by the types.
 
     Args:
         image_max_height: pixels of a screenshot, after scaling it to ``image_max_width``; the rest is cut.
@@ -24,15 +26,15 @@ class PageSettings:
         max_side_px: of a screenshot's part or the image of a PDF page; ``None`` for no other limit.
     """
 
-    max_text_chars: int = 400_000
-    image_max_width: int = 1100
-    image_max_height: int = 10_000
-    part_height: int = 2000
-    part_overlap: int = 200
-    jpeg_quality: int = 85
-    max_pdf_images: int = 50
-    max_pdf_text_pages: int = 100
-    max_side_px: int | None = None
+    max_text_chars: NonNegativeInt = 400_000
+    image_max_width: PositiveInt = 1100
+    image_max_height: PositiveInt = 10_000
+    part_height: PositiveInt = 2000
+    part_overlap: NonNegativeInt = 200
+    jpeg_quality: PositiveInt = 85
+    max_pdf_images: NonNegativeInt = 50
+    max_pdf_text_pages: NonNegativeInt = 100
+    max_side_px: PositiveInt | None = None
 
 
 @dataclass(frozen=True, slots=True)

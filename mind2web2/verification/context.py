@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Generic, TypeVar, cast
 
@@ -82,9 +82,7 @@ class EvaluationContext:
     def given(self, urls: Sequence[str | None]) -> Given:
         """Return what the run needs for a question about these pages, without any about the answer."""
         self._check_given(next(iter(urls), None))
-        names = [each.name for each in fields(EvaluatorConfig)]
-        config = {name: getattr(self.config, name) for name in names}
-        return Given(self.task, self.answer, config)
+        return Given(self.task, self.answer, self.config.page_settings())
 
     def _check_given(self, url: str | None) -> None:
         """Report a question about what the script has not given."""

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Protocol, runtime_checkable
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 
-from mind2web2.rubric.verdicts import DoubtLevel, Evidence, ExtractionRecord
+from mind2web2.pages.prepared_page import PageSettings
+from mind2web2.rubric.verdicts import (
+    DoubtLevel,
+    Evidence,
+    ExtractionRecord,
+    check_trials,
+)
+
+
+def _checked_trials(num_trials: int) -> int:
+    check_trials(num_trials)
+    return num_trials
 
 
 @dataclass(frozen=True)
@@ -26,7 +36,7 @@ class Verification:
     claim: str
     node_id: str | None
     additional_instruction: str
-    num_trials: int
+    num_trials: Annotated[int, AfterValidator(_checked_trials)]
     use_screenshot: bool
     prerequisites: tuple[str, ...] = ()
     missing: str | None = None
@@ -58,11 +68,11 @@ class AskedForm:
 
 @dataclass(frozen=True)
 class Given:
-    """What a script gives for all its questions; ``config`` has the fields of ``EvaluatorConfig``."""
+    """What a script gives for all its questions."""
 
     task: str
     answer: str
-    config: Mapping[str, Any]
+    pages: PageSettings
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from mind2web2.errors import MachineError, Mind2Web2Error
+from mind2web2.errors import MachineError, Mind2Web2Error, PageBugError
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.session import cut_off_noted
 from mind2web2.prompts import NO_INSTRUCTION, encodable
@@ -225,6 +225,8 @@ class Verifier(ScriptAccess):
                 )
             else:
                 supported, evidence = await judging.judged(verification, *sources())
+        except PageBugError as error:
+            supported, evidence = self._error_evidence(verification, str(error))
         except Mind2Web2Error:
             # The judge or the disk failed for good, which is no verdict.
             raise
@@ -235,16 +237,9 @@ class Verifier(ScriptAccess):
             )
             raise self._context.judge.fail(failure) from error
         except Exception as error:
-            # A bug in a page parser, say, costs this leaf only (scoring.md, "Verdicts").
-            self.logger.exception(
-                "verification failed with an error node=%s", verification.node_id
-            )
+            # Of the sources, for instance, which are part of the question (scoring.md, "Verdicts").
             reason = f"{type(error).__name__}: {error}"
-            self._context.judge.note("doubts", f"{verification.node_id}: {reason}")
-            supported, evidence = (
-                False,
-                evidence_of(verification, "error", reason=reason),
-            )
+            supported, evidence = self._error_evidence(verification, reason)
         for check in evidence.pages:
             self._context.note_captured(check.url)
             if check.outcome == "unavailable":
@@ -266,6 +261,16 @@ class Verifier(ScriptAccess):
             _why(evidence),
         )
         return supported
+
+    def _error_evidence(
+        self, verification: Verification, reason: str
+    ) -> tuple[bool, Evidence]:
+        """Return the verdict of a leaf that an error costs, while it is handled; a later run judges again."""
+        self.logger.exception(
+            "verification failed with an error node=%s", verification.node_id
+        )
+        self._context.judge.note("doubts", f"{verification.node_id}: {reason}")
+        return False, evidence_of(verification, "error", reason=reason)
 
     def _filled_in(
         self,

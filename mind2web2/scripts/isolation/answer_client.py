@@ -16,6 +16,7 @@ from mind2web2.errors import (
     ImagesRefusedError,
     JudgmentMissingError,
     Mind2Web2Error,
+    PageBugError,
 )
 from mind2web2.judge.protocol import Failure, JudgeLedger, Noted, QuestionContext
 from mind2web2.judge.session import FailureLatch, cut_off_noted, unexpected
@@ -290,10 +291,10 @@ class AnswerClient(AsyncCalls):
         return None
 
     async def _of_run(self, name: str, kind: Any, **arguments: Any) -> Any:
-        """Return a reply of the run; its failures are permanent, but for a page that is unavailable."""
+        """Return a reply of the run; its failures are permanent, but for those of one page."""
         try:
             return await self._asked(name, kind, **arguments)
-        except CaptureError:
+        except (CaptureError, PageBugError):
             raise
         except Mind2Web2Error as error:
             raise self.fail(error) from error.__cause__

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import logging
 import os
 import signal
 import struct
@@ -19,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache, partial
 from multiprocessing.connection import Connection
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, validate_call
 
@@ -30,6 +29,10 @@ from mind2web2.scripts.inputs import ScriptInputs
 
 # Of a message to the run: thirty screenshots, or a tree of a hundred thousand nodes.
 MAX_MESSAGE_BYTES = 64 * 1024**2
+# Of questions that are not answered yet, each with this much for its task; and of replies that a script's
+# process does not read.
+MAX_WAITING_BYTES = 1_000_000_000
+_TASK_BYTES = 10_000
 # Of an error's text, and of a validation error in a judge's reply.
 MAX_REASON_CHARS = 20_000
 # Of the name of an error's class.
@@ -40,8 +43,6 @@ PACKAGE = "mind2web2"
 _LENGTH = struct.Struct("!i")
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def _plain(value: Any) -> Any:
 
 
 def _decoded(content: bytes) -> Message:
-    """Return a received message. Raises ValueError."""
+    """Return a received message. Raises ValueError, RecursionError."""
     message: Message = validated(Message, json.loads(content))
     return message
 
@@ -322,6 +323,13 @@ def _replied(answer: Callable[..., Any], message: Message) -> Message:
         return Message("failure", Failure.of(error), number=message.number)
 
 
+class Service(Protocol):
+    """What a run does for a script's process: ``served`` methods, and what becomes of their errors."""
+
+    def failure_of(self, question: str, error: Exception) -> Mind2Web2Error:
+        """Return the failure that an unforeseen error at a question is."""
+
+
 class RpcConnection(_End):
     """The run's end of the connection to one script's process."""
 
@@ -332,6 +340,7 @@ class RpcConnection(_End):
         self._reader = reader
         self._writer = writer
         self._questions: dict[int, asyncio.Task[None]] = {}
+        self._waiting_bytes = 0
 
     def error_of(self, failure: Failure) -> Exception:
         """Return the script's error."""
@@ -342,13 +351,14 @@ class RpcConnection(_End):
         content = encoded(message)
         self._writer.write(_LENGTH.pack(len(content)) + content)
 
-    async def served(self, service: object) -> Done | None:
+    async def served(self, service: Service) -> Done | None:
         """Serve until the process sends its result; return that, or ``None`` where it ends without one.
 
         Args:
             service: its ``served`` methods answer the questions and take the notes.
 
         Raises:
+            EvalScriptError: it asks too much at once.
             Exception: it sent an invalid message.
         """
         while True:
@@ -371,11 +381,14 @@ class RpcConnection(_End):
                         # Whether that is a failure, the script's process says.
                         task.cancel(STOPPED)
                 case "ask":
-                    task = asyncio.create_task(self._reply(message, service))
-                    self._questions[message.number] = task
-                    task.add_done_callback(partial(self._forget, message.number))
+                    self._begin(message, len(content) + _TASK_BYTES, service)
                 case "note":
                     _method(service, message.name)(**message.content)
+
+    def _check_read(self) -> None:
+        if self._writer.transport.get_write_buffer_size() > MAX_WAITING_BYTES:
+            limit_mb = MAX_WAITING_BYTES / 1e6
+            raise EvalScriptError(f"the script left {limit_mb:g} MB of replies unread")
 
     async def close(self) -> None:
         """Cancel all questions."""
@@ -385,18 +398,34 @@ class RpcConnection(_End):
         await asyncio.gather(*tasks, return_exceptions=True)
         self._writer.close()
 
-    def _forget(self, number: int, _task: asyncio.Task[None]) -> None:
-        self._questions.pop(number, None)
+    def _begin(self, message: Message, size_bytes: int, service: Service) -> None:
+        """Answer a question in a task of its own."""
+        number = message.number
+        if number in self._questions:
+            raise ValueError(f"two questions have the number {number}")
+        self._waiting_bytes += size_bytes
+        if self._waiting_bytes > MAX_WAITING_BYTES:
+            limit_mb = MAX_WAITING_BYTES / 1e6
+            raise EvalScriptError(f"asks more than {limit_mb:g} MB at once")
+        task = asyncio.create_task(self._reply(message, service))
+        self._questions[number] = task
+        task.add_done_callback(partial(self._forget, number, size_bytes))
 
-    async def _reply(self, message: Message, service: object) -> None:
+    def _forget(self, number: int, size_bytes: int, _task: asyncio.Task[None]) -> None:
+        del self._questions[number]
+        self._waiting_bytes -= size_bytes
+
+    async def _reply(self, message: Message, service: Service) -> None:
         try:
             value = await _method(service, message.name)(**message.content)
+            self._check_read()
             self.send(Message("reply", value, number=message.number))
         except Exception as error:
             # The script gets the error, as it would from a judge of its own.
+            failure: Exception = error
             if not isinstance(error, Mind2Web2Error):
-                log.debug("a question failed name=%s", message.name, exc_info=error)
-            self.send(Message("failure", Failure.of(error), number=message.number))
+                failure = service.failure_of(message.name, error)
+            self.send(Message("failure", Failure.of(failure), number=message.number))
         # A process that has ended needs no reply; ``served`` notices that.
         with suppress(ConnectionError):
             await self._writer.drain()

@@ -201,7 +201,10 @@ async def _served(
             and run.timeout_s is not None
         ):
             raise out_of_time(path, run.timeout_s)
-        if (failure := serving.exception()) is not None:
+        failure = serving.exception()
+        if isinstance(failure, EvalScriptError):
+            raise EvalScriptError(f"script {path.name} {failure}") from failure
+        if failure is not None:
             raise EvalScriptError(
                 f"script {path.name}: its process sent an invalid message ({type(failure).__name__}); "
                 "does it change modules that the evaluation uses?"

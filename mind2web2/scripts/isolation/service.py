@@ -8,9 +8,9 @@ import logging
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, RootModel
+from pydantic import BaseModel, RootModel, ValidationError
 
 from mind2web2.api_tools.tool_arxiv import ArxivTool
 from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
@@ -18,14 +18,21 @@ from mind2web2.errors import (
     CaptureError,
     EvalScriptError,
     JudgeError,
+    MachineError,
+    Mind2Web2Error,
+    PageBugError,
     StorageError,
 )
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.protocol import Noted, QuestionContext
 from mind2web2.judge.services import ServiceAnswers, ServiceRequest
+from mind2web2.judge.store import problem_of
+from mind2web2.llm_client.async_calls import REFUSED_PARAMETERS
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, ReplyCheck
+from mind2web2.llm_client.failures import one_line
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache_files import is_page_file, is_sidecar
+from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.pages.stored_files import fetch_files, names_in_store
 from mind2web2.scripts.isolation.answer_client import (
     Filled,
@@ -35,6 +42,7 @@ from mind2web2.scripts.isolation.answer_client import (
     SentRequest,
     SentTemplate,
 )
+from mind2web2.scripts.isolation.log_records import SentRecord
 from mind2web2.scripts.isolation.rpc import (
     MAX_REASON_CHARS,
     PACKAGE,
@@ -43,7 +51,7 @@ from mind2web2.scripts.isolation.rpc import (
     served,
 )
 from mind2web2.verification.claims import ClaimJudging
-from mind2web2.verification.config import EvaluatorConfig
+from mind2web2.verification.config import config_with
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extraction import filled
 from mind2web2.verification.lookahead import judge_ahead
@@ -78,6 +86,23 @@ def _proxy(name: str, schema_text: str) -> type[BaseModel]:
     )
 
 
+@dataclass(frozen=True)
+class _RunContext(EvaluationContext):
+    """An answer whose pages are the run's: an unforeseen error at one of them costs one leaf."""
+
+    async def page_within(
+        self, url: str, with_images: bool, limit: ImageLimit
+    ) -> PreparedPage:
+        """Return a page as ``EvaluationContext`` does. Raises PageBugError: an unforeseen error."""
+        try:
+            return await super().page_within(url, with_images, limit)
+        except Mind2Web2Error:
+            raise
+        except Exception as error:
+            self.logger.exception("page cannot be prepared url=%s", url)
+            raise PageBugError(f"{type(error).__name__}: {error}") from error
+
+
 @dataclass
 class RunService:
     """Serves one answer's process: its ``served`` methods are the kinds of questions and notes.
@@ -97,6 +122,18 @@ class RunService:
     connection: RpcConnection
     _maps: GoogleMapsTool = field(default_factory=GoogleMapsTool)
 
+    def failure_of(self, question: str, error: Exception) -> Mind2Web2Error:
+        """Return the failure that an unforeseen error at a question is: it costs the answer its result.
+
+        The answer's log has the traceback.
+        """
+        self.logger.error("the run failed at %r", question, exc_info=error)
+        if isinstance(error, ValidationError):
+            text = f"the script's process sent an invalid question {question!r}: {problem_of(error)}"
+            return self.judge.fail(EvalScriptError(one_line(text)))
+        text = f"the run failed at {question!r}: {type(error).__name__}: {error}"
+        return self.judge.fail(MachineError(one_line(text)))
+
     @served
     def note(self, kind: Noted, text: str) -> None:
         """Add a note to the answer's ledger."""
@@ -113,15 +150,17 @@ class RunService:
         self.cache.page_library.forget(self.cache.task_cache)
 
     @served
-    def log(self, to: str, record: dict[str, Any], extra: dict[str, str]) -> None:
+    def log(self, to: Literal["answer", "package"], record: SentRecord) -> None:
         """Log a record: the answer's by its logger, the package's by its own."""
-        made = logging.makeLogRecord({**extra, **record})
-        if to == PACKAGE:
-            logger = logging.getLogger(made.name)
-        else:
-            logger = self.logger
-        if logger.isEnabledFor(made.levelno):
-            logger.handle(made)
+        logger = self.logger
+        if to == "package":
+            if record.name.partition(".")[0] != PACKAGE:
+                raise ValueError(f"the package has no logger {record.name!r}")
+            # Each name that is asked for stays in ``logging``'s registry.
+            is_known = record.name in logging.Logger.manager.loggerDict
+            logger = logging.getLogger(record.name if is_known else PACKAGE)
+        if logger.isEnabledFor(record.level):
+            logger.handle(record.record())
 
     @served
     async def judged(self, claim: AskedClaim, given: Given) -> Judged:
@@ -200,6 +239,8 @@ class RunService:
         self, subject: QuestionContext, skip_reason: str | None
     ) -> str | None:
         """Return what ``Judge.record_skip_decision`` returns."""
+        if skip_reason is not None:
+            skip_reason = skip_reason[:MAX_REASON_CHARS]
         return await self.judge.record_skip_decision(subject, skip_reason)
 
     @served
@@ -247,7 +288,7 @@ class RunService:
 
     def _context(self, given: Given) -> EvaluationContext:
         cache = self.cache
-        return EvaluationContext(
+        return _RunContext(
             judge=self.judge,
             model=self.judge.model_for(""),
             task=given.task,
@@ -257,11 +298,14 @@ class RunService:
             capture=cache.captures,
             llm_limit=nullcontext(),
             page_limit=cache.page_limit or nullcontext(),
-            config=EvaluatorConfig(**given.config),
+            config=config_with(given.pages),
             logger=self.logger,
         )
 
     def _request(self, sent: SentRequest) -> ChatRequest:
+        if refused := REFUSED_PARAMETERS & sent.extra.keys():
+            text = f"not supported in a request: {', '.join(sorted(refused))}"
+            raise self.judge.fail(EvalScriptError(text))
         template = sent.template
         return ChatRequest(
             model=sent.model,

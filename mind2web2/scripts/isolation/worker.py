@@ -44,6 +44,7 @@ from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.clock import ScriptClock
 from mind2web2.scripts.input_recorder import InputRecorder, record_inputs
 from mind2web2.scripts.isolation.answer_client import REPLIES, AnswerClient
+from mind2web2.scripts.isolation.log_records import SentRecord
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
 from mind2web2.scripts.isolation.rpc import (
     PACKAGE,
@@ -62,7 +63,6 @@ from mind2web2.scripts.run import (
 )
 from mind2web2.storage.mirror import Mirror, use_mirror
 from mind2web2.utils.deep_trees import allow_deep_trees
-from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
 
 # Modules that scripts import (eval-scripts.md) or that others import late: loaded once for all scripts.
 _PRELOADED = (
@@ -77,7 +77,6 @@ _PRELOADED = (
 )
 # Captures by a browser of the script's own, which the run's limit does not count.
 _OWN_CAPTURES = 5
-_SENT_AS_THEY_ARE = ("name", "levelno", "levelname", "created", "msecs", "stack_info")
 
 
 @dataclass(frozen=True)
@@ -233,7 +232,7 @@ def _logger(job: ScriptJob, client: RpcClient) -> logging.Logger:
     package = logging.getLogger(PACKAGE)
     package.setLevel(job.package_level)
     package.propagate = False
-    package.addHandler(RelayHandler(client.note, PACKAGE))
+    package.addHandler(RelayHandler(client.note, "package"))
     # A manager of its own, as the run's loggers have.
     logger = logging.Manager(logging.RootLogger(logging.DEBUG)).getLogger(
         job.logger_name
@@ -254,11 +253,8 @@ class RelayHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send a record, with its traceback as text."""
-        fields = {name: getattr(record, name) for name in _SENT_AS_THEY_ARE}
-        fields |= {"msg": message_of(record), "exc_text": trace_of(record)}
-        extra = {name: str(value) for name, value in extra_fields(record).items()}
         try:
-            self._note("log", to=self._to, record=fields, extra=extra)
+            self._note("log", to=self._to, record=SentRecord.of(record))
         except (ValueError, TypeError, RecursionError):
             self.handleError(record)
 

@@ -1,11 +1,17 @@
 """A script that deceives its run through its process's connection costs its own answer, and no more."""
 
+import json
+from textwrap import indent
+
 import pytest
+from evaluations import tree_nodes
 from projects import QUICK_RETRY, ClaimJudge, Project, evaluate, outcomes_by_name
 from servers.judge_server import JudgeServer
 
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
+from mind2web2.pages.captures import SharedCaptures
+from mind2web2.scripts.isolation import rpc
 
 # The run's end of a script's process, as any script may find it.
 FIND_CONNECTION = (
@@ -87,3 +93,175 @@ async def test_a_forged_failure_of_a_check_is_no_judgment(project, name):
     assert other.score == 1.0
     with JudgmentStore(project.results / FILE_NAME) as store:
         assert {judgment.purpose for judgment in store.all()} == {"verify"}
+
+
+GIVEN = "given={'task': 't', 'answer': 'a', 'pages': %s}"
+CLAIM = (
+    "claim={'verification': {'claim': 'c', 'node_id': None, 'additional_instruction': '',\n"
+    "    'num_trials': %s, 'use_screenshot': False}, 'urls': [], 'had_sources': False}"
+)
+FORM = (
+    "form={'prompt': '?', 'url': None, 'additional_instruction': None, 'use_screenshot': False,\n"
+    "    'name': 'form'}"
+)
+
+
+def asked(name, *arguments):
+    """Return the line of a script that asks its run a question."""
+    return f"await run.ask({name!r}, object, {', '.join(arguments)})"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (
+            asked("judged", CLAIM % "-4", GIVEN % "{}"),
+            "the script's process sent an invalid question 'judged': claim.verification.num_trials: Value "
+            "error, num_trials must be an odd number such as 3, not -4",
+        ),
+        (
+            asked("judged", CLAIM % "1", GIVEN % "{'part_height': 0}"),
+            "the script's process sent an invalid question 'judged': given.pages.part_height: Input should "
+            "be greater than 0",
+        ),
+        (
+            "from mind2web2.llm_client.chat import ChatRequest\n"
+            "messages = [{'role': 'user', 'content': '?'}]\n"
+            "await client.chat(ChatRequest('m', messages, extra={'model': 'dear', 'messages': []}))",
+            "not supported in a request: messages, model",
+        ),
+        (
+            asked(
+                "filled", FORM, GIVEN % "{}", "template={'number': None, 'name': 'No'}"
+            ),
+            "the run failed at 'filled': KeyError: 'No'",
+        ),
+    ],
+)
+async def test_a_question_that_fails_in_the_run_is_no_verdict(project, line, reason):
+    """Even if the script catches the error; the answer's log has the traceback of an unforeseen one."""
+    body = f"try:\n{indent(line, '    ')}\nexcept Exception: pass"
+    forged, other = await outcomes_of(project, body)
+    assert (forged.result, forged.reason) == (None, reason)
+    assert other.score == 1.0
+    logs = (project.folder("answer_1") / "logs").glob("*.log")
+    log = "".join(path.read_text() for path in logs)
+    assert ("Traceback" in log) == (not reason.startswith("not supported"))
+
+
+@pytest.mark.parametrize(
+    ("questions", "reason"),
+    [
+        (
+            "[rpc.Message('ask', {}, 'ledger', 7)] * 2",
+            "script lake.py: its process sent an invalid message (ValueError); does it change modules that "
+            "the evaluation uses?",
+        ),
+        (
+            "[rpc.Message('ask', {'request': 'x' * 200_000}, 'chat', 7)]",
+            "script lake.py asks more than 0.1 MB at once",
+        ),
+    ],
+    ids=["one number", "too much"],
+)
+async def test_questions_are_told_apart_and_bounded(
+    project, monkeypatch, questions, reason
+):
+    """A second one of a number would get the first one's reply; many fill the run's memory."""
+    monkeypatch.setattr(rpc, "MAX_WAITING_BYTES", 100_000)
+    body = (
+        f"contents = [rpc.encoded(each) for each in {questions}]\n"
+        "packed = [rpc._LENGTH.pack(len(each)) + each for each in contents]\n"
+        "import os\n"
+        "os.write(run._fd, b''.join(packed))\n"
+        "await asyncio.sleep(1000)"
+    )
+    forged, other = await outcomes_of(project, body)
+    assert (forged.result, forged.reason) == (None, reason)
+    assert other.score == 1.0
+
+
+RECORD = {
+    "name": "mind2web2.judge",
+    "level": 20,
+    "level_name": "INFO",
+    "created": 1.0,
+    "text": "deep",
+    "stack": None,
+    "trace": None,
+    "extra": {},
+}
+
+
+@pytest.mark.parametrize(
+    ("to", "field"),
+    [
+        ("answer", {"level": "high"}),
+        ("answer", {"created": 1e300}),
+        ("answer", {"extra": {"args": [1]}}),
+        ("package", {"name": "another/answer"}),
+        ("another", {}),
+    ],
+)
+async def test_a_record_that_no_logger_made_ends_the_evaluation(project, to, field):
+    """It would break the run's log, or pose as another's line."""
+    content = {"to": to, "record": {**RECORD, **field}}
+    body = (
+        f"run.send(rpc.Message('note', {content!r}, 'log'))\nawait asyncio.sleep(1000)"
+    )
+    forged, other = await outcomes_of(project, body)
+    assert forged.reason.startswith(
+        "script lake.py: its process sent an invalid message"
+    )
+    assert other.score == 1.0
+
+
+async def test_the_fields_of_a_record_are_its_own(project, capfd):
+    """Extras that have the names of such fields are left out, and a text is no format."""
+    extra = {"args": "x", "exc_info": "x", "levelname": "FATAL", "metres": "80"}
+    record = {**RECORD, "name": "n", "text": "%0900000000d", "extra": extra}
+    body = f"run.send(rpc.Message('note', {{'to': 'answer', 'record': {record!r}}}, 'log'))"
+    forged, _ = await outcomes_of(project, body)
+    assert forged.score == 1.0
+    [log] = (project.folder("answer_1") / "logs").glob("*.jsonl")
+    entries = [json.loads(line) for line in log.read_text().splitlines()]
+    [entry] = [each for each in entries if each["logger"] == "n"]
+    assert (entry["level"], entry["message"], entry["metres"]) == (
+        "INFO",
+        "%0900000000d",
+        "80",
+    )
+    assert capfd.readouterr().err == ""
+
+
+class BrokenBrowser:
+    """A browser with a bug that one page meets."""
+
+    async def capture_page(self, url, _logger):
+        """Capture the other pages."""
+        if "odd" in url:
+            raise ZeroDivisionError("a bug in a parser")
+        return None, f"The page {url}."
+
+
+async def test_a_bug_that_a_page_meets_costs_one_leaf(tmp_path):
+    """Its error is the leaf's evidence, and the answer's log has its traceback in the run."""
+    project = Project(tmp_path)
+    project.add_answer()
+    claims = {
+        name: ("The lake is deep.", f"https://{name}.example/")
+        for name in ("odd", "even")
+    }
+    project.add_script(claims)
+    captures = SharedCaptures.by(BrokenBrowser())
+    [outcome] = await evaluate(project, ClaimJudge(), captures=captures)
+    assert outcome.score == 0.5
+    nodes = tree_nodes(outcome.result.document)
+    odd, even = nodes["odd"], nodes["even"]
+    assert (odd["evidence"]["decided_by"], odd["evidence"]["reason"]) == (
+        "error",
+        "ZeroDivisionError: a bug in a parser",
+    )
+    assert even["status"] == "passed"
+    [log] = (project.folder() / "logs").glob("*.log")
+    assert ", in capture_page\n" in log.read_text()

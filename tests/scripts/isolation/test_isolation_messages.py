@@ -26,6 +26,7 @@ from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.store import ServiceAnswer, judgment_key
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.llm_client.structured_output import schema_of
+from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.prompts import HashedText
 from mind2web2.rubric.verdicts import (
     Evidence,
@@ -35,6 +36,7 @@ from mind2web2.rubric.verdicts import (
     Vote,
 )
 from mind2web2.scripts.inputs import ClockReading, ScriptInputs
+from mind2web2.scripts.isolation import rpc
 from mind2web2.scripts.isolation.answer_client import (
     SentLedger,
     SentRequest,
@@ -167,7 +169,7 @@ EVIDENCE = Evidence(
         ServiceRequest("google_maps", "geocode", ["Como"], {"language": "it"}),
         Verification("a claim", None, "none", 3, True, ("gate",), doubt="gates"),
         AskedForm("How deep?", "u", None, False, "depth"),
-        Given("task", "answer \ud83d", {"max_text_chars": 1}),
+        Given("task", "answer \ud83d", PageSettings(max_text_chars=1)),
         SentRequest("m", [{"role": "user"}], SentTemplate(0, "L", {}), 0.5, None, {}),
         EVIDENCE,
         ExtractionRecord(name="depth", page=SHOWN),
@@ -257,6 +259,25 @@ class Server:
     async def fail(self) -> None:
         """Raise an error."""
         raise JudgeError("it failed")
+
+    def failure_of(self, question, error):
+        """Name question and error."""
+        return JudgeError(f"{question}: {error!r}")
+
+    @served
+    async def stumble(self) -> None:
+        """Raise an unforeseen error."""
+        raise ZeroDivisionError("a bug")
+
+    @served
+    async def odd(self) -> object:
+        """Return what cannot be sent."""
+        return {1}
+
+    @served
+    async def much(self) -> str:
+        """Return a long text."""
+        return "x" * 3_000_000
 
     @served
     async def echo(self, value: str) -> str:
@@ -364,6 +385,34 @@ async def test_an_invalid_message_ends_the_service(script, invalid):
     Connection(os.dup(theirs.fileno())).send_bytes(invalid)
     with pytest.raises((ValueError, TypeError)):
         await serving
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("stumble", "stumble: ZeroDivisionError('a bug')"),
+        ("odd", "odd: TypeError('a set cannot be sent to the run')"),
+    ],
+)
+async def test_an_unforeseen_error_fails_as_the_service_says(script, question, text):
+    """The script never gets the error itself, which it might take for a verdict."""
+    end, _, _, _ = script
+    end.ask(1, question)
+    failed = await end.reply()
+    assert validated(Failure, failed.content) == Failure("JudgeError", text)
+
+
+async def test_replies_that_are_not_read_are_bounded(script, monkeypatch):
+    """They would fill the run's memory."""
+    monkeypatch.setattr(rpc, "MAX_WAITING_BYTES", 1_000_000)
+    end, _, _, _ = script
+    end.ask(1, "much")
+    end.ask(2, "much")
+    assert (await end.reply()).kind == "reply"
+    failed = validated(Failure, (await end.reply()).content)
+    assert failed == Failure(
+        "EvalScriptError", "the script left 1 MB of replies unread"
+    )
 
 
 async def test_only_methods_that_serve_are_called(script):

@@ -1,0 +1,63 @@
+"""Log records of a script's process on their way to its run."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
+
+# Seconds since 1970 that every clock and calendar takes.
+_Moment = Annotated[float, Field(ge=0, le=1e11)]
+
+
+@dataclass(frozen=True)
+class SentRecord:
+    """A log record as it travels.
+
+    Args:
+        text: its message, with its arguments.
+        trace: the traceback.
+        extra: fields that were given with ``extra=``.
+    """
+
+    name: str
+    level: int
+    level_name: str
+    created: _Moment
+    text: str
+    stack: str | None
+    trace: str | None
+    extra: dict[str, str]
+
+    @classmethod
+    def of(cls, record: logging.LogRecord) -> SentRecord:
+        """Return a record as it travels."""
+        extra = {name: str(value) for name, value in extra_fields(record).items()}
+        return cls(
+            record.name,
+            record.levelno,
+            record.levelname,
+            record.created,
+            message_of(record),
+            record.stack_info,
+            trace_of(record),
+            extra,
+        )
+
+    def record(self) -> logging.LogRecord:
+        """Return the record."""
+        made = logging.LogRecord(
+            self.name, self.level, "", 0, self.text, None, None, sinfo=self.stack
+        )
+        made.levelname = self.level_name
+        made.created = self.created
+        made.msecs = self.created % 1 * 1000
+        made.exc_text = self.trace
+        fields = vars(made)
+        for name, value in self.extra.items():
+            fields.setdefault(name, value)
+        return made

@@ -23,6 +23,7 @@ from mind2web2.authoring.rehearsal_run import (
     rehearsed,
 )
 from mind2web2.errors import EvalScriptError, UsageError
+from mind2web2.runs.answers import uniform_text
 from mind2web2.scripts.yaml_lines import (
     Owner,
     Place,
@@ -160,7 +161,7 @@ def read_cases(folder: Path) -> list[Case | BrokenCase]:
 
 def read_case(path: Path) -> Case:
     """Return one case. Raises CaseError: the file is wrong."""
-    text = read_regular_file(path).decode("utf-8", "replace")
+    text = uniform_text(read_regular_file(path).decode("utf-8", "replace"))
     front = _FRONT.match(text)
     if front is None:
         raise CaseError(f"{path} has no header: begin it with ---, expect: 1.0 and ---")

@@ -66,12 +66,19 @@ def lint_file(path: Path) -> list[Finding]:
 def task_files(folder: Path) -> Iterator[Path]:
     """Yield the eval scripts and rubric files below a folder, without helper modules, in order."""
     for path in sorted(folder.rglob("*")):
-        if path.suffix == RUBRIC_SUFFIX and path.is_file():
+        if not path.is_file():
+            continue
+        if path.suffix == RUBRIC_SUFFIX or (path.suffix == ".py" and _is_script(path)):
             yield path
-        elif path.suffix == ".py" and path.is_file():
-            content = read_regular_file(path)
-            if any(sign in content for sign in _SCRIPT_SIGNS):
-                yield path
+
+
+def _is_script(path: Path) -> bool:
+    """Tell whether a file is an eval script; one without a readable text is taken for a damaged one."""
+    content = read_regular_file(path)
+    is_damaged = not content.strip() or b"\0" in content
+    if is_damaged and path.name != "__init__.py":
+        return True
+    return any(sign in content for sign in _SCRIPT_SIGNS)
 
 
 def rules_of(findings: Iterable[Finding]) -> list[Rule]:

@@ -67,6 +67,8 @@ def script_findings(source: bytes, name: str) -> list[Found]:
         source: the file's content.
         name: the file's name, for the parser.
     """
+    if not source.strip():
+        return [(1, "R101", "the file is empty")]
     try:
         with warnings.catch_warnings():
             # Of the script's literals, such as "\d": its author's matter.

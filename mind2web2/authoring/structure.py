@@ -362,9 +362,16 @@ def _check_right(
     unverified = ("skipped", "initialized")
     skipped = [name for name, status in statuses.items() if status in unverified]
     lost = failed or skipped
-    message = (
-        f"all right gives {right.score:.2f} instead of 1: {_names(lost)} does not pass"
-    )
+    if lost:
+        reason = f"{_names(lost)} does not pass"
+    else:
+        lost = [leaf.id for leaf in right.tree.leaves if leaf.verdict.score < 1]
+        reason = (
+            f"the script itself gives {_names(lost)} less than 1"
+            if lost
+            else "every leaf has 1, and the script returns another score"
+        )
+    message = f"all right gives {right.score:.2f} instead of 1: {reason}"
     found.note("no full score", message, lost)
 
 
@@ -384,8 +391,13 @@ async def _check_worthless(found: Structure, rehearsal: _Rehearsal) -> None:
         found.scores[name] = done.score
         if done.score > MOST_POINTS:
             leaves = [leaf.id for leaf in done.tree.leaves if _gives_points(done, leaf)]
-            points = f"{done.score:.2f} instead of 0: points come from {_names(leaves)}"
-            found.note("points for nothing", f"{name} gives {points}", leaves)
+            source = (
+                f"points come from {_names(leaves)}"
+                if leaves
+                else "no single leaf gives them"
+            )
+            message = f"{name} gives {done.score:.2f} instead of 0: {source}"
+            found.note("points for nothing", message, leaves)
 
 
 def _gives_points(done: Rehearsed, leaf: TreeNode) -> bool:

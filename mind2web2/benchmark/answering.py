@@ -595,14 +595,27 @@ def _number(value: object, name: str, where: str) -> float | None:
     return number
 
 
+def _check_text(text: str, where: str) -> None:
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError as error:
+        half = ascii(text[error.start])
+        raise UsageError(
+            f"{where}: the answer has half a character, {half}, after {text[: error.start][-20:]!r}: write "
+            "the whole character, or remove it"
+        ) from error
+    if len(encoded) > MAX_ANSWER_BYTES:
+        raise UsageError(
+            f"{where}: the answer has more than {MAX_ANSWER_BYTES:,} bytes"
+        )
+
+
 def _imported(place: RunPlace, fields: _RowFields, where: str) -> ImportedRun:
     text = fields.answer
     if text is not None and not isinstance(text, str):
         raise UsageError(f"{where}: the answer is not a text")
-    if text is not None and len(text.encode("utf-8", "replace")) > MAX_ANSWER_BYTES:
-        raise UsageError(
-            f"{where}: the answer has more than {MAX_ANSWER_BYTES:,} bytes"
-        )
+    if text is not None:
+        _check_text(text, where)
     has_text = text is not None and bool(text.strip())
     status = fields.status or ("answered" if has_text else "empty")
     if status not in _STATUSES:

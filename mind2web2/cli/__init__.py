@@ -6,11 +6,13 @@ import io
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 from mind2web2 import __version__
 from mind2web2.cli.options import CommandParser, Handler
 from mind2web2.errors import Mind2Web2Error, StorageError
+from mind2web2.utils.files import is_leftover
 from mind2web2.utils.values import one_of
 
 _DESCRIPTION = """\
@@ -79,6 +81,13 @@ _MODULES = {
 }
 
 
+# Commands of earlier versions, and what to do without them.
+_GONE = {
+    "trust": "verify-results says which results are out of date, as where a script has changed since",
+    "injection": "make injection runs that suite, in a clone",
+}
+
+
 def command_modules() -> tuple[ModuleType, ...]:
     """Return the modules of all commands."""
     return tuple(
@@ -110,6 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _check_command(parser: CommandParser, word: str) -> None:
     """Name the command that a misspelled one is near to; argparse would list all."""
+    if word in _GONE:
+        parser.error(f"the command {word} is gone: {_GONE[word]}")
     try:
         one_of(tuple(_MODULES))(word)
     except ValueError as error:
@@ -171,7 +182,20 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         sys.stderr.close()
         return 1
     except OSError as error:
-        return _failed(parser, f"{error.filename or 'output'}: {error.strerror}")
+        return _failed(parser, _system_failure(error))
+
+
+def _system_failure(error: OSError) -> str:
+    """Return what the system refused, in one line with its place."""
+    reason = error.strerror or str(error)
+    # Of two names, the second one is the file to be replaced.
+    name = error.filename2 or error.filename
+    if not isinstance(name, str | Path):
+        return f"cannot write the output: {reason}"
+    place = Path(name)
+    # Files are written under another name first.
+    shown = place.parent if is_leftover(place.name) else place
+    return f"cannot use {shown}: {reason}"
 
 
 def _published(parser: CommandParser, exit_status: int) -> int:

@@ -50,6 +50,18 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 _SAME_WORD = 0.8
 
 
+_IN_PROCESSES = (
+    "scripts always run in processes of their own: leave it out (to stop a script at a line: "
+    "docs/eval-scripts.md#debug-a-script)"
+)
+# Options of earlier versions, and what to do without them.
+_GONE = {
+    "--isolate": _IN_PROCESSES,
+    "--no_isolate": _IN_PROCESSES,
+    "--speculate": "write --lookahead gates, which also judges claims before their gates are decided",
+}
+
+
 class CommandParser(argparse.ArgumentParser):
     """A parser that takes ``--like-this`` for ``--like_this``, and each single-valued option once."""
 
@@ -76,6 +88,10 @@ class CommandParser(argparse.ArgumentParser):
         known, unknown = super().parse_known_args(
             [_with_underscores(word) for word in given], namespace
         )
+        for word in unknown:
+            option = word.partition("=")[0]
+            if option in _GONE:
+                self.error(f"{option} is gone: {_GONE[option]}")
         if unknown:
             self.error(
                 f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown)}"

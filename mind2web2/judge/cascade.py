@@ -23,12 +23,15 @@ _PREFIXES = {"decisions": OPENAI_DECISIONS, "systemone": SYSTEM_ONE}
 
 
 def decision_model(name: str) -> tuple[str, str] | None:
-    """Return provider and model of a name such as ``decisions:gpt-6-luna``, ``None`` for any other model."""
-    prefix, _, model = name.partition(":")
-    provider = _PREFIXES.get(prefix)
-    if provider is None or not model:
+    """Return provider and model of a name such as ``decisions:gpt-6-luna``, ``None`` for any other model.
+
+    The model is empty where nothing follows the colon.
+    """
+    prefix, colon, model = name.partition(":")
+    provider = _PREFIXES.get(prefix.strip())
+    if provider is None or not colon:
         return None
-    return (provider, model)
+    return provider, model.strip()
 
 
 def decision_name(provider: str, model: str) -> str:
@@ -64,9 +67,9 @@ class JudgeCascade:
             ValueError: the text names no two models, or a decision model as the strong one.
         """
         named, _, strong = text.rpartition(",")
-        first, _, server = named.partition("@")
+        first, at, server = named.partition("@")
         names = first.strip(), strong.strip()
-        if not all(names) or names[0] == names[1]:
+        if not all(names) or names[0] == names[1] or (at and not server.strip()):
             raise ValueError(
                 f"{text!r} does not name two models: write CHEAP,STRONG or CHEAP@SERVER,STRONG"
             )
@@ -76,6 +79,8 @@ class JudgeCascade:
                 "writes text as the strong one"
             )
         provider, model = decision_model(names[0]) or (None, names[0])
+        if not model:
+            raise ValueError(f"{names[0]!r} names no model: write {names[0]}MODEL")
         return cls(model, names[1], server.strip() or None, provider)
 
     @property

@@ -157,8 +157,12 @@ class DecisionTransport(OpenAITransport):
         try:
             by_name, served = self._read(completion.text, request)
         except ValidationError as error:
-            start = one_line(completion.text[:200], self.service.secrets)
-            raise InvalidOutputError(f"no probabilities but {start!r}") from error
+            # What is wrong comes first: a long text is cut where it is shown.
+            problem = one_line(_first_problem(error), self.service.secrets)
+            start = one_line(completion.text[:80], self.service.secrets)
+            raise InvalidOutputError(
+                f"{problem}; the reply begins with {start!r}"
+            ) from error
         names = request.named_questions()
         if unknown := by_name.keys() - names.keys():
             raise InvalidOutputError(
@@ -169,6 +173,16 @@ class DecisionTransport(OpenAITransport):
 
 _Body = Callable[[DecisionRequest], JsonObject]
 _Read = Callable[[str, DecisionRequest], tuple[Mapping[str, float | None], str | None]]
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Return the first problem of a reply: where it is, what is expected and what is there."""
+    first, *others = error.errors(include_url=False)
+    place = ".".join(map(str, first["loc"])) or "reply"
+    more = f" (and {len(others)} more)" if others else ""
+    if not first["loc"] or isinstance(first["input"], dict | list):
+        return f"{place}: {first['msg']}{more}"
+    return f"{place}: {first['msg']}, not {repr(first['input'])[:40]}{more}"
 
 
 def _unread(content: bytes) -> Completion:

@@ -20,6 +20,7 @@ from mind2web2.judge.cascade import (
     DEFAULT_CONFIDENCE,
     JudgeCascade,
     decision_model,
+    decision_name,
 )
 from mind2web2.llm_client.settings import (
     DECISION_PROVIDERS,
@@ -962,14 +963,19 @@ def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
 
 def decision_conflicts(settings: RunSettings) -> Iterator[str]:
     """Yield why a decision model cannot judge alone, where the settings name one."""
-    is_named = decision_model(settings.judge_model or "") is not None
-    if is_named or settings.llm_provider in DECISION_PROVIDERS:
-        yield (
-            "a decision model gives probabilities without quotation and extracts nothing, so it never judges "
-            "alone: ask it first with --judge_cascade decisions:gpt-6-luna,STRONG, and correct the score by "
-            "a sample of the strong judge with `mind2web2 rejudge AGENT --judge_model STRONG --sample N`; "
-            "`mind2web2 check-judge --judge_model decisions:gpt-6-luna` measures it"
-        )
+    named = decision_model(settings.judge_model or "")
+    if named is None and settings.llm_provider in DECISION_PROVIDERS:
+        named = settings.llm_provider, settings.judge_model or ""
+    if named is None:
+        return
+    provider, model = named
+    name = decision_name(provider, model or "MODEL")
+    yield (
+        "a decision model gives probabilities without quotation and extracts nothing, so it never judges "
+        f"alone: ask it first with --judge_cascade {name},STRONG, and correct the score by a sample of the "
+        "strong judge with `mind2web2 rejudge AGENT --judge_model STRONG --sample N`; "
+        f"`mind2web2 check-judge --judge_model {name}` measures it"
+    )
 
 
 def _cascade_conflicts(settings: RunSettings) -> Iterator[str]:

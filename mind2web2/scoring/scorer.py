@@ -210,6 +210,7 @@ class Scorer:
         allow_private_network: captures and scripts may also visit private addresses.
         strict: no score where the script adds a leaf that it never judges, or gives ``add_*`` or
             ``initialize`` a keyword that they do not know: both may cost the answer points.
+        isolate: gone, as scripts always run in processes of their own.
 
     Raises:
         UsageError: a setting is unusable.
@@ -230,7 +231,12 @@ class Scorer:
         answer_timeout: float = 600.0,
         allow_private_network: bool = False,
         strict: bool = False,
+        isolate: None = None,
     ) -> None:
+        if isolate is not None:
+            raise UsageError(
+                "isolate= is gone: scripts always run in processes of their own; leave it out"
+            )
         if not isinstance(judge, Judge):
             raise UsageError(f"judge is {judge!r}: give Judge(model=...)")
         if judge.votes not in VOTE_RULES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,18 +76,29 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 _TOKEN_CURE = (
     "indent with spaces, not tabs, and put a text that begins with @, ` or % in quotes"
 )
+_BLOCK_CURE = 'check the indentation, and put a text that begins with { or " in quotes'
 _CURES = (
     (
+        "could not find expected ':'",
+        "write a colon and a space after the key, or indent a text that goes on",
+    ),
+    ("unknown escape", "write \\\\ for a backslash, or take single quotes"),
+    ("quoted scalar", "end the text with the quote that it begins with"),
+    (
         "mapping values are not allowed",
-        "put a text that contains ': ' in quotes, or begin it with | on a line",
+        "put a text that contains ': ' in quotes, or begin it with | on a line; and check the indentation",
+    ),
+    ("expected <block end>", _BLOCK_CURE),
+    ("did not find expected key", _BLOCK_CURE),
+    ("cannot start any token", _TOKEN_CURE),
+    (
+        "expected ',' or '}'",
+        "close the brace, or put a text that begins with { in quotes",
     ),
     (
-        "expected <block end>",
-        'check the indentation, and put a text that begins with { or " in quotes',
+        "while parsing a flow",
+        "close the bracket, or put a text that begins with { or [ in quotes",
     ),
-    ("cannot start any token", _TOKEN_CURE),
-    ("expected ',' or '}'", "put a text that begins with { in quotes"),
-    ("while parsing a flow", "put a text that begins with { or [ in quotes"),
 )
 
 
@@ -120,6 +132,8 @@ def parsed_yaml(content: bytes, path: Path) -> tuple[object, dict[Place, int]]:
         return (None if top is None else loader.construct_document(top)), lines
     except yaml.MarkedYAMLError as error:
         raise YamlFileError(path, [_yaml_problem(error)]) from error
+    except yaml.reader.ReaderError as error:
+        raise YamlFileError(path, [_unreadable_character(error, text)]) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise YamlFileError(
@@ -127,16 +141,34 @@ def parsed_yaml(content: bytes, path: Path) -> tuple[object, dict[Place, int]]:
         ) from error
 
 
+# Parts without an end: the fault is where they begin, and is noticed on a later line.
+_BEGUN = re.compile(r"simple key|scanning a .*quoted scalar|flow (?:sequence|mapping)")
+
+
 def _yaml_problem(error: yaml.MarkedYAMLError) -> Problem:
-    mark = error.problem_mark or error.context_mark
+    mark = noticed = error.problem_mark or error.context_mark
+    if error.context_mark is not None and _BEGUN.search(error.context or ""):
+        mark = error.context_mark
     reason = " ".join(part for part in (error.context, error.problem) if part)
     cure = next(
         (cure for sign, cure in _CURES if sign in reason),
         "check quotes and indentation",
     )
-    return Problem(
-        1 if mark is None else mark.line + 1, "", f"no proper YAML ({reason}): {cure}"
+    if mark is None or noticed is None:
+        return Problem(1, "", f"no proper YAML ({reason}): {cure}")
+    if noticed.line > mark.line:
+        reason += f", noticed in line {noticed.line + 1}"
+    return Problem(mark.line + 1, "", f"no proper YAML ({reason}): {cure}")
+
+
+def _unreadable_character(error: yaml.reader.ReaderError, text: str) -> Problem:
+    # The error's position counts bytes or characters, as the parser does.
+    before = text.partition(chr(error.character))[0]
+    line = before.count("\n") + 1
+    message = (
+        f"no proper YAML (character #x{error.character:04x}: {error.reason}): remove it"
     )
+    return Problem(line, "", message)
 
 
 def _noted_lines(

@@ -376,6 +376,27 @@ def test_the_command_lints_the_folder_of_scripts(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"", "R101 does not parse: the file is empty"),
+        (b"\n \n", "R101 does not parse: the file is empty"),
+        (b"\0" * 9, "R101 does not parse: source code string cannot contain null"),
+        (SCRIPT.encode("utf-16-le"), "R101 does not parse: source code string"),
+    ],
+)
+def test_a_damaged_script_of_a_folder_is_named(tmp_path, content, line):
+    """It may be one that was lost while it was written; the empty file of a package is none."""
+    folder = tmp_path / "eval_scripts/mine"
+    (folder / "words").mkdir(parents=True)
+    (folder / "words/__init__.py").touch()
+    (folder / "lake.py").write_bytes(content)
+    outcome = call(main, "lint", tmp_path)
+    assert outcome.returncode == 1
+    assert f"{folder / 'lake.py'}:1: {line}" in outcome.stdout
+    assert "1 file, 1 finding." in outcome.stdout
+
+
+@pytest.mark.parametrize(
     ("name", "text"),
     [("lake.py", SCRIPT + ")"), ("lake.yaml", "task: [lake")],
 )

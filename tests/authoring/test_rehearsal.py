@@ -9,6 +9,7 @@ from projects import REPOSITORY
 from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2 import CacheFileSys
+from mind2web2.authoring.cases import read_case
 from mind2web2.authoring.rehearsal import RehearsalPlan, rehearse_task
 from mind2web2.authoring.structure import JudgePrice
 from mind2web2.cli import main
@@ -100,6 +101,28 @@ FAULTS = {
         '    await evaluator.verify("Both are museums.", idle, museums[0].urls)\n'
         '    idle.score, idle.status = 1.0, "passed"',
         ("always true", "idle"),
+    ),
+    "a score that the script sets": (
+        "FAULT",
+        'half = evaluator.add_leaf("half", "x", parent=root)\n    half.score = 0.5',
+        ("no full score", "half"),
+    ),
+    "a score and a status that the script sets": (
+        "FAULT",
+        'half = evaluator.add_leaf("half", "x", parent=root)\n'
+        '    half.score, half.status = 0.5, "partial"',
+        ("no full score", "half"),
+    ),
+    "a score that passes and is too low": (
+        "FAULT",
+        'half = evaluator.add_leaf("half", "x", parent=root)\n'
+        '    half.score, half.status = 0.5, "passed"',
+        ("no full score", "half"),
+    ),
+    "a final score of the script's own": (
+        "    return evaluator.get_summary()",
+        '    return {**evaluator.get_summary(), "final_score": 0.5}',
+        ("no full score", "returns another score"),
     ),
     "an error on missing values": (
         "FAULT",
@@ -326,6 +349,14 @@ def test_a_case_that_is_wrong_costs_no_other(tmp_path, header):
     assert report.structure.leaves == 18
     [finding] = report.findings
     assert finding.kind == "case" and "another" in finding.message
+
+
+def test_a_case_may_come_from_windows(tmp_path):
+    """With its line breaks and a byte order mark."""
+    path = tmp_path / "perfect.md"
+    path.write_bytes("\ufeff---\r\nexpect: 0.5\r\n---\r\n\r\nReed Loop\r\n".encode())
+    case = read_case(path)
+    assert (case.header.expect, case.answer) == (0.5, "Reed Loop\n")
 
 
 @pytest.mark.parametrize("broken", ["step_free_walks.yaml", "another.md"])

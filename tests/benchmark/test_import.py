@@ -152,6 +152,16 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
         ),
         (
             "a.jsonl",
+            GOOD + lines({"task_id": "lake", "answer": "The lake \ud83d is deep."}),
+            "line 2: the answer has half a character, '\\ud83d', after 'The lake ': write the whole",
+        ),
+        (
+            "a.jsonl",
+            GOOD + lines({"task_id": "lake\ud83d", "answer": "x"}),
+            "line 2: unknown task 'lake\\ud83d'",
+        ),
+        (
+            "a.jsonl",
             lines({"task_id": "lake", "answer": "x", "status": "error"}),
             "does not go with an answer",
         ),

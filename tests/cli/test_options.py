@@ -399,6 +399,25 @@ def test_a_misspelled_command_is_named():
 
 
 @pytest.mark.parametrize(
+    ("words", "cure"),
+    [
+        ("evaluate bot --no-isolate", "scripts always run in processes of their own"),
+        ("evaluate bot --isolate", "leave it out (to stop a script at a line: docs/"),
+        ("serve --no_isolate", "scripts always run in processes of their own"),
+        ("evaluate bot --speculate", "write --lookahead gates"),
+        ("trust --accept", "verify-results says which results are out of date"),
+        ("injection", "make injection runs that suite"),
+    ],
+)
+def test_what_is_gone_is_said_to_be_gone(words, cure):
+    """In one line, with what to do without it."""
+    outcome = call(main, *words.split())
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert outcome.stderr.count("\n") == 1
+    assert " is gone: " in outcome.stderr and cure in outcome.stderr
+
+
+@pytest.mark.parametrize(
     ("command", "word", "meant"),
     [
         ("rehearse", "--strct", "--strict"),

@@ -1,6 +1,7 @@
 """A decision model's client: questions on one text go together, and each caller has its own answer."""
 
 import asyncio
+import json
 from contextlib import asynccontextmanager, nullcontext, suppress
 
 import pytest
@@ -132,6 +133,25 @@ BAD_REPLIES = {
     b'{"type": "refusal", "name": "question_1"}]}',
     "unnamed": b'{"answers": [{"type": "refusal"}, {"type": "refusal"}]}',
 }
+
+
+async def test_a_malformed_probability_is_named_first(monkeypatch):
+    """Where it stands and what is wrong, however long the reply is; of its text only the start."""
+    answers = [
+        {"type": "predicate", "name": f"question_{number}", "probability": 1.5}
+        for number in range(1, 100)
+    ]
+    bad = [Answer(json.dumps({"answers": answers}).encode())] * 3
+    with DecisionServer(lambda _claim: 0.5, faults=bad) as server:
+        async with connected(server, monkeypatch, quiet_s=0) as client:
+            with pytest.raises(JudgeOutputError) as raised:
+                await client.chat(question("a"))
+    shown = str(raised.value)
+    assert (
+        "3 times: answers.0.predicate.probability: Input should be less than or equal to 1, "
+        "not 1.5 (and 98 more); the reply begins with '{"
+    ) in shown
+    assert not shown.endswith("...")
 
 
 @pytest.mark.parametrize("body", BAD_REPLIES.values(), ids=BAD_REPLIES)

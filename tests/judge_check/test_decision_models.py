@@ -61,6 +61,29 @@ def test_claims_asked_together_are_compared_with_each_asked_alone(server):
     assert "form" not in " ".join(together["categories"])
 
 
+def test_an_estimate_expects_no_further_votes(server):
+    """A decision model is asked once; a judge that votes is asked again where two votes differ."""
+    words = ("--judge_model", "o4-mini", "--estimate")
+    done = check(server, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    further = {
+        line.partition(":")[0]: "one more for each split vote" in line
+        for line in done.stdout.splitlines()
+        if "judge requests" in line
+    }
+    assert further == {TOGETHER: False, ALONE: False, "o4-mini": True}
+    once = check(server, "--votes", "1", "--estimate", model="o4-mini")
+    assert "judge requests" in once.stdout and "split vote" not in once.stdout
+
+
+@pytest.mark.usefixtures("server")
+def test_a_decision_model_has_a_name():
+    """The prefix alone is none."""
+    done = call(main, "check-judge", "--judge_model", "decisions:", "--estimate")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "--judge_model decisions: names no model: write decisions:" in done.stderr
+
+
 def test_the_provider_may_be_an_option(server):
     """As other providers are; and a page is estimated once for its claims."""
     words = ("--llm_provider", "openai_decisions", "--estimate", "--json")

@@ -272,8 +272,16 @@ def test_both_share_the_budget(project, strong):
     ("words", "message"),
     [
         (("--judge_model", f"decisions:{LUNA}"), "it never judges alone"),
-        (("--judge_model", "systemone:jev"), "--judge_cascade decisions:gpt-6-luna,"),
+        (("--judge_model", "systemone:jev"), "--judge_cascade systemone:jev,STRONG"),
+        (
+            ("--judge_model", "systemone:jev"),
+            "check-judge --judge_model systemone:jev` measures",
+        ),
         (("--llm_provider", "openai_decisions"), "rejudge AGENT --judge_model STRONG"),
+        (("--llm_provider", "systemone"), "--judge_cascade systemone:MODEL,STRONG"),
+        (("--judge_cascade", "decisions:,o4-mini"), "names no model: write decisions:"),
+        (("--judge_cascade", "decisions: @http://x,b"), "'decisions:' names no model"),
+        (("--judge_model", "decisions:"), "--judge_cascade decisions:MODEL,STRONG"),
         (("--judge_cascade", f"o4-mini,decisions:{LUNA}"), "name it first"),
         (("--judge_cascade", f"decisions:{LUNA},o4-mini", "--batch"), "--batch out"),
         (("--judge_cascade", "decisions:a@pool.txt,b"), "a decision model has one"),
@@ -336,7 +344,7 @@ def test_the_estimate_counts_one_request_for_a_page(project, strong):
 
 
 @pytest.mark.usefixtures("project")
-def test_economy_says_what_each_confidence_would_change(strong):
+def test_economy_says_what_each_confidence_would_change(strong, monkeypatch):
     """From a run that asked both everywhere: the verdict of the strong judge, beside each probability."""
     cascade = ("--judge_cascade", f"decisions:{LUNA},{STRONG}")
     with DecisionServer(probability) as decisions:
@@ -367,7 +375,9 @@ def test_economy_says_what_each_confidence_would_change(strong):
     assert prices == sorted(prices, reverse=True)
     assert prices[0] == 1.0
     assert 0.2 < prices[-1] < 0.3
+    monkeypatch.setenv("COLUMNS", "80")
     shown = call(main, "economy", "bot", *cascade, "--agreement", ".95").stdout
+    assert "--judge_confidence" in shown and "…" not in shown
     assert "For no confidence it is certain (97.5%)" in shown
 
 

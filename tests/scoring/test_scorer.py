@@ -520,6 +520,13 @@ async def test_a_judge_is_named_as_in_evaluate(project):
         scorer_of(project, Judge(provider="oracle")).__enter__()
 
 
+@pytest.mark.parametrize("isolate", [True, False])
+def test_isolate_is_gone(isolate):
+    """One line says so, and what holds instead."""
+    with pytest.raises(UsageError, match="isolate= is gone: scripts always run in"):
+        Scorer(judge=Judge(), isolate=isolate)
+
+
 def test_a_confidence_without_a_decision_model_is_refused():
     """It would have no effect."""
     for judge in (

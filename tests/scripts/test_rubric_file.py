@@ -146,7 +146,7 @@ FAULTS = [
         "line 75,",
         "give a field 'list: N'",
     ),
-    ("task: museum", "# \x00", "line 1: no proper YAML", "control characters"),
+    ("task: museum", "# \x00", "line 2: no proper YAML", "control characters"),
     ("task: museum", "x: &a [*a]\ntask: museum", "line 2,", "anchors and aliases"),
 ]
 
@@ -370,6 +370,17 @@ WRONG_FILES = {
     "hello": "line 1: should have the keys task, question, root, not 'hello'",
     "task: x\nroot:\n\tchildren: 3": "line 3: no proper YAML (while scanning for the next token found "
     "character that cannot start any token): indent with spaces, not tabs",
+    "task: x\nquestion\nroot: 1": "line 2: no proper YAML (while scanning a simple key could not find "
+    "expected ':', noticed in line 3): write a colon and a space after the key",
+    "task: x\nquestion:Who?\nroot: 1": "line 2: no proper YAML",
+    "task: x\nquestion: 'Who?\nroot: 1\n": "line 2: no proper YAML (while scanning a quoted scalar found "
+    "unexpected end of stream, noticed in line 4): end the text with the quote",
+    "task: x\nroot: [a, b\nquestion: c": "line 2: no proper YAML (while parsing a flow sequence did not find "
+    "expected ',' or ']', noticed in line 3): close the bracket",
+    "task: x\nroot: {a: b\nquestion: c": "line 2: no proper YAML",
+    'task: x\nquestion: "a \\q b"': "line 2: no proper YAML (while parsing a quoted scalar found unknown "
+    "escape character): write \\\\ for a backslash",
+    "task: x\nquestion: é\x01": "line 2: no proper YAML (character #x0001: control characters",
     "task: [x]\n": "line 1, task: should be a text (the task's id;",
     "root: 3": "line 1, root: should have the key children, not 3",
     "root:\n  children: []": "line 2, root.children: is an empty list (the nodes below)",

@@ -240,6 +240,8 @@ def _asked_as(settings: RunSettings, model: str) -> list[RunSettings]:
     if settings.names_a_pool:
         raise UsageError("a decision model has one server: leave the judge pool out")
     provider, name = decision
+    if not name:
+        raise UsageError(f"--judge_model {model} names no model: write {model}MODEL")
     together = replace(
         settings, llm_provider=provider, judge_model=name, judge_extra_body=None
     )
@@ -351,6 +353,8 @@ async def _estimated(check: _Check) -> int:
     settings, path, console = check.settings, check.store_path, check.console
     cases = len(check.judges) * len(check.checking.labelled.cases)
     found = {}
+    # The judges whose votes on a claim may differ.
+    split: set[str] = set()
     with _progress(console, cases, is_quiet=check.is_json) as advance:
         drawn = replace(check.checking, on_reply=advance)
         undrawn = drawn.counted()
@@ -374,6 +378,8 @@ async def _estimated(check: _Check) -> int:
                     judged = await checking.of(session.judge)
             is_decision = named.llm_provider in DECISION_PROVIDERS
             found[judged.name] = _amounts(named, provider, judged, is_decision)
+            if not is_decision and check.checking.votes > 1:
+                split.add(judged.name)
     if check.is_json:
         console.print_json(json.dumps(found))
         return 0
@@ -383,10 +389,11 @@ async def _estimated(check: _Check) -> int:
             if own["cost_usd"] is None
             else f"about {dollars(own['cost_usd'])}"
         )
+        more = ", and one more for each split vote" if model in split else ""
         line(
             console,
             f"{model}: {counted(len(check.checking.labelled.cases), 'case')}; judge requests: "
-            f"{own['requests']:,}, and one more for each split vote; stored replies, which are free: "
+            f"{own['requests']:,}{more}; stored replies, which are free: "
             f"{own['stored']:,}. Tokens in: "
             f"{own['input_tokens']:,}, out: about {own['output_tokens']:,}. {cost.capitalize()}, without "
             "discounts for repeated text.",

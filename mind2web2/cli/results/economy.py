@@ -55,6 +55,8 @@ each rule of --judge_doubt would have cost, and which verdicts and scores would 
 names the boldest rule whose verdicts are the strong judge's in this share of the claims, for certain:
 rules are tested from the most cautious on, and the first that may miss it ends the test.
 """
+# Of two judges' rules, beside the rule's name, which stays whole where the terminal is narrow.
+_COMPARED = ("votes of the strong", "price", "other verdicts", "other scores")
 
 
 def add_command(commands: Subcommands) -> None:
@@ -142,8 +144,9 @@ def _print(console: Console, found: Economy) -> None:
     claims = f"{counted(found.votes, 'vote')} on {counted(found.claims, 'claim')} in {places}"
     line(console, f"{claims}, replayed by each rule of --votes:")
     table = Table()
-    for head in ("rule", "requests", "other verdicts", "other scores"):
-        table.add_column(head, justify="left" if head == "rule" else "right")
+    table.add_column("rule", no_wrap=True)
+    for head in ("requests", "other verdicts", "other scores"):
+        table.add_column(head, justify="right")
     for rule in found.rules:
         table.add_row(
             rule.rule, *map(_share, (rule.requests, rule.verdicts, rule.scores))
@@ -208,13 +211,8 @@ def _print_decided(
         f"{cascade.strong} about all. If {cascade.first} decided above a probability:",
     )
     table = Table()
-    for head in (
-        "--judge_confidence",
-        "votes of the strong",
-        "price",
-        "other verdicts",
-        "other scores",
-    ):
+    table.add_column("--judge_confidence", justify="right", no_wrap=True)
+    for head in _COMPARED:
         table.add_column(head, justify="right")
     for rule in found.rules:
         figures = (rule.strong, rule.price, rule.verdicts, rule.scores)
@@ -255,14 +253,9 @@ def _print_shared(
         f"The first one, and the strong one where that is in doubt, against {cascade.strong} alone:",
     )
     table = Table()
-    for head in (
-        "--judge_doubt",
-        "votes of the strong",
-        "price",
-        "other verdicts",
-        "other scores",
-    ):
-        table.add_column(head, justify="left" if head.startswith("-") else "right")
+    table.add_column("--judge_doubt", no_wrap=True)
+    for head in _COMPARED:
+        table.add_column(head, justify="right")
     for rule in found.rules:
         if rule.rule == "alone":
             name = f"({cascade.first} alone)"

@@ -35,7 +35,8 @@ MAX_WAITING_BYTES = 1_000_000_000
 _TASK_BYTES = 10_000
 # Of an error's text, and of a validation error in a judge's reply.
 MAX_REASON_CHARS = 20_000
-# Of the name of an error's class.
+# Of a script's failure, which a table shows, and of the name of its class.
+_MAX_FAILURE_CHARS = 2_000
 _MAX_NAME_CHARS = 100
 # The package's log, and the beginning of its loggers' names.
 PACKAGE = "mind2web2"
@@ -78,7 +79,7 @@ class Failure:
 
         A failure of the judge, the disk or the machine is noted where it happens, which is in the run.
         """
-        text = self.text[:MAX_REASON_CHARS]
+        text = self.text[:_MAX_FAILURE_CHARS]
         if self._ours() is not None:
             return EvalScriptError(text)
         return EvalScriptError(f"{self.name[:_MAX_NAME_CHARS]}: {text}")

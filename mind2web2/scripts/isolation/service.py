@@ -30,6 +30,7 @@ from mind2web2.judge.store import problem_of
 from mind2web2.llm_client.async_calls import REFUSED_PARAMETERS
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, ReplyCheck
 from mind2web2.llm_client.failures import one_line
+from mind2web2.llm_client.messages import checked_messages
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache_files import is_page_file, is_sidecar
 from mind2web2.pages.prepared_page import PreparedPage
@@ -203,6 +204,11 @@ class RunService:
     @served
     async def chat(self, request: SentRequest) -> ChatReply:
         """Answer a request of the script's own."""
+        try:
+            checked_messages(request.messages)
+        except ValueError as error:
+            failure = EvalScriptError(f"a request of the script's own: {error}")
+            raise self.judge.fail(failure) from error
         reply = await self.judge.chat(self._request(request))
         return replace(reply, value=None)
 

@@ -10,6 +10,7 @@ from mind2web2.authoring.cases import PERFECT, CaseHeader, case_text
 from mind2web2.errors import UsageError
 from mind2web2.scripts.rubric_reading import parsed_rubric
 from mind2web2.scripts.rubric_script import script_of
+from mind2web2.scripts.yaml_lines import YamlFileError
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.path_config import SCRIPT_SUFFIXES
 
@@ -121,7 +122,8 @@ def new_task(
     Raises:
         UsageError: one of the files is there already.
     """
-    text = _RUBRIC.format(task=task_id, question=_question(question or QUESTION))
+    asked = QUESTION if question is None else question
+    text = _RUBRIC.format(task=task_id, question=_question(asked))
     script = scripts / f"{task_id}{'.py' if as_script else '.yaml'}"
     perfect = cases / f"{PERFECT}.md"
     others = [scripts / f"{task_id}{suffix}" for suffix in SCRIPT_SUFFIXES]
@@ -129,7 +131,13 @@ def new_task(
         raise UsageError(
             f"{taken} is there already: choose another task id, or move it away"
         )
-    rubric = parsed_rubric(text.encode(), script).rubric
+    try:
+        rubric = parsed_rubric(text.encode(), script).rubric
+    except YamlFileError as error:
+        fault = error.problems[0]
+        raise UsageError(
+            f"cannot make task {task_id!r}: {fault.field}: {fault.message}"
+        ) from error
     scripts.mkdir(parents=True, exist_ok=True)
     cases.mkdir(parents=True, exist_ok=True)
     write_whole(script, script_of(rubric) if as_script else text)

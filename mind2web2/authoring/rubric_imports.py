@@ -86,8 +86,12 @@ def _records(path: Path) -> Iterator[Record]:
         text = read_regular_file(path).decode()
         lines = text.splitlines() if path.suffix == ".jsonl" else [text]
         found = [json.loads(line) for line in lines if line.strip()]
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {path}: {error}") from error
+        if not found:
+            raise UsageError(f"{path} is empty: there is no rubric to import")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise UsageError(f"cannot read {path}: no JSON ({error})") from error
     for each in found[0] if len(found) == 1 and isinstance(found[0], list) else found:
         yield mapping(each)
 

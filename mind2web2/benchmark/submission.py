@@ -226,8 +226,11 @@ def pack_submission(
         finally:
             staged.unlink(missing_ok=True)
     except OSError as error:
+        at = Path(error.filename or "")
+        # The archive is written under another name first.
+        place = "" if error.filename is None or is_leftover(at.name) else f"{at}: "
         raise UsageError(
-            f"cannot pack {output}: {error.filename or ''} {error.strerror or error}"
+            f"cannot pack {output}: {place}{error.strerror or error}"
         ) from error
     return PackedArchive(output, len(files))
 

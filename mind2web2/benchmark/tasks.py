@@ -213,6 +213,8 @@ def questions_of(tasks: Iterable[Task]) -> dict[str, str]:
 
 def select_tasks(tasks: Sequence[Task], task_ids: Sequence[str]) -> list[Task]:
     """Return the named tasks, or all if none is named. Raises UsageError: a task is unknown."""
+    for name in task_ids:
+        check_name("task", name)
     known = {task.task_id for task in tasks}
     if unknown := [name for name in task_ids if name not in known]:
         raise UsageError(

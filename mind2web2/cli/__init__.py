@@ -6,13 +6,11 @@ import io
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 
 from mind2web2 import __version__
 from mind2web2.cli.options import CommandParser, Handler
 from mind2web2.errors import Mind2Web2Error, StorageError
-from mind2web2.utils.files import is_leftover
 from mind2web2.utils.values import one_of
 
 _DESCRIPTION = """\
@@ -188,14 +186,9 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
 def _system_failure(error: OSError) -> str:
     """Return what the system refused, in one line with its place."""
     reason = error.strerror or str(error)
-    # Of two names, the second one is the file to be replaced.
-    name = error.filename2 or error.filename
-    if not isinstance(name, str | Path):
+    if error.filename is None:
         return f"cannot write the output: {reason}"
-    place = Path(name)
-    # Files are written under another name first.
-    shown = place.parent if is_leftover(place.name) else place
-    return f"cannot use {shown}: {reason}"
+    return f"cannot use {error.filename}: {reason}"
 
 
 def _published(parser: CommandParser, exit_status: int) -> int:

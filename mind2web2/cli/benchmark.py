@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mind2web2.benchmark.tasks import Task
 
 _DATASET = "osunlp/Mind2Web-2"
+_TASKS_ROOT = Path("tasks")
 GET = """\
 Download task lists to tasks/ and eval scripts to eval_scripts/VERSION/ from a Hugging Face dataset. What is
 complete is not downloaded again, and files that you changed are not replaced.
@@ -246,7 +247,7 @@ def _add_tasks_root(parser: argparse.ArgumentParser) -> None:
         "--tasks_root",
         metavar="DIR",
         type=Path,
-        default=Path("tasks"),
+        default=_TASKS_ROOT,
         help="the task lists (default: tasks/)",
     )
 
@@ -413,6 +414,8 @@ def run_import(options: argparse.Namespace) -> int:
 def _tasks(settings: RunSettings, tasks_root: Path) -> list[Task]:
     from mind2web2.benchmark.tasks import find_tasks
 
+    if tasks_root != _TASKS_ROOT and not tasks_root.is_dir():
+        raise UsageError(f"--tasks_root: there is no folder {tasks_root}")
     return find_tasks(paths_of(settings), tasks_root, settings.task_list)
 
 

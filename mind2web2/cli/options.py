@@ -168,6 +168,7 @@ def argument(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
     return parsed
 
 
+filled = argument(values.filled)
 positive_int = argument(values.positive_int)
 count = argument(values.count)
 port_number = argument(values.port_number)

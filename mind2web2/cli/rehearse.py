@@ -19,6 +19,7 @@ from mind2web2.cli.options import (
 )
 from mind2web2.cli.scorer_options import SCORING_DEFAULTS, scorer_of
 from mind2web2.cli.settings_file import settings_of
+from mind2web2.errors import UsageError
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
 from mind2web2.utils.text import counted
 
@@ -40,6 +41,8 @@ Findings are points for worthless answers, leaves that never matter, are never r
 together, missing items that cost nothing, and cases whose score is not the expected one.
 """
 _WORLD_TIMEOUT_S = 10.0
+_CASES = Path("rehearsals")
+_MISSING_PAGES = "no_score"
 _CHANGED = (
     asking_providers(),
     replace(
@@ -67,7 +70,7 @@ def add_command(commands: Subcommands) -> None:
         "--cases",
         metavar="DIR",
         type=Path,
-        default=Path("rehearsals"),
+        default=_CASES,
         help="the cases, a folder a task",
     )
     add(
@@ -111,7 +114,7 @@ def add_command(commands: Subcommands) -> None:
     judge.add_argument(
         "--missing_pages",
         choices=("no_score", "unavailable", "capture"),
-        default="no_score",
+        default=_MISSING_PAGES,
         help="a page that is not there: no score (default), unavailable (claims on it fail), or capture it",
     )
     settings = ("eval_scripts_root", "eval_version", *JUDGE_SETTINGS, "max_cost")
@@ -126,6 +129,7 @@ def run(options: argparse.Namespace) -> int:
 
     # A model in mind2web2.toml is no wish to pay for one.
     is_judged = given_settings(options).judge_model is not None
+    _refuse_contradictions(options, is_judged)
     settings = settings_of(options, is_announced=is_judged)
     plans = [
         replace(
@@ -153,6 +157,15 @@ def run(options: argparse.Namespace) -> int:
     is_incomplete = any(report.is_incomplete for report in reports)
     has_findings = any(report.findings for report in reports)
     return 1 if is_incomplete or (options.fails_on_findings and has_findings) else 0
+
+
+def _refuse_contradictions(options: argparse.Namespace, is_judged: bool) -> None:
+    if not is_judged and options.pages is not None:
+        raise UsageError("--pages is for a real judge: add --judge_model")
+    if not is_judged and options.missing_pages != _MISSING_PAGES:
+        raise UsageError("--missing_pages is for a real judge: add --judge_model")
+    if options.cases != _CASES and not options.cases.is_dir():
+        raise UsageError(f"--cases: there is no folder {options.cases}")
 
 
 def _judged(

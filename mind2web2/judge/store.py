@@ -594,7 +594,7 @@ def last_check(results_root: Path, judge: JudgeIdentity) -> CheckRecord | None:
     path = _check_path(results_root, judge)
     try:
         return CheckRecord.model_validate_json(read_regular_file(path))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValidationError) as error:
         log.warning(

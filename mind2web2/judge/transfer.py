@@ -82,7 +82,9 @@ def read_judgments(path: Path) -> Iterator[Judgment]:
             "`mind2web2 judgments export` wrote"
         ) from error
     except OSError as error:
-        raise UsageError(f"cannot read judgments from {path}: {error}") from error
+        raise UsageError(
+            f"cannot read judgments from {path}: {error.strerror or error}"
+        ) from error
     # Not splitlines(): a reply may hold other line separators of Unicode.
     for number, line in enumerate(text.split("\n") if text else (), start=1):
         try:

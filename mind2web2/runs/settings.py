@@ -329,7 +329,7 @@ class RunSettings:
         None,
         Setting(
             "version of the eval scripts, a folder such as 2025_07_14",
-            parse=str,
+            parse=values.filled,
             metavar="V",
             default_text="the newest dated one that has the task, then the undated ones",
         ),
@@ -369,7 +369,7 @@ class RunSettings:
         None,
         Setting(
             "the model that judges, whatever the scripts name",
-            parse=str,
+            parse=values.filled,
             metavar="M",
             group=_JUDGE,
             default_text=f"{DEFAULT_JUDGE_MODEL}; replay: the one stored",
@@ -380,7 +380,7 @@ class RunSettings:
         (),
         Setting(
             "an OpenAI-compatible or other server; several make a pool",
-            parse=str,
+            parse=values.filled,
             metavar="URL",
             group=_JUDGE,
             is_repeated=True,
@@ -431,7 +431,7 @@ class RunSettings:
         None,
         Setting(
             "for reasoning models, such as low, medium or high",
-            parse=str,
+            parse=values.filled,
             metavar="E",
             group=_JUDGE,
             default_text="the model's",
@@ -748,7 +748,7 @@ class RunSettings:
         None,
         Setting(
             "with --engine ray: the head of the cluster",
-            parse=str,
+            parse=values.filled,
             metavar="HOST:PORT",
             group=_MACHINES,
             default_text="RAY_ADDRESS, then a cluster that runs on this machine, then a new one of "

@@ -8,8 +8,8 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 _LEFTOVER_PREFIX = ".writing-"
@@ -33,13 +33,32 @@ def write_together(contents: Mapping[Path, bytes | str | None]) -> None:
         for path, data in contents.items():
             if data is not None:
                 staged[path] = _unused_name(path)
-                undo.callback(staged[path].unlink, missing_ok=True)
-                _write_to_disk(staged[path], data)
+                undo.callback(_remove_if_possible, staged[path])
+                with _naming(path):
+                    _write_to_disk(staged[path], data)
         for position, path in enumerate(contents):
             if position > 0 or path not in staged:
                 path.unlink(missing_ok=True)
         for path, written in staged.items():
-            written.replace(path)
+            with _naming(path):
+                written.replace(path)
+
+
+def _remove_if_possible(staged: Path) -> None:
+    # What went wrong is reported already, and a leftover does no harm.
+    with suppress(OSError):
+        staged.unlink(missing_ok=True)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Let errors of the system name this file, and not the one that it is written to first."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def write_new(path: Path, data: bytes | str) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.errors import UsageError
+from mind2web2.errors import ResultWriteError, UsageError
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -55,9 +55,13 @@ class ProcessLock:
 
         Raises:
             UsageError: another process holds it.
-            OSError: the folder cannot be written.
+            ResultWriteError: the folder cannot be written.
         """
-        if not self.take():
+        try:
+            is_taken = self.take()
+        except OSError as error:
+            raise ResultWriteError.at(self._path.parent, error) from error
+        if not is_taken:
             raise UsageError(by_another)
         try:
             yield

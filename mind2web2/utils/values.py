@@ -17,7 +17,16 @@ from mind2web2.utils.near_names import did_you_mean
 
 DATABASE_URLS = ("postgresql://", "postgres://")
 _MAX_PORT = 65_535
+# Three years; clocks and timers of the system end somewhere above.
+_MAX_SECONDS = 1e8
 _BYTES_A_UNIT = {"M": 1024**2, "G": 1024**3}
+
+
+def filled(text: str) -> str:
+    """Return a text that is not empty, as that of a variable is which nobody set."""
+    if not text.strip():
+        raise ValueError("the value is empty: give one, or leave the option out")
+    return text
 
 
 def positive_int(text: str) -> int:
@@ -50,7 +59,12 @@ def _whole(text: str, kind: str, least: int = 0, most: float = math.inf) -> int:
 
 def positive_seconds(text: str) -> float:
     """Return a positive number of seconds."""
-    return _amount(text, "a positive number of seconds", least=sys.float_info.min)
+    return _amount(
+        text,
+        "a positive number of seconds",
+        least=sys.float_info.min,
+        most=_MAX_SECONDS,
+    )
 
 
 def positive_dollars(text: str) -> float:

@@ -141,6 +141,27 @@ def test_a_results_folder_that_cannot_be_written_costs_nothing(project, judge):
     assert judge.requests == []
 
 
+@pytest.mark.parametrize("place", ["answers", "answers/bot", "answers/bot/lake"])
+@pytest.mark.parametrize("command", ["answers import", "answer"])
+def test_an_agents_folder_that_cannot_be_written_is_named(project, place, command):
+    """One line, before the agent is asked for long; no other name of a file in it."""
+    (project.root / "a.jsonl").write_text(
+        '{"task_id": "lake", "answer": "x", "run": 7}'
+    )
+    script = project.root / "eval_scripts" / "example" / "lake.py"
+    script.write_text(f"TASK_DESCRIPTION = 'Which?'\n{script.read_text()}")
+    agent = "bot" if place != "answers" else "new_bot"
+    words = {
+        "answers import": ("answers", "import", agent, "a.jsonl"),
+        "answer": ("answer", agent, "--command", "echo {question}", "--runs", "2"),
+    }
+    with read_only(project.root / place):
+        run = run_as_anybody(project, *words[command])
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1), run.stderr
+    assert "mind2web2: cannot write to " in run.stderr
+    assert f"{place if agent == 'bot' else 'answers/new_bot'}: Permission" in run.stderr
+
+
 def test_an_answer_folder_that_cannot_be_written_costs_its_answer_only(project, judge):
     """And nothing is asked for it."""
     project.add_answer("answer_2", "The lake is shallow.")

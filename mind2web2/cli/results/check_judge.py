@@ -17,6 +17,7 @@ from mind2web2.cli.options import (
     Subcommands,
     add_settings,
     asking_providers,
+    filled,
     given_settings,
     positive_int,
 )
@@ -136,6 +137,7 @@ def add_command(commands: Subcommands) -> None:
     group.add_argument(
         "--judge_model",
         metavar="M",
+        type=filled,
         action="append",
         dest="judge_models",
         help=f"the model to check (default: {DEFAULT_JUDGE_MODEL}); repeat it to compare several; "

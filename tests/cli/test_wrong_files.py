@@ -1,0 +1,80 @@
+"""Files and folders that a command cannot use: one line names what failed and where."""
+
+import pytest
+from projects import REPOSITORY, Project, call, run_command
+
+from mind2web2.cli import main
+
+MUSEUM = REPOSITORY / "examples/rubrics/example/museum_saturday.yaml"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Work in a project with an answer, a script, an empty ``file``, a ``text`` and a ``folder``."""
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script({"leaf": ("The lake is deep.", None)})
+    (tmp_path / "file").touch()
+    (tmp_path / "text").write_text("words")
+    (tmp_path / "folder").mkdir()
+    return project
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (f"rubric script {MUSEUM} -o file/x.py", "cannot use file/x.py: "),
+        ("rubric import folder -o new", "cannot read folder: Is a directory"),
+        ("rubric import file -o new", "file is empty: there is no rubric to import"),
+        ("rubric import text -o new", "cannot read text: no JSON (Expecting value"),
+        ("judgments import bot folder", "judgments from folder: Is a directory"),
+        ("submit bot --num_runs 1 -o folder", "cannot pack folder: Is a directory"),
+        ("rehearse lake --junit folder", "cannot use folder: Is a directory"),
+        ("rehearse lake --cases nowhere", "--cases: there is no folder nowhere"),
+        ("rehearse lake --pages folder", "--pages is for a real judge: add --judge_m"),
+        ("rehearse lake --missing_pages capture", "--missing_pages is for a real"),
+        ("tasks --tasks_root nowhere", "--tasks_root: there is no folder nowhere"),
+        ("tasks --tasks_root file", "--tasks_root: there is no folder file"),
+        ("new sea --cases file", "cannot use file/sea: Not a directory"),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_a_file_that_cannot_be_used_is_named(words, message):
+    """Exit status 2, and nothing about other names under which it was to be written."""
+    run = call(main, *words.split())
+    assert run.returncode == 2
+    assert run.stderr.count("\n") == 1
+    assert message in run.stderr
+    assert ".writing-" not in run.stderr and "Errno" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["rehearse", ""], "task '' is empty"),
+        (["tasks", "--task_id", ""], "task '' is empty"),
+        (["new", "a b"], "cannot make task 'a b': task: should match"),
+        (
+            ["new", "sea", "--question", ""],
+            "cannot make task 'sea': question: is empty",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_a_name_that_is_none_is_refused(words, message):
+    """In one line; nothing is written."""
+    run = call(main, *words)
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+    assert message in run.stderr
+    assert call(main, "tasks").stdout.endswith("1 task\n")
+
+
+def test_a_file_in_the_place_of_the_results_is_named_alone(project):
+    """No record of a judge is looked for in it."""
+    words = ("--llm_provider", "replay", "--judgments")
+    recorded = REPOSITORY / "examples" / "judgments.jsonl"
+    root = ("--eval_results_root", "file")
+    run = run_command("--agent_name", "bot", *words, recorded, *root, cwd=project.root)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == "run_eval.py: cannot write to file/bot: Not a directory\n"

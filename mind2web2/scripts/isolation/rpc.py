@@ -170,7 +170,8 @@ _served: set[Callable[..., Any]] = set()
 
 def served(method: Method) -> Method:
     """Let a script's process call a method of the run; its arguments are validated."""
-    checked = validate_call(method)
+    # Made ready at the first call: that takes milliseconds, and a run that reuses its results calls none.
+    checked = validate_call(config={"defer_build": True})(method)
     _served.add(checked)
     return checked
 

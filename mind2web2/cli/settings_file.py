@@ -28,7 +28,7 @@ _PRICES = {"input": "input_usd", "cached_input": "cached_usd", "output": "output
 _MAX_PRICE_USD = 1e9
 _EXAMPLE = '[prices."MODEL"] with input and output in dollars per million tokens'
 # Of a base URL: user and password, and the query.
-_SECRET_PARTS = re.compile(r"(?<=//)[^/@]*@|(?<=\w)\?.*")
+_SECRET_PARTS = re.compile(r"(?<=//)[^/]*@|(?<=[\w/])\?[^,]*")
 
 
 def settings_of(

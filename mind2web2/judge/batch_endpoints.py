@@ -17,8 +17,8 @@ from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.batch_state import BatchError, BatchFolder, JobInput, JobRecord
-from mind2web2.llm_client.failures import RequestFailedError, one_line
-from mind2web2.llm_client.http_pool import HttpPool, PoolPerLoop
+from mind2web2.llm_client.failures import RequestFailedError, start_of
+from mind2web2.llm_client.http_pool import MOST_REPLY_BYTES, HttpPool, PoolPerLoop
 from mind2web2.llm_client.openai_protocol import (
     Connection,
     azure_connection,
@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 # The lower of both providers' limits; the bytes leave room for what an upload adds.
 MOST_REQUESTS_A_FILE = 50_000
 MOST_BYTES_A_FILE = 190_000_000
+# Of results, on average: more than the longest output of any model in JSON.
+_MOST_BYTES_A_REPLY = 1_000_000
 
 _NAME = "mind2web2_job"
 _OVER = frozenset({"completed", "failed", "expired", "cancelled"})
@@ -174,6 +176,8 @@ class BatchEndpoints:
             oldest_s = min((report.created_at or 0 for report in page.data), default=0)
             if not page.has_more or not page.data or oldest_s < since_s:
                 return None
+            if page.data[-1].id == after:
+                return None  # a server that turns no pages
             after = page.data[-1].id
 
     async def report(self, batch_id: str) -> BatchReport:
@@ -184,11 +188,22 @@ class BatchEndpoints:
         """Ask the provider to stop a job."""
         await self._pool.request("POST", f"/batches/{_quoted(batch_id)}/cancel")
 
-    async def download(self, file_id: str, path: Path) -> None:
-        """Append a file of results to the one at ``path``, piece by piece."""
+    async def download(self, file_id: str, path: Path, most_bytes: int) -> None:
+        """Append a file of results to the one at ``path``, piece by piece.
+
+        Raises:
+            RequestFailedError: the file cannot be fetched, or is larger than ``most_bytes``.
+        """
         content = self._pool.chunks(f"/files/{_quoted(file_id)}/content")
+        size_bytes = 0
         async with aclosing(content) as chunks:
             async for chunk in chunks:
+                size_bytes += len(chunk)
+                if size_bytes > most_bytes:
+                    raise RequestFailedError(
+                        f"the file of results {file_id} is larger than {most_bytes // 10**6} MB",
+                        is_final=True,
+                    )
                 await asyncio.to_thread(_append, path, chunk)
 
     async def delete(self, file_id: str) -> None:
@@ -215,13 +230,11 @@ class BatchEndpoints:
         reply = await self._pool.request(method, path, **content)
         try:
             return kind.model_validate_json(reply.content)
-        except ValidationError as error:
-            start = one_line(
-                reply.content[:200].decode(errors="replace"), self.service.secrets
-            )
+        except ValidationError:
+            start = start_of(reply.content, self.service.secrets)
             raise RequestFailedError(
                 f"the reply is not of a batch endpoint but {start!r}"
-            ) from error
+            ) from None
 
 
 def batch_endpoints(provider: str, base_url: str | None = None) -> BatchEndpoints:
@@ -402,12 +415,16 @@ class BatchTransfer:
     async def _fetch(self, record: JobRecord, report: BatchReport) -> None:
         path = self._folder.results_path(record)
         part = path.with_suffix(".part")
+        most_bytes = MOST_REPLY_BYTES + len(record.questions) * _MOST_BYTES_A_REPLY
         await asyncio.to_thread(part.write_bytes, b"")
-        for file_id in (report.output_file_id, report.error_file_id):
-            if file_id:
-                await self._endpoints.download(file_id, part)
-                await asyncio.to_thread(_end_line, part)
-        await asyncio.to_thread(part.replace, path)
+        try:
+            for file_id in (report.output_file_id, report.error_file_id):
+                if file_id:
+                    await self._endpoints.download(file_id, part, most_bytes)
+                    await asyncio.to_thread(_end_line, part)
+            await asyncio.to_thread(part.replace, path)
+        finally:
+            await asyncio.to_thread(part.unlink, missing_ok=True)
 
     async def _retried(
         self, call: Callable[[], Awaitable[Answer]], timeout_s: float | None = None

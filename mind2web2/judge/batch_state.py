@@ -11,12 +11,13 @@ from collections.abc import (
     Collection,
     Coroutine,
     Iterable,
+    Iterator,
     Mapping,
 )
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -26,6 +27,7 @@ from mind2web2.llm_client.failures import (
     failure_from_body,
     one_line,
 )
+from mind2web2.llm_client.http_pool import MOST_REPLY_BYTES
 from mind2web2.llm_client.openai_protocol import read_completion
 from mind2web2.llm_client.transport import Completion, JsonBody, ReplyPart
 from mind2web2.utils.aio import to_the_end
@@ -243,7 +245,7 @@ class BatchFolder:
             return found
         # Line by line: the file may have hundreds of megabytes.
         with path.open("rb") as file:
-            for content in filter(bytes.strip, file):
+            for content in filter(bytes.strip, _lines(file)):
                 if (read := result_line(content)) is None:
                     log.warning(
                         "batch %d: a damaged line of its results is ignored",
@@ -255,6 +257,16 @@ class BatchFolder:
 
     def _record_path(self, record: JobRecord) -> Path:
         return self._path / f"{record.number:05d}.json"
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file; of one that is larger than any reply only a part, which is no JSON."""
+    while line := file.readline(MOST_REPLY_BYTES):
+        rest = line
+        while rest and not rest.endswith(b"\n"):
+            rest = file.readline(MOST_REPLY_BYTES)
+            line = line[:1] if rest else line
+        yield line
 
 
 class Collector:

@@ -11,6 +11,7 @@ from mind2web2.llm_client.settings import (
     SYSTEM_ONE,
     PoolSource,
     check_address,
+    public_address,
 )
 
 # The probability above which a decision model decides as the first of two judges.
@@ -91,9 +92,12 @@ class JudgeCascade:
         return decision_name(self.decision_provider, self.first)
 
     def __str__(self) -> str:
-        """Return the text that ``parsed`` reads."""
-        server = "" if self.server is None else f"@{self.server}"
-        return f"{self.first_name}{server},{self.strong}"
+        """Return the text that ``parsed`` reads, without what is secret in the server's address."""
+        server = self.server or ""
+        if "://" in server:
+            server = public_address(server)
+        at_server = f"@{server}" if server else ""
+        return f"{self.first_name}{at_server},{self.strong}"
 
     def first_server(self) -> str | PoolSource | None:
         """Return the server or servers of the first judge, ``None`` for that of the strong one.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, cast
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from pydantic import ValidationError
 
@@ -25,15 +26,9 @@ from mind2web2.llm_client.failures import (
     RequestFailedError,
     Service,
     allowances_in,
-    one_line,
+    start_of,
 )
-from mind2web2.llm_client.http_pool import (
-    CONNECT_TIMEOUT_S,
-    PoolPerLoop,
-    failed_response,
-    not_connected,
-    redirected,
-)
+from mind2web2.llm_client.http_pool import HttpPool, PoolPerLoop, Server
 from mind2web2.llm_client.openai_protocol import MODELS_TIMEOUT_S, read_models
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.retries import RetryPolicy
@@ -46,6 +41,7 @@ from mind2web2.llm_client.settings import (
     checked_service,
     require_all,
     setting,
+    split_login,
     variable,
 )
 from mind2web2.llm_client.transport import (
@@ -57,6 +53,7 @@ from mind2web2.llm_client.transport import (
 from mind2web2.utils.json_fields import JsonObject
 
 if TYPE_CHECKING:
+    import httpx2
     from anthropic import AsyncAnthropic, AsyncAnthropicBedrock
 
 
@@ -101,11 +98,6 @@ class Turn(TypedDict):
 
     role: str
     content: list[Block]
-
-
-class _Connecting(TypedDict):
-    max_retries: int
-    timeout: object
 
 
 class _Block(ReplyPart):
@@ -166,9 +158,9 @@ def anthropic_client(
     connect = partial(
         _connected,
         anthropic.AsyncAnthropic,
+        address.value,
+        service.secrets,
         api_key=key.value,
-        base_url=address.value,
-        **_connecting(anthropic),
     )
     return AsyncProviderClient(
         ClaudeTransport(connect, service), retry or RetryPolicy()
@@ -194,19 +186,22 @@ def bedrock_client(
         base_url or f"https://bedrock-runtime.{region}.amazonaws.com",
         ADDRESS_GIVEN if base_url else "AWS_REGION",
     )
+    session_token = variable("AWS_SESSION_TOKEN")
+    check_keys({"AWS_SESSION_TOKEN": session_token})
     service = checked_service("bedrock_anthropic", address, keys)
+    service = replace(service, secrets=(*service.secrets, session_token))
     anthropic = _package("anthropic", "Bedrock", "bedrock")
     # It signs the requests; the SDK imports it only with the first one.
     _package("boto3", "Bedrock", "bedrock")
     connect = partial(
         _connected,
         anthropic.AsyncAnthropicBedrock,
+        address.value,
+        service.secrets,
         aws_access_key=keys["AWS_ACCESS_KEY"],
         aws_secret_key=keys["AWS_SECRET_KEY"],
-        aws_session_token=variable("AWS_SESSION_TOKEN") or None,
+        aws_session_token=session_token or None,
         aws_region=region,
-        base_url=address.value,
-        **_connecting(anthropic),
     )
     try:
         transport = ClaudeTransport(connect, service, lists_models=False)
@@ -229,19 +224,71 @@ def _package(name: str, judge: str, extra: str) -> Any:
         ) from error
 
 
-def _connecting(anthropic: Any) -> _Connecting:
-    return {
-        "max_retries": 0,
-        "timeout": anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S),
-    }
+def _connected(
+    client: Any, address: str, secrets: tuple[str, ...], **settings: Any
+) -> Any:
+    """Return a client of the SDK, which composes requests, whose connections are those of every judge."""
+    import httpx2
+
+    bare, login = split_login(address)
+    parts = urlsplit(bare)
+    base_url = urlunsplit(parts._replace(query=""))
+    pool = HttpPool(Server(base_url, secrets=secrets))
+    http_client = httpx2.AsyncClient(
+        transport=_pool_transport()(pool),
+        # As sent: the headers of a request may be signed.
+        headers={"Accept-Encoding": "gzip, deflate"},
+        timeout=None,
+        follow_redirects=False,
+        trust_env=False,
+    )
+    return client(
+        http_client=http_client,
+        base_url=base_url,
+        default_headers=login,
+        default_query=dict(parse_qsl(parts.query)),
+        max_retries=0,
+        timeout=None,
+        **settings,
+    )
 
 
-def _connected(client: Any, **settings: Any) -> Any:
-    """Return a client of the SDK that follows no redirect: its own would take the key elsewhere."""
-    import anthropic
+# Of one connection; aiohttp sets them.
+_CONNECTION_HEADERS = frozenset({"connection", "content-length", "host"})
+# The body is unpacked, and whole.
+_BODY_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
-    http_client = anthropic.DefaultAsyncHttpxClient(follow_redirects=False)
-    return client(http_client=http_client, **settings)
+
+@cache
+def _pool_transport() -> Callable[[HttpPool], httpx2.AsyncBaseTransport]:
+    """Return what sends the requests of httpx2 over an ``HttpPool``."""
+    import httpx2
+
+    class PoolTransport(httpx2.AsyncBaseTransport):
+        def __init__(self, pool: HttpPool) -> None:
+            self._pool = pool
+
+        async def handle_async_request(
+            self, request: httpx2.Request
+        ) -> httpx2.Response:
+            reply = await self._pool.forward(
+                request.method,
+                str(request.url),
+                _without(request.headers, _CONNECTION_HEADERS),
+                await request.aread(),
+                request.extensions["timeout"]["read"],
+            )
+            headers = _without(reply.headers, _BODY_HEADERS)
+            return httpx2.Response(200, headers=headers, content=reply.content)
+
+        async def aclose(self) -> None:
+            await self._pool.close()
+
+    return PoolTransport
+
+
+def _without(headers: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() not in names}
 
 
 class ClaudeTransport:
@@ -266,7 +313,7 @@ class ClaudeTransport:
         parameters = dict(_parameters(wire))
         if system:
             parameters["system"] = system
-        with _sdk_failures(self.service.secrets):
+        with _sdk_failures():
             raw = await self._sdk.here().messages.with_raw_response.create(
                 model=wire.model,
                 max_tokens=parameters.pop("max_tokens"),
@@ -283,7 +330,7 @@ class ClaudeTransport:
 
         if not self._lists_models:
             return []
-        with _sdk_failures(self.service.secrets):
+        with _sdk_failures():
             response = await self._sdk.here().get(
                 "/v1/models?limit=1000",
                 cast_to=httpx2.Response,
@@ -297,27 +344,14 @@ class ClaudeTransport:
 
 
 @contextmanager
-def _sdk_failures(secrets: tuple[str, ...]) -> Iterator[None]:
-    """Turn errors of the SDK and its HTTP client into ``RequestFailedError``."""
+def _sdk_failures() -> Iterator[None]:
+    """Raise what the SDK wraps: a failure of the pool, or an error that was not foreseen."""
     import anthropic  # takes three seconds, and may be absent
-    import httpx2
 
     try:
         yield
-    except anthropic.APIStatusError as error:
-        reply = error.response
-        if reply.next_request is not None:
-            raise redirected(str(reply.next_request.url), secrets) from error
-        text = reply.content.decode(errors="replace")
-        raise failed_response(
-            reply.status_code, text, reply.headers, secrets
-        ) from error
-    except (anthropic.APIConnectionError, httpx2.HTTPError) as error:
-        is_sent = not isinstance(
-            error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout
-        )
-        cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
-        raise not_connected(cause or error, secrets, is_sent=is_sent) from error
+    except anthropic.APIConnectionError as error:
+        raise error.__cause__ or error from None
 
 
 def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion:
@@ -328,9 +362,9 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
     """
     try:
         body = _Body.model_validate_json(content)
-    except ValidationError as error:
-        start = one_line(content[:200].decode(errors="replace"), secrets)
-        raise RequestFailedError(f"the reply is no message but {start!r}") from error
+    except ValidationError:
+        start = start_of(content, secrets)
+        raise RequestFailedError(f"the reply is no message but {start!r}") from None
     calls = [
         block.input
         for block in body.content

@@ -9,13 +9,12 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from io import BytesIO
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
 from mind2web2.llm_client.chat import ImagePart, Parameters, TextPart, Usage
-from mind2web2.llm_client.failures import allowances_in, one_line
+from mind2web2.llm_client.failures import allowances_in, one_line, start_of
 from mind2web2.llm_client.openai_protocol import OpenAITransport, openai_connection
 from mind2web2.llm_client.settings import OPENAI_DECISIONS
 from mind2web2.llm_client.structured_output import InvalidOutputError
@@ -136,12 +135,7 @@ class DecisionTransport(OpenAITransport):
         """
         # Images make megabytes of it.
         encoded = await asyncio.to_thread(json.dumps, self._body(request))
-        reply = await self._pools.here().request(
-            "POST",
-            self._path,
-            data=BytesIO(encoded.encode()),
-            headers={"Content-Type": "application/json"},
-        )
+        reply = await self._pools.here().post_json(self._path, encoded.encode())
         return replace(_unread(reply.content), allowances=allowances_in(reply.headers))
 
     def answers(
@@ -159,10 +153,10 @@ class DecisionTransport(OpenAITransport):
         except ValidationError as error:
             # What is wrong comes first: a long text is cut where it is shown.
             problem = one_line(_first_problem(error), self.service.secrets)
-            start = one_line(completion.text[:80], self.service.secrets)
+            start = start_of(completion.text, self.service.secrets)[:80]
             raise InvalidOutputError(
                 f"{problem}; the reply begins with {start!r}"
-            ) from error
+            ) from None
         names = request.named_questions()
         if unknown := by_name.keys() - names.keys():
             raise InvalidOutputError(

@@ -445,6 +445,15 @@ def judge_error(
 
 
 _SHORTEST_SECRET = 5
+_SHOWN_CHARS = 200
+
+
+def start_of(reply: bytes | str, secrets: tuple[str, ...] = ()) -> str:
+    """Return the start of a server's reply for a message, without secrets."""
+    # Searched for secrets before it is cut: half of one would be left.
+    head = reply[:_MOST_WORDS_CHARS]
+    text = head if isinstance(head, str) else head.decode(errors="replace")
+    return one_line(text, secrets)[:_SHOWN_CHARS]
 
 
 def one_line(text: str, secrets: tuple[str, ...] = ()) -> str:
@@ -459,9 +468,11 @@ def one_line(text: str, secrets: tuple[str, ...] = ()) -> str:
 
 def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
     """Return the text without its secrets."""
-    # Local servers take keys such as "test", which are also plain words.
-    for secret in (secret for secret in secrets if len(secret) >= _SHORTEST_SECRET):
-        text = text.replace(secret, "***")
+    # The longest first: one may be a part of another.
+    for secret in sorted(secrets, key=len, reverse=True):
+        # Local servers take keys such as "test", which are also plain words.
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "***")
     return text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import selectors
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -29,15 +30,26 @@ from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
     import ssl
+    from types import SimpleNamespace
 
     import aiohttp
+    from yarl import URL
 
 # The retry policy limits only the request as a whole.
 CONNECT_TIMEOUT_S = 30.0
 _MOST_CONNECTIONS = 1000
 _CHUNK_BYTES = 1 << 20
-# Unpacked; files of batch jobs have no limit, as they go to the disk.
-_MOST_REPLY_BYTES = 64_000_000
+# Unpacked.
+MOST_REPLY_BYTES = 64_000_000
+# Of a reply with an error status, the rest of which is not read.
+_MOST_ERROR_BYTES = 1_000_000
+# Of one header of a reply: error pages of gateways bring long ones.
+_MOST_HEADER_BYTES = 65_536
+# What aiohttp unpacks, some of it by optional packages; it asks for what it can.
+_KNOWN_ENCODINGS = ("", "identity", "gzip", "deflate", "br", "zstd")
+# A server that closes an idle connection while a request is on its way to it does so at once; one that fails
+# over the request takes longer.
+_RACE_S = 1.0
 _USUAL_PORTS = {"http": 80, "https": 443}
 
 
@@ -157,13 +169,33 @@ class HttpPool:
         Raises:
             RequestFailedError: it could not be made, or its status is an error.
         """
-        async with self._response(method, path, timeout_s, **content) as response:
-            with self._failures():
-                return HttpReply(await _read(response), response.headers)
+        url = self._server.url(path)
+        return await self._replied(method, url, timeout_s, **content)
+
+    async def post_json(self, path: str, body: JsonBody | bytes) -> HttpReply:
+        """Send a JSON body, assembled when it is sent; fails as ``request`` does."""
+        return await self._replied("POST", self._server.url(path), json_body=body)
+
+    async def forward(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        timeout_s: float | None,
+    ) -> HttpReply:
+        """Make a request as another library has composed it, perhaps signed; fails as ``request`` does."""
+        import yarl
+
+        # Quoted already: what is signed stays as it is.
+        address = yarl.URL(url, encoded=True)
+        return await self._replied(
+            method, address, timeout_s, json_body=body or None, headers=headers
+        )
 
     async def chunks(self, path: str) -> AsyncGenerator[bytes, None]:
         """Yield a file piece by piece; fails as ``request`` does."""
-        async with self._response("GET", path) as response:
+        async with self._response("GET", self._server.url(path)) as response:
             while True:
                 with self._failures():
                     chunk = await response.content.read(_CHUNK_BYTES)
@@ -171,31 +203,65 @@ class HttpPool:
                     return
                 yield chunk
 
+    async def _replied(
+        self,
+        method: str,
+        url: str | URL,
+        timeout_s: float | None = None,
+        **content: Any,
+    ) -> HttpReply:
+        async with self._response(method, url, timeout_s, **content) as response:
+            with self._failures():
+                return HttpReply(await _read(response), response.headers)
+
     @asynccontextmanager
     async def _response(
-        self, method: str, path: str, timeout_s: float | None = None, **content: Any
+        self,
+        method: str,
+        url: str | URL,
+        timeout_s: float | None = None,
+        **content: Any,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         import aiohttp  # takes half a second
 
         timeout = aiohttp.ClientTimeout(timeout_s, sock_connect=CONNECT_TIMEOUT_S)
-        url = self._server.url(path)
         with self._failures():
-            opened = await self._opened().request(
-                method, url, timeout=timeout, **content
-            )
+            opened = await self._requested(method, url, timeout=timeout, **content)
         async with opened:
+            encoding = opened.headers.get("Content-Encoding", "").strip().lower()
+            if encoding not in _KNOWN_ENCODINGS:
+                raise self._unreadable(encoding)
             if not 200 <= opened.status < 300:
                 with self._failures():
-                    body = await _read(opened)
-                text = _decoded(body, opened.charset or "utf-8")
-                raise failed_response(
-                    opened.status, text, opened.headers, self._server.secrets
-                )
+                    body = await _read_start(opened)
+                raise self._refused(opened, body.decode(errors="replace"))
             yield opened
 
-    async def post_json(self, path: str, body: JsonBody) -> HttpReply:
-        """Send a JSON body, assembled when it is sent."""
-        return await self.request("POST", path, data=_json_payload()(body))
+    async def _requested(
+        self,
+        method: str,
+        url: str | URL,
+        json_body: JsonBody | bytes | None = None,
+        **content: Any,
+    ) -> aiohttp.ClientResponse:
+        """Return the response; a body is sent again where the server had just closed an idle connection."""
+        import aiohttp
+
+        loop = asyncio.get_running_loop()
+        while True:
+            if json_body is not None:
+                content["data"] = _json_payload()(json_body)
+            way = _Way()
+            started_s = loop.time()
+            try:
+                return await self._opened().request(
+                    method, url, trace_request_ctx=way, **content
+                )
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                is_race = way.is_reused and loop.time() - started_s < _RACE_S
+                # aiohttp itself makes requests without an effect again.
+                if json_body is None or not is_race:
+                    raise
 
     async def close(self) -> None:
         """Close the connections."""
@@ -216,15 +282,19 @@ class HttpPool:
             "User-Agent": f"mind2web2/{__version__}",
             **self._server.headers,
         }
-        if not self._proxy.startswith("socks"):
-            proxy = self._proxy or None
-            connector = _clean_connector(self._tls)
-            return aiohttp.ClientSession(
-                headers=headers,
-                connector=connector,
-                proxy=proxy,
-                middlewares=(self._stay,),
-            )
+        is_socks = self._proxy.startswith("socks")
+        connector = self._socks_connector() if is_socks else _clean_connector(self._tls)
+        return aiohttp.ClientSession(
+            headers=headers,
+            connector=connector,
+            proxy=None if is_socks else self._proxy or None,
+            middlewares=(self._stay,),
+            trace_configs=[_reuse_noted()],
+            max_line_size=_MOST_HEADER_BYTES,
+            max_field_size=_MOST_HEADER_BYTES,
+        )
+
+    def _socks_connector(self) -> aiohttp.TCPConnector:
         import aiohttp_socks
 
         self._proxy_errors = (
@@ -233,16 +303,14 @@ class HttpPool:
             aiohttp_socks.ProxyError,
         )
         # Each request has a connection of its own: no other reply can be on it.
-        through_proxy = aiohttp_socks.ProxyConnector.from_url(
+        through_proxy: aiohttp.TCPConnector = aiohttp_socks.ProxyConnector.from_url(
             # A name is resolved by the proxy, where it can: it may be known there alone.
             self._proxy.replace("socks5h://", "socks5://"),
             ssl=True if self._tls is None else self._tls,
             limit=_MOST_CONNECTIONS,
             force_close=True,
         )
-        return aiohttp.ClientSession(
-            headers=headers, connector=through_proxy, middlewares=(self._stay,)
-        )
+        return through_proxy
 
     async def _stay(
         self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
@@ -250,33 +318,135 @@ class HttpPool:
         """Send a request, after a redirect too, to this server alone: it has the key and the question."""
         own = type(request.url)(self._server.base_url)
         if request.url.origin() != own.origin():
-            raise redirected(str(request.url), self._server.secrets)
+            raise self._redirected(str(request.url))
         return await send(request)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Turn errors of aiohttp into ``RequestFailedError``."""
+        """Turn errors of aiohttp into ``RequestFailedError``.
+
+        Those are not its causes: logs show causes as they are, and some quote an address with a key in it.
+        """
         import aiohttp
 
-        secrets = self._server.secrets
         try:
             yield
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise not_connected(error, secrets, is_sent=False) from error
+            raise self._not_connected(error, is_sent=False) from None
         except aiohttp.ClientHttpProxyError as error:
-            # Its own text has the proxy's address, with the password.
-            reason = one_line(f"{error.status} {error.message}", secrets)
+            reason = self._shown(f"{error.status} {error.message}")
             raise RequestFailedError(
                 f"connection error: the proxy answered {reason}", is_sent=False
             ) from None
+        except aiohttp.RedirectClientError:
+            # Any part of it may be a key.
+            raise RequestFailedError(
+                "the server redirects to what is no http(s) address", is_final=True
+            ) from None
+        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, UnicodeError):
+            raise RequestFailedError(
+                "no request can be made to this address", is_sent=False, is_final=True
+            ) from None
         except aiohttp.ClientResponseError as error:
-            # What is not HTTP, or redirects without end: the server is there.
-            reason = one_line(error.message or "it redirects without end", secrets)
-            raise RequestFailedError(f"bad reply: {reason}") from error
+            raise self._bad_reply(error) from None
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise not_connected(error, secrets, is_sent=True) from error
+            if _is_badly_packed(error):
+                reason = "it cannot be unpacked, although it names its compression"
+                raise RequestFailedError(f"bad reply: {reason}") from None
+            raise self._not_connected(error, is_sent=True) from None
         except self._proxy_errors as error:
-            raise not_connected(error, secrets, is_sent=False) from error
+            raise self._not_connected(error, is_sent=False) from None
+
+    def _shown(self, text: str) -> str:
+        return one_line(text, self._server.secrets)
+
+    def _not_connected(
+        self, error: BaseException, *, is_sent: bool
+    ) -> RequestFailedError:
+        """Return the failure for a connection that was not made or was lost."""
+        reason = connection_reason(error) or f"{error or type(error).__name__}"
+        return RequestFailedError(
+            f"connection error: {self._shown(reason)}",
+            is_sent=is_sent,
+            is_connection_lost=True,
+        )
+
+    def _bad_reply(self, error: aiohttp.ClientResponseError) -> RequestFailedError:
+        """Return the failure for what is no HTTP, or for redirects without end: the server is there."""
+        import aiohttp
+        from aiohttp.http_exceptions import LineTooLong
+
+        if isinstance(error, aiohttp.TooManyRedirects):
+            return RequestFailedError("the server redirects without end", is_final=True)
+        causes = _causes(error)
+        if any(isinstance(cause, LineTooLong) for cause in causes):
+            return RequestFailedError(
+                f"a header of the reply is longer than {_MOST_HEADER_BYTES:,} bytes",
+                is_final=True,
+            )
+        if _is_badly_packed(error):
+            return self._unreadable("brotli or zstd")
+        messages = (getattr(cause, "message", "") for cause in causes)
+        reason = next(filter(None, messages), "") or "it is not HTTP"
+        return RequestFailedError(f"bad reply: {self._shown(reason)}")
+
+    def _unreadable(self, encoding: str) -> RequestFailedError:
+        text = (
+            f"the server compresses its replies by {self._shown(encoding)}, which was not asked for and "
+            "cannot be read"
+        )
+        return RequestFailedError(text, is_final=True)
+
+    def _redirected(self, address: str) -> RequestFailedError:
+        """Return the failure for a redirect that is not followed."""
+        shown = self._shown(public_address(address))
+        text = f"the server redirects to {shown}, which gets no key and no question"
+        return RequestFailedError(text, is_final=True)
+
+    def _refused(
+        self, response: aiohttp.ClientResponse, text: str
+    ) -> RequestFailedError:
+        """Return the failure that a response with an error status describes."""
+        if 300 <= response.status < 400:
+            return RequestFailedError(
+                f"the server redirects ({response.status}) without an address",
+                is_final=True,
+            )
+        headers = response.headers
+        return failure_from_body(
+            response.status,
+            text,
+            retry_after_s(headers),
+            self._server.secrets,
+            allowances_in(headers),
+        )
+
+
+@dataclass(slots=True)
+class _Way:
+    """Whether a request goes over a connection that was open before."""
+
+    is_reused: bool = False
+
+
+def _reuse_noted() -> aiohttp.TraceConfig:
+    """Return what has aiohttp note in the ``_Way`` of each request which connection it takes."""
+    import aiohttp
+
+    async def note_reuse(
+        _: aiohttp.ClientSession, context: SimpleNamespace, __: object
+    ) -> None:
+        context.trace_request_ctx.is_reused = True
+
+    async def note_new(
+        _: aiohttp.ClientSession, context: SimpleNamespace, __: object
+    ) -> None:
+        context.trace_request_ctx.is_reused = False
+
+    noting = aiohttp.TraceConfig()
+    noting.on_connection_reuseconn.append(note_reuse)
+    noting.on_connection_create_start.append(note_new)
+    return noting
 
 
 def proxy_for(url: str) -> str:
@@ -325,26 +495,23 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     body = bytearray()
     while chunk := await response.content.read(_CHUNK_BYTES):
         body += chunk
-        if len(body) > _MOST_REPLY_BYTES:
+        if len(body) > MOST_REPLY_BYTES:
             raise RequestFailedError(
-                f"the reply is larger than {_MOST_REPLY_BYTES // 10**6} MB",
+                f"the reply is larger than {MOST_REPLY_BYTES // 10**6} MB",
                 is_final=True,
             )
     return bytes(body)
 
 
-def _decoded(body: bytes, encoding: str) -> str:
-    try:
-        return body.decode(encoding, errors="replace")
-    except (LookupError, UnicodeError):  # a codec that is none of texts, such as hex
-        return body.decode(errors="replace")
-
-
-def redirected(address: str, secrets: tuple[str, ...]) -> RequestFailedError:
-    """Return the failure for a redirect that is not followed."""
-    shown = one_line(public_address(address), secrets)
-    text = f"the server redirects to {shown}, which gets no key and no question"
-    return RequestFailedError(text, is_final=True)
+async def _read_start(response: aiohttp.ClientResponse) -> bytes:
+    """Return the start of a reply's body, which is enough to explain an error."""
+    body = bytearray()
+    while len(body) < _MOST_ERROR_BYTES:
+        chunk = await response.content.read(_CHUNK_BYTES)
+        if not chunk:
+            break
+        body += chunk
+    return bytes(body[:_MOST_ERROR_BYTES])
 
 
 def _trusted_certificates() -> ssl.SSLContext:
@@ -368,7 +535,10 @@ def _clean_connector(tls: ssl.SSLContext | None) -> aiohttp.TCPConnector:
 
     class CleanConnection(ResponseHandler):
         def is_connected(self) -> bool:
-            return super().is_connected() and not self.should_close
+            """Tell whether the next request may take this connection, which is idle."""
+            if not super().is_connected() or self.should_close:
+                return False
+            return not _has_arrived(self.transport)
 
     check_private_attributes("aiohttp")
     connector = aiohttp.TCPConnector(
@@ -379,15 +549,25 @@ def _clean_connector(tls: ssl.SSLContext | None) -> aiohttp.TCPConnector:
     return connector
 
 
+def _has_arrived(transport: asyncio.Transport | None) -> bool:
+    """Tell whether bytes or the connection's end wait to be read; a busy loop may be late to read them."""
+    opened = None if transport is None else transport.get_extra_info("socket")
+    if opened is None or opened.fileno() < 0:
+        return False
+    with selectors.DefaultSelector() as selector:
+        selector.register(opened.fileno(), selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
 @cache
 def _json_payload() -> type[aiohttp.Payload]:
     """Return a body for aiohttp, assembled when it is sent and freed then; a redirect sends it again."""
     import aiohttp
 
     class JsonPayload(aiohttp.Payload):
-        def __init__(self, body: JsonBody) -> None:
+        def __init__(self, body: JsonBody | bytes) -> None:
             super().__init__(body, content_type="application/json")
-            self._size = body.size_bytes
+            self._size = len(body) if isinstance(body, bytes) else body.size_bytes
 
         def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
             return bytes(self._value).decode(encoding, errors)
@@ -399,37 +579,9 @@ def _json_payload() -> type[aiohttp.Payload]:
     return JsonPayload
 
 
-def failed_response(
-    status: int, text: str, headers: Mapping[str, str], secrets: tuple[str, ...]
-) -> RequestFailedError:
-    """Return the failure that a response with an error status describes."""
-    return failure_from_body(
-        status, text, retry_after_s(headers), secrets, allowances_in(headers)
-    )
-
-
-def not_connected(
-    error: BaseException, secrets: tuple[str, ...], *, is_sent: bool
-) -> RequestFailedError:
-    """Return the failure for an error of the HTTP client.
-
-    Args:
-        is_sent: ``False`` if no connection was made.
-    """
-    reason = connection_reason(error) or one_line(
-        f"{error or type(error).__name__}", secrets
-    )
-    text = f"connection error: {reason}"
-    return RequestFailedError(text, is_sent=is_sent, is_connection_lost=True)
-
-
 def connection_reason(error: BaseException) -> str | None:
     """Return the usual words for a failed connection, ``None`` for other failures."""
-    causes: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None and cause not in causes:
-        causes.append(cause)
-        cause = getattr(cause, "os_error", None) or cause.__cause__ or cause.__context__
+    causes = _causes(error)
     if any(isinstance(cause, socket.gaierror) for cause in causes):
         return "host name not found"
     is_refused = any(
@@ -438,3 +590,19 @@ def connection_reason(error: BaseException) -> str | None:
     if is_refused or "Connect call failed" in str(error):
         return "connection refused"
     return None
+
+
+def _is_badly_packed(error: BaseException) -> bool:
+    from aiohttp.http_exceptions import ContentEncodingError
+
+    return any(isinstance(cause, ContentEncodingError) for cause in _causes(error))
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """Return an error and what led to it."""
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = getattr(cause, "os_error", None) or cause.__cause__ or cause.__context__
+    return causes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from functools import partial
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from pydantic import ValidationError
 
@@ -16,7 +16,7 @@ from mind2web2.llm_client.failures import (
     Service,
     allowances_in,
     failure_from_body,
-    one_line,
+    start_of,
 )
 from mind2web2.llm_client.http_pool import HttpPool, PoolPerLoop, Server
 from mind2web2.llm_client.settings import (
@@ -24,9 +24,11 @@ from mind2web2.llm_client.settings import (
     KEY_GIVEN,
     OPENAI_LIKE,
     Setting,
+    check_keys,
     checked_service,
     require_all,
     setting,
+    split_login,
     variable,
 )
 from mind2web2.llm_client.transport import (
@@ -78,12 +80,15 @@ def openai_connection(
             f"no judge key: set {key_name} (or, for a server that needs none, give --judge_base_url or "
             f"set {address_name})"
         )
-    headers = {name: variable(value) for name, value in _ACCOUNT_HEADERS.items()}
-    # A user in the address takes the place of the key.
-    if key.value and not urlsplit(address.value).username:
+    accounts = {name: variable(name) for name in _ACCOUNT_HEADERS.values()}
+    check_keys(accounts)
+    headers = {name: accounts[value] for name, value in _ACCOUNT_HEADERS.items()}
+    if key.value:
         headers["Authorization"] = f"Bearer {key.value}"
-    sent = {name: value for name, value in headers.items() if value}
-    return Connection(Server(address.value, sent, secrets=service.secrets), service)
+    # A user in the address takes the place of the key.
+    base_url, login = split_login(address.value)
+    sent = {name: value for name, value in (headers | login).items() if value}
+    return Connection(Server(base_url, sent, secrets=service.secrets), service)
 
 
 def azure_connection(
@@ -107,13 +112,25 @@ def azure_connection(
         }
     )
     service = checked_service("azure_openai", address, {key.name: key.value})
+    base_url, login = split_login(address.value)
     server = Server(
-        f"{address.value.rstrip('/')}/openai",
-        {"api-key": key.value},
+        _azure_address(base_url),
+        {"api-key": key.value, **login},
         {"api-version": version},
         service.secrets,
     )
     return Connection(server, service, "/deployments" not in address.value)
+
+
+def _azure_address(address: str) -> str:
+    """Return where the paths of the protocol begin; the address may be copied with its query."""
+    parts = urlsplit(address)
+    # The version is a setting of its own.
+    query = "&".join(
+        each for each in parts.query.split("&") if not each.startswith("api-version=")
+    )
+    path = f"{parts.path.rstrip('/')}/openai"
+    return urlunsplit(parts._replace(path=path, query=query))
 
 
 MODELS_TIMEOUT_S = 5.0
@@ -219,8 +236,9 @@ def read_models(content: bytes) -> list[str]:
     """
     try:
         return [model.id for model in _Models.model_validate_json(content).data]
-    except ValidationError as error:
-        raise RequestFailedError("the reply is no list of models") from error
+    except ValidationError:
+        # The cause, which logs show, would quote the reply.
+        raise RequestFailedError("the reply is no list of models") from None
 
 
 def request_body(wire: WireRequest) -> JsonBody:
@@ -236,11 +254,10 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
     """
     try:
         body = _Body.model_validate_json(content)
-    except ValidationError as error:
-        start = one_line(content[:200].decode(errors="replace"), secrets)
+    except ValidationError:
         raise RequestFailedError(
-            f"the reply is no chat completion but {start!r}"
-        ) from error
+            f"the reply is no chat completion but {start_of(content, secrets)!r}"
+        ) from None
     choice = body.choices[0] if body.choices else _Choice()
     if problem := body.error or choice.error:
         # The text before the error may be incomplete.

@@ -642,7 +642,10 @@ class _Exchange:
         wanted = "no text"
         if self._schema is not None:
             wanted = f"not the requested JSON (form {self._schema.name!r})"
+        service = self._transport.service
+        reason = one_line(str(problem), service.secrets)
+        last = one_line(completion.text, service.secrets)
+        where = f"{self._request.model} at {service.shown}"
         return JudgeOutputError(
-            f"the reply of judge {self._request.model} at {self._transport.service.shown} was {wanted}, "
-            f"{_REPLY_TRIES} times: {one_line(str(problem))} (last reply: {one_line(completion.text)!r})"
+            f"the reply of judge {where} was {wanted}, {_REPLY_TRIES} times: {reason} (last reply: {last!r})"
         )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.request import getproxies
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.failures import Service
@@ -111,10 +113,13 @@ def check_address(url: str, name: str) -> None:
         )
     except ValueError:
         is_address = False
-    if not is_address:
-        raise UsageError(
-            f"{name} is not an http(s) address: {' '.join(url.split())[:_MAX_SHOWN_CHARS]}"
-        )
+    if is_address:
+        return
+    text = f"{name} is not an http(s) address"
+    # In a form that cannot be read, any part may be a password or a key.
+    if "@" not in url and "?" not in url:
+        text += f": {' '.join(url.split())[:_MAX_SHOWN_CHARS]}"
+    raise UsageError(text)
 
 
 def check_keys(keys: dict[str, str]) -> None:
@@ -135,6 +140,56 @@ def public_address(url: str) -> str:
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}".rstrip("/")
+
+
+def split_login(url: str) -> tuple[str, dict[str, str]]:
+    """Return an address without user and password, and the header that sends them."""
+    parts = urlsplit(url)
+    login, _, host = parts.netloc.rpartition("@")
+    if not login:
+        return url, {}
+    address = urlunsplit(parts._replace(netloc=host))
+    return address, {"Authorization": _basic(login)}
+
+
+def _basic(login: str) -> str:
+    user, _, password = login.partition(":")
+    plain = f"{unquote(user)}:{unquote(password)}"
+    return f"Basic {base64.b64encode(plain.encode()).decode()}"
+
+
+# Its version of Azure is no secret, and errors are about it.
+_PUBLIC_PARAMETERS = frozenset({"api-version"})
+
+
+def secrets_in(url: str) -> tuple[str, ...]:
+    """Return the passwords and keys in an address, in each form in which a text may repeat them."""
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+    except ValueError:
+        return ()
+    found: set[str] = set()
+    login = parts.netloc.rpartition("@")[0]
+    if login:
+        user, _, password = login.partition(":")
+        found = {password or user, _basic(login).removeprefix("Basic ")}
+    for parameter in parts.query.split("&"):
+        name, _, value = parameter.partition("=")
+        if name not in _PUBLIC_PARAMETERS:
+            found.add(value or name)
+    plain = {unquote(secret) for secret in found}
+    quoted = {quote(secret, safe="") for secret in plain}
+    return tuple(sorted(filter(None, found | plain | quoted)))
+
+
+def _proxy_secrets() -> tuple[str, ...]:
+    proxies = getproxies()
+    return tuple(
+        secret
+        for scheme, proxy in proxies.items()
+        if scheme != "no"
+        for secret in secrets_in(proxy)
+    )
 
 
 def endpoint_name(provider: str, url: str) -> str:
@@ -160,7 +215,7 @@ def checked_service(provider: str, address: Setting, keys: dict[str, str]) -> Se
         endpoint=endpoint_name(provider, address.value),
         key_name=" and ".join(keys),
         address_name=address.name,
-        secrets=tuple(keys.values()),
+        secrets=(*keys.values(), *secrets_in(address.value), *_proxy_secrets()),
         address=public_address(address.value),
     )
 

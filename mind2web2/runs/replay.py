@@ -10,6 +10,7 @@ from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.judge.settings import JudgeSettings, keyed_part
 from mind2web2.judge.store import JudgeIdentity, JudgmentStore
 from mind2web2.judge.transfer import source_of
+from mind2web2.llm_client.settings import public_address
 from mind2web2.runs.settings import REPLAY, RunSettings
 
 
@@ -101,6 +102,9 @@ def _of_server(
     settings: RunSettings, known: list[JudgeIdentity]
 ) -> list[JudgeIdentity]:
     server = settings.judge_base_url[0].rstrip("/") if settings.judge_base_url else ""
+    if "://" in server:
+        # Names of servers lack user, password and query.
+        server = public_address(server)
     named = [judge for judge in known if server in judge.endpoint]
     # One server's address may be part of another's: the whole address wins.
     return [

@@ -387,6 +387,7 @@ class RunSettings:
             is_distinct=True,
             default_text="the provider's own",
             in_file=InFile('"http://localhost:8000/v1"', (str, list), _servers_in_file),
+            is_secret=True,
             see="#several-servers",
         ),
     )
@@ -490,6 +491,7 @@ class RunSettings:
             metavar="CHEAP,STRONG",
             group=_JUDGE,
             in_file=InFile('"gpt-5-nano,gpt-5"', (str,), JudgeCascade.parsed),
+            is_secret=True,
             see="cost-and-speed.md#two-judges",
         ),
     )

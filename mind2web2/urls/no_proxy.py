@@ -14,17 +14,17 @@ def is_reached_without_proxy(host: str, port: int, no_proxy: str) -> bool:
     """Tell whether a list names a host.
 
     Args:
-        no_proxy: ``*``, names with all below them, addresses, networks or URLs, separated by commas; each may
-            have a port.
+        no_proxy: ``*``, names with all below them, addresses, networks or URLs, separated by commas or
+            spaces; each may have a port.
     """
     host = host.lower()
-    entries = (entry.strip().lower() for entry in no_proxy.split(","))
-    return any(_is_named(host, port, entry) for entry in entries if entry)
+    entries = no_proxy.lower().replace(",", " ").split()
+    return any(_is_named(host, port, entry) for entry in entries)
 
 
 def _is_named(host: str, port: int, entry: str) -> bool:
     if "://" in entry:
-        entry = urlsplit(entry).netloc.rpartition("@")[2]
+        entry = _without_scheme(entry)
     with_port = _WITH_PORT.fullmatch(entry)
     name = with_port[1] if with_port else entry
     if with_port and int(with_port[2]) != port:
@@ -35,6 +35,13 @@ def _is_named(host: str, port: int, entry: str) -> bool:
     return bool(name) and (
         host == name or host.endswith(f".{name}") or _is_in_network(host, name)
     )
+
+
+def _without_scheme(url: str) -> str:
+    try:
+        return urlsplit(url).netloc.rpartition("@")[2]
+    except ValueError:  # such as a bracket alone
+        return ""
 
 
 def _is_in_network(host: str, network: str) -> bool:

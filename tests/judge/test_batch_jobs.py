@@ -12,9 +12,11 @@ from pydantic import BaseModel
 from servers import judge_server as faults
 from servers.batch_server import BatchServer, Ending
 from servers.judge_server import VERDICT, JudgeServer, prompt_text
+from servers.local_http import Answer, LocalHttp
 
 from mind2web2.errors import (
     ContextTooLongError,
+    JudgeAccessError,
     JudgeError,
     JudgeOutputError,
     JudgeRequestError,
@@ -588,6 +590,38 @@ async def test_a_broken_task_fails_all_waiting_questions(batches, tmp_path, capl
             with pytest.raises(JudgeError, match=r"IsADirectoryError|Is a directory"):
                 await client.chat(question("other"))
     assert "batch jobs break off" in caplog.text
+
+
+async def test_a_line_larger_than_any_reply_is_ignored(batches, caplog):
+    """It is not read into memory; the lines beside it count."""
+    long = b"{" * 64_500_000 + b"\n"
+    with BatchServer(endings=[Ending(damage=lambda line: long + line)]) as server:
+        async with batches(server) as client:
+            assert (await client.chat(question())).value == Verdict(**VERDICT)
+    assert "a damaged line of its results is ignored" in caplog.text
+    assert len(server.jobs) == 1
+
+
+async def test_results_have_a_largest_size(batches, tmp_path):
+    """By the number of questions; what was fetched of more does not stay on the disk."""
+    endless = Ending(damage=lambda line: line + b" " * 66_000_000)
+    with BatchServer(endings=[endless]) as server:
+        async with batches(server) as client:
+            with pytest.raises(JudgeAccessError, match="larger than 65 MB"):
+                await client.chat(question())
+            assert list((tmp_path / "batches").glob("*.part")) == []
+
+
+async def test_a_server_that_turns_no_pages_is_searched_once():
+    """Its list would go on for ever."""
+    page = {"data": [{"id": "batch-1", "status": "completed"}], "has_more": True}
+    page["data"][0]["created_at"] = 4_000_000_000
+    answer = Answer(json.dumps(page).encode())
+    with LocalHttp(lambda _: answer) as server:
+        endpoints = batch_endpoints("openai", server.url)
+        assert await endpoints.find("another job", 0.0) is None
+        await endpoints.close()
+    assert len(server.requests) == 2
 
 
 async def test_a_damaged_record_is_ignored(batches, tmp_path, caplog):

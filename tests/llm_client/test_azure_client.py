@@ -51,6 +51,19 @@ async def test_the_deployment_and_version_are_in_the_path(azure):
     assert call.headers["api-key"] == "azure-key"
 
 
+async def test_the_address_may_be_copied_with_its_query(azure, monkeypatch):
+    """The version that is set takes the place of the one in it."""
+    with JudgeServer() as server:
+        address = f"{server.url}/?api-version=2023-05-15&region=eu"
+        azure(server)
+        monkeypatch.setenv("AZURE_OPENAI_ENDPOINT_URL", address)
+        async with AsyncAzureOpenAIClient() as client:
+            await client.chat(REQUEST)
+    assert server.calls[0].path == (
+        "/openai/deployments/judge-deployment/chat/completions?region=eu&api-version=2024-10-21"
+    )
+
+
 async def test_a_missing_deployment_names_the_variable(azure):
     """The error says which deployment and which address."""
     fault = status(

@@ -3,6 +3,9 @@
 import sys
 
 import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 from pydantic import BaseModel, RootModel
 from servers.judge_server import (
     VERDICT,
@@ -15,6 +18,7 @@ from servers.judge_server import (
     refusal,
     truncated,
 )
+from servers.local_http import Answer, LocalHttp
 
 from mind2web2.errors import (
     ContextTooLongError,
@@ -128,6 +132,37 @@ async def test_a_template_is_a_tool_that_must_be_called(ask, provider):
     # Claude counts cached tokens apart from the input.
     assert reply.usage == Usage(input_tokens=100, cached_tokens=60, output_tokens=10)
     assert reply.served_model == "claude-served"
+
+
+async def test_a_request_to_bedrock_is_signed_as_it_is_sent(quick):
+    """Headers, path and body."""
+    seen = []
+    reply = b'{"content": [{"type": "text", "text": "yes"}]}'
+
+    def answer(request):
+        seen.append(request)
+        return Answer(reply)
+
+    model = "arn:aws:bedrock:us-east-1:1:inference-profile/a b@c"
+    with LocalHttp(answer) as server:
+        async with bedrock_client(f"{server.url}/proxy", quick) as client:
+            await client.chat(question(model=model, template=None))
+        [request] = seen
+        assert request.path.startswith("/proxy/model/arn:aws:bedrock")
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        proof = signature(request, headers, server.url)
+    assert proof in headers["authorization"]
+
+
+def signature(request, sent, url):
+    """Return the signature of the request as it arrived."""
+    signed = sent["authorization"].partition("SignedHeaders=")[2].partition(",")[0]
+    headers = {name: sent[name] for name in signed.split(";")}
+    arrived = AWSRequest("POST", f"{url}{request.path}", headers, request.body)
+    arrived.context["timestamp"] = sent["x-amz-date"]
+    signer = SigV4Auth(Credentials("AKIATEST", "wJalr-secret"), "bedrock", "us-east-1")
+    canonical = signer.canonical_request(arrived)
+    return signer.signature(signer.string_to_sign(arrived, canonical), arrived)
 
 
 async def test_messages_are_put_as_claude_takes_them(ask):

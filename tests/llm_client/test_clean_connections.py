@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import socket
+import threading
 
 import pytest
 from pydantic import BaseModel
@@ -9,6 +11,7 @@ from servers.tcp_server import tcp_server
 
 from mind2web2.llm_client.base_client import AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest
+from mind2web2.llm_client.http_pool import HttpPool, Server
 
 TURNS = 10
 
@@ -72,3 +75,62 @@ async def test_a_second_reply_decides_no_other_question(is_doubled):
                 for _ in range(TURNS):
                     await asyncio.sleep(0)  # the loop reads pending data
     assert server.connections == (3 if is_doubled else 1)
+
+
+def test_a_second_reply_that_a_busy_loop_has_not_read_decides_nothing():
+    """It waits in the connection while the next question is sent."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        has_sent_twice = threading.Event()
+
+        def serve():
+            for replies in (2, 1):
+                connection, _ = listening.accept()
+                with connection:
+                    connection.recv(65536)
+                    for _ in range(replies):
+                        connection.sendall(reply(replies == 1))
+                    has_sent_twice.set()
+                    connection.recv(65536)
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+        async def ask_twice():
+            pool = HttpPool(Server(url))
+            first = await pool.request("GET", "/")
+            has_sent_twice.wait(60)  # the loop stands still
+            second = await pool.request("GET", "/")
+            await pool.close()
+            return first.content, second.content
+
+        contents = asyncio.run(ask_twice())
+        serving.join()
+    assert [b"false" in content for content in contents] == [True, False]
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_a_connection_that_was_closed_while_idle_is_no_failure(is_told):
+    """The request is sent once more, over another one, and counts once; nor is there a wait."""
+    served = []
+
+    async def serve(reader, writer):
+        served.append(0)
+        while True:
+            await read_request(reader)
+            if served[-1]:
+                # As where the end of the connection and the request cross.
+                writer.transport.abort() if is_told else writer.close()
+                return
+            served[-1] += 1
+            writer.write(reply(True))
+            await writer.drain()
+
+    request = ChatRequest("gpt-4o", [{"role": "user", "content": "Is it so?"}])
+    async with tcp_server(serve) as server:
+        url = f"http://127.0.0.1:{server.port}/v1"
+        async with AsyncOpenAIClient(base_url=url, api_key="none") as client:
+            answers = [await client.chat(request) for _ in range(3)]
+            assert client.retries.in_words() == ""
+    assert [answer.attempts for answer in answers] == [1, 1, 1]
+    assert served == [1, 1, 1]

@@ -1,0 +1,170 @@
+"""Replies that no client can use: what is final, what is tried again, and how much of them is read."""
+
+import gzip
+import zlib
+
+import pytest
+from servers.judge_server import JudgeServer, status
+from servers.local_http import Answer, LocalHttp
+
+from mind2web2.errors import JudgeAccessError, JudgeUnavailableError
+from mind2web2.llm_client.base_client import AsyncAzureOpenAIClient, AsyncOpenAIClient
+from mind2web2.llm_client.chat import ChatRequest
+from mind2web2.llm_client.claude_client import anthropic_client, bedrock_client
+
+QUESTION = ChatRequest(model="m", messages=[{"role": "user", "content": "q"}])
+KEY = "sk-secret-key"
+REPLIES = {
+    True: b'{"choices": [{"message": {"content": "yes"}}]}',
+    False: b'{"content": [{"type": "text", "text": "yes"}]}',
+}
+
+
+def openai(address, retry):
+    """Build the client of a compatible server."""
+    return AsyncOpenAIClient(base_url=f"{address}/v1", api_key=KEY, retry=retry)
+
+
+def azure(address, retry):
+    """Build the client of Azure."""
+    return AsyncAzureOpenAIClient(
+        base_url=address, api_key=KEY, api_version="1", retry=retry
+    )
+
+
+def anthropic(address, retry):
+    """Build the client of Anthropic, whose SDK composes the requests."""
+    return anthropic_client(address, KEY, retry)
+
+
+def bedrock(address, retry):
+    """Build the client of Bedrock, whose requests are signed."""
+    return bedrock_client(address, retry)
+
+
+@pytest.fixture(params=[openai, azure, anthropic, bedrock])
+def client_of(request, monkeypatch):
+    """Build the client of each protocol."""
+    for name in ("ACCESS_KEY", "SECRET_KEY", "REGION"):
+        monkeypatch.setenv(f"AWS_{name}", "us-east-1")
+    return request.param
+
+
+def reply_for(request):
+    """Return a reply in the protocol of the request."""
+    return REPLIES[request.path.endswith("/chat/completions")]
+
+
+async def ask(address, client_of, retry):
+    """Return the reply to one question."""
+    async with client_of(address, retry) as client:
+        return await client.chat(QUESTION)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            Answer(b"", 307, {"Location": "http://us er@:99999999/"}),
+            r"redirects to what is no http\(s\) address",
+        ),
+        (Answer(b"", 307, {"Location": "http://[::1/x"}), "to what is no http"),
+        (Answer(b"", 307, {"Location": "https:///x"}), "to what is no http"),
+        (
+            Answer(b"", 307, {"Location": "ftp://files.example/x"}),
+            "to what is no http",
+        ),
+        (Answer(b"", 307), r"redirects \(307\) without an address"),
+        (Answer(b"", 304), r"redirects \(304\) without an address"),
+        (
+            Answer(b"{}", 200, {"X-Long": "a" * 70_000}),
+            "a header of the reply is longer than 65,536 bytes",
+        ),
+        (Answer(b"{}", 200, {"Content-Encoding": "br"}), "compresses its replies by"),
+        (
+            Answer(b"{}", 200, {"Content-Encoding": "snappy"}),
+            "compresses its replies by snappy",
+        ),
+        (
+            Answer(
+                gzip.compress(b" " * 65_000_000, 1),
+                headers={"Content-Encoding": "gzip"},
+            ),
+            "larger than 64 MB",
+        ),
+    ],
+)
+async def test_a_reply_that_will_not_change_is_asked_for_once(
+    quick, client_of, answer, words
+):
+    """It is no outage and no verdict; one line names the address to check."""
+    with (
+        LocalHttp(lambda _: answer) as server,
+        pytest.raises(JudgeAccessError, match=words) as caught,
+    ):
+        await ask(server.url, client_of, quick)
+    assert len(server.requests) == 1
+    assert ": check the" in str(caught.value)
+
+
+async def test_redirects_without_end_are_followed_once(quick, client_of):
+    """The second question would be led the same way."""
+    with (
+        LocalHttp(
+            lambda request: Answer(b"", 307, {"Location": request.path})
+        ) as server,
+        pytest.raises(JudgeAccessError, match="redirects without end"),
+    ):
+        await ask(server.url, client_of, quick)
+    assert len(server.requests) == 10
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Answer(b"xx", headers={"Content-Encoding": "gzip"}), "cannot be unpacked"),
+        (Answer(b"{}", headers={"no header": "x"}), "bad reply: "),
+    ],
+)
+async def test_a_damaged_reply_is_no_outage(quick, client_of, answer, words):
+    """It is tried again as often as any other failure."""
+    with (
+        LocalHttp(lambda _: answer) as server,
+        pytest.raises(JudgeUnavailableError, match=words) as caught,
+    ):
+        await ask(server.url, client_of, quick)
+    assert len(server.requests) == quick.tries
+    assert not caught.value.is_outage
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress, None])
+async def test_a_reply_is_asked_for_in_what_can_be_read(quick, client_of, pack):
+    """Of the encodings that the request names, and as it is."""
+    name = {gzip.compress: "gzip", zlib.compress: "deflate"}.get(pack, "identity")
+
+    def answer(request):
+        body = reply_for(request)
+        return Answer(pack(body) if pack else body, headers={"Content-Encoding": name})
+
+    with LocalHttp(answer) as server:
+        assert (await ask(server.url, client_of, quick)).text == "yes"
+    headers = server.requests[0].headers
+    accepted = {name.lower(): value for name, value in headers.items()}
+    assert {"gzip", "deflate"} <= set(accepted["accept-encoding"].split(", "))
+
+
+async def test_of_an_error_only_the_start_is_read(quick, client_of):
+    """An endless one is the error that its status says."""
+    packed = gzip.compress(b" " * 65_000_000, 1)
+    answers = iter([Answer(packed, 503, {"Content-Encoding": "gzip"})])
+    with LocalHttp(lambda it: next(answers, None) or Answer(reply_for(it))) as server:
+        assert (await ask(server.url, client_of, quick)).text == "yes"
+    assert len(server.requests) == 2
+
+
+async def test_a_long_header_is_read(quick):
+    """Gateways put long ones on their error pages."""
+    long = status(503, headers={"Content-Security-Policy": "a" * 20_000})
+    with JudgeServer("yes", faults=[long]) as server:
+        assert (await ask(server.url, openai, quick)).text == "yes"
+    assert len(server.requests) == 2

@@ -1,0 +1,220 @@
+"""What an address holds of passwords and keys stays out of messages, logs and records."""
+
+import base64
+import json
+import traceback
+
+import pytest
+from servers.http_proxy import http_proxy
+from servers.local_http import Answer, LocalHttp
+
+from mind2web2.errors import JudgeError, UsageError
+from mind2web2.judge.batch_endpoints import batch_endpoints
+from mind2web2.judge.cascade import JudgeCascade
+from mind2web2.llm_client.base_client import AsyncAzureOpenAIClient, AsyncOpenAIClient
+from mind2web2.llm_client.chat import ChatRequest
+from mind2web2.llm_client.claude_client import anthropic_client, bedrock_client
+from mind2web2.llm_client.decisions import DecisionRequest, DecisionTransport
+from mind2web2.llm_client.failures import RequestFailedError, start_of
+from mind2web2.llm_client.openai_protocol import openai_connection
+from mind2web2.llm_client.settings import check_address
+from mind2web2.llm_client.structured_output import InvalidOutputError
+from mind2web2.runs.settings import RunSettings
+
+QUESTION = ChatRequest(model="m", messages=[{"role": "user", "content": "q"}])
+KEY, SESSION_TOKEN = "sk-the-key", "the-session-token"
+SECRETS = (
+    *(KEY, "pass%21word", "pass!word", "query-key", SESSION_TOKEN),
+    base64.b64encode(b"reader:pass!word").decode(),
+    *("proxy-password", base64.b64encode(b"reader:proxy-password").decode()),
+)
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("AZURE_OPENAI_API_VERSION", "2024-10-21")
+    monkeypatch.setenv("AWS_ACCESS_KEY", KEY)
+    monkeypatch.setenv("AWS_SECRET_KEY", KEY)
+    monkeypatch.setenv("AWS_SESSION_TOKEN", SESSION_TOKEN)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    # Of another scheme: it is not used.
+    monkeypatch.setenv("HTTPS_PROXY", "http://reader:proxy-password@127.0.0.1:9")
+
+
+def secret_address(server):
+    """Return the server's address with a password and a key in it."""
+    return f"{server.url}/v1?key=query-key".replace("//", "//reader:pass%21word@", 1)
+
+
+async def ask(client):
+    """Ask one question."""
+    async with client:
+        await client.chat(QUESTION)
+
+
+async def ask_openai(address, quick):
+    """Ask a compatible server."""
+    await ask(AsyncOpenAIClient(base_url=address, retry=quick))
+
+
+async def ask_azure(address, quick):
+    """Ask Azure."""
+    await ask(AsyncAzureOpenAIClient(base_url=address, retry=quick))
+
+
+async def ask_anthropic(address, quick):
+    """Ask Anthropic."""
+    await ask(anthropic_client(address, KEY, quick))
+
+
+async def ask_bedrock(address, quick):
+    """Ask Bedrock."""
+    await ask(bedrock_client(address, quick))
+
+
+async def ask_a_decision_model(address, _):
+    """Ask for a decision."""
+    transport = DecisionTransport("openai_decisions", address)
+    request = DecisionRequest("m", "r", [], ["q"], {})
+    try:
+        transport.answers(request, await transport.decide(request))
+    finally:
+        await transport.close()
+
+
+async def ask_for_a_batch(address, _):
+    """Ask for the state of a job."""
+    endpoints = batch_endpoints("openai", address)
+    try:
+        await endpoints.report("batch-1")
+    finally:
+        await endpoints.close()
+
+
+WAYS = [
+    *(ask_openai, ask_azure, ask_anthropic, ask_bedrock),
+    *(ask_a_decision_model, ask_for_a_batch),
+]
+
+
+def repeated(request):
+    """Return all that a server knows of secrets, from the request itself and otherwise."""
+    known = [secret for secret in SECRETS if secret != SESSION_TOKEN]
+    return " ".join([*known, *request.headers.values(), *request.query.values()])
+
+
+def refused(request):
+    """Refuse with an error text."""
+    error = {"error": {"message": repeated(request)}}
+    return Answer(json.dumps(error).encode(), 400)
+
+
+def no_completion(request):
+    """Reply with what is no reply."""
+    return Answer(repeated(request).encode())
+
+
+def cut_within_a_secret(_):
+    """Reply with a text that a message shows the start of."""
+    text = "".join(f"{'x' * 190} {secret} " for secret in SECRETS)
+    return Answer(text.encode())
+
+
+def moved(request):
+    """Redirect elsewhere."""
+    address = "http://reader:pass%21word@other.example/v1?key=query-key"
+    return Answer(repeated(request).encode(), 307, {"Location": address})
+
+
+def moved_nowhere(_):
+    """Redirect to what is no address."""
+    return Answer(b"", 307, {"Location": "http://pass!word@[/query-key"})
+
+
+def no_http(_):
+    """Reply with a header that is none."""
+    return Answer(b"", 200, {"pass!word query-key": KEY})
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "answer",
+    [refused, no_completion, cut_within_a_secret, moved, moved_nowhere, no_http],
+)
+async def test_no_error_repeats_a_secret(quick, caplog, way, answer):
+    """Whatever the server sends back; nor do the error's causes, which logs show."""
+    failures = (JudgeError, RequestFailedError, InvalidOutputError)
+    with LocalHttp(answer) as server, pytest.raises(failures) as caught:
+        await way(secret_address(server), quick)
+    shown = "".join(traceback.format_exception(caught.value)) + caplog.text
+    assert [secret for secret in SECRETS if secret in shown] == []
+    assert [secret for secret in SECRETS if secret[:8] in shown] == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_no_lost_connection_repeats_a_secret(quick, caplog, way):
+    """Nor does a refused one, or a proxy that refuses its password."""
+    with LocalHttp(no_completion) as server:
+        address = secret_address(server)
+    with pytest.raises((JudgeError, RequestFailedError)) as caught:
+        await way(address, quick)
+    shown = "".join(traceback.format_exception(caught.value)) + caplog.text
+    assert [secret for secret in SECRETS if secret in shown] == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_no_proxy_repeats_a_secret(quick, caplog, way, monkeypatch):
+    """One that refuses the password."""
+    judge = "https://reader:pass%21word@judge.invalid/v1"
+    async with http_proxy({}) as proxy:
+        address = proxy.url.replace("//", "//reader:proxy-password@")
+        monkeypatch.setenv("HTTPS_PROXY", address)
+        with pytest.raises((JudgeError, RequestFailedError)) as caught:
+            await way(judge, quick)
+    shown = "".join(traceback.format_exception(caught.value)) + caplog.text
+    assert "407 Proxy Authentication Required" in shown
+    assert [secret for secret in SECRETS if secret in shown] == []
+
+
+def test_a_version_of_azure_is_no_secret():
+    """Errors are about it."""
+    service = openai_connection(
+        "https://judge.example/v1?api-version=2024-10-21&key=query-key"
+    ).service
+    assert start_of(b"2024-10-21 query-key", service.secrets) == "2024-10-21 ***"
+
+
+def test_a_secret_within_another_one_leaves_no_rest():
+    """The longer one is removed first."""
+    assert start_of(b"secret-and-more", ("secret", "secret-and-more")) == "***"
+
+
+@pytest.mark.parametrize(
+    "address", ["reader:pass!word@judge.example", "ftp://judge.example/?key=query-key"]
+)
+def test_an_address_that_is_none_is_not_repeated(address):
+    """Where it may hold a secret; else it is shown."""
+    with pytest.raises(UsageError, match="is not an http") as refused:
+        check_address(address, "OPENAI_BASE_URL")
+    assert str(refused.value) == "OPENAI_BASE_URL is not an http(s) address"
+    with pytest.raises(UsageError, match=r"address: judge\.example"):
+        check_address("judge.example", "OPENAI_BASE_URL")
+
+
+def test_settings_show_no_secret():
+    """Neither in words nor as Python shows them."""
+    address = "https://reader:pass!word@judge.example/v1?key=query-key"
+    cascade = JudgeCascade.parsed(f"cheap@{address},strong")
+    assert str(cascade) == "cheap@https://judge.example/v1,strong"
+    settings = RunSettings(judge_base_url=(address,), judge_cascade=cascade)
+    assert [secret for secret in SECRETS if secret in repr(settings)] == []
+    assert cascade.first_server() == address
+
+
+def test_an_account_that_no_header_can_carry_is_named(monkeypatch):
+    """Before the first request."""
+    monkeypatch.setenv("OPENAI_ORG_ID", "org\u201d")
+    with pytest.raises(UsageError, match="OPENAI_ORG_ID contains characters"):
+        AsyncOpenAIClient()

@@ -310,6 +310,12 @@ class NodeStore(SharedJudgmentStore):
         await super().put_own(judgment)
         self._new.append(judgment)
 
+    async def keep(self, judgment: Judgment) -> Judgment:
+        """Store a judgment unless there is one, and have the command collect what is stored."""
+        kept = await super().keep(judgment)
+        self._new.append(kept)
+        return kept
+
     def collected(self) -> list[Judgment]:
         """Return the judgments since the last call."""
         new, self._new = self._new, []

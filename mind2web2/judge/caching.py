@@ -197,11 +197,15 @@ class CachingJudge:
                     judgment = await self._ask_observed(
                         self._provider, asked, subject, source, permit
                     )
+                    # What was read and does not count is replaced.
+                    is_new = not self._overwrite and stored is None and theirs is None
                     # A paid reply is stored even if the caller is cancelled.
-                    await to_the_end(self._write(judgment))
+                    kept = await to_the_end(self._write(judgment, keeps=is_new))
+                    if kept != judgment and not await _fits(kept, request):
+                        kept = await to_the_end(self._write(judgment, keeps=False))
             if self._overwrite:
                 self._asked_now.add(key)
-            return judgment
+            return kept
 
     async def judgment_ahead(
         self,
@@ -323,15 +327,25 @@ class CachingJudge:
         if self._unwritten:
             async with self._writing:
                 for judgment in list(self._unwritten.values()):
-                    await to_the_end(self._write(judgment))
+                    await to_the_end(self._write(judgment, keeps=not self._overwrite))
 
-    async def _write(self, judgment: Judgment) -> None:
+    async def _write(self, judgment: Judgment, *, keeps: bool) -> Judgment:
+        """Store a judgment and return the stored one.
+
+        Args:
+            keeps: another run's judgment, stored since this question was asked, stays.
+        """
+        kept = judgment
         try:
-            await self._store.put(judgment)
+            if keeps:
+                kept = await self._store.keep(judgment)
+            else:
+                await self._store.put(judgment)
         except JudgmentStoreError:
             self._unwritten[judgment.key] = judgment
             raise
         self._unwritten.pop(judgment.key, None)
+        return kept
 
     async def check_reachable(self) -> None:
         """Check once in a run that the judge's server accepts connections.

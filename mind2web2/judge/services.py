@@ -103,22 +103,22 @@ class ServiceAnswers:
             )
         text = json.dumps(await ask(), sort_keys=True)
         created = datetime.now(UTC).isoformat(timespec="milliseconds")
-        await self._store.put(
-            Judgment(
-                key=key,
-                endpoint=request.service,
-                model="",
-                outcome="reply",
-                text=text,
-                created=created,
-                task_id=source[0],
-                answer_name=source[1],
-                purpose="service",
-                claim=request.in_words(),
-            )
+        answer = Judgment(
+            key=key,
+            endpoint=request.service,
+            model="",
+            outcome="reply",
+            text=text,
+            created=created,
+            task_id=source[0],
+            answer_name=source[1],
+            purpose="service",
+            claim=request.in_words(),
         )
-        if self._overwrite:
-            self._asked_now.add(key)
+        if not self._overwrite:
+            return (await self._store.keep(answer)).text
+        await self._store.put(answer)
+        self._asked_now.add(key)
         return text
 
 

@@ -87,7 +87,7 @@ _Row = tuple[str, str, str]
 class _Work:
     """A piece of work for the database; ``claim`` also tries to get the lock of the question."""
 
-    kind: Literal["find", "claim", "release", "put"]
+    kind: Literal["find", "claim", "release", "put", "keep"]
     row: _Row
 
     @property
@@ -155,6 +155,11 @@ class JudgmentDatabase:
     async def put(self, judgment: Judgment) -> None:
         """Store a judgment, in place of an older one with the same key and endpoint."""
         await self._queue.done(_Work("put", _row_of(judgment)))
+
+    async def keep(self, judgment: Judgment) -> Judgment:
+        """Store a judgment unless there is one with its key and endpoint, and return the stored one."""
+        found = await self._queue.done(_Work("keep", _row_of(judgment)))
+        return found.judgment or judgment
 
     @asynccontextmanager
     async def claimed(self, key: str, endpoint: str) -> AsyncIterator[Judgment | None]:
@@ -254,6 +259,9 @@ class JudgmentDatabase:
                 execute(_UNLOCK, (work.lock,))
             case "put":
                 execute(_REPLACE, work.row)
+            case "keep":
+                execute(_KEEP, work.row)
+                return None, execute(_FIND, work.row[:2])
         return None, None
 
     def _found(
@@ -380,6 +388,14 @@ class SharedJudgmentStore(JudgmentStore):
         await self.put_own(judgment)
         if judgment.purpose != "gate":
             await self.database.put(judgment)
+
+    async def keep(self, judgment: Judgment) -> Judgment:
+        """Store a judgment unless this machine or another has one, and return that."""
+        own = await super().keep(judgment)
+        shared = await self.database.keep(own)
+        if shared != own:
+            await self.put_own(shared)
+        return shared
 
     @asynccontextmanager
     async def claimed(self, key: str, endpoint: str) -> AsyncIterator[Judgment | None]:

@@ -268,7 +268,13 @@ class _Lookup(NamedTuple):
     endpoint: str | None
 
 
-_Work = _Lookup | Judgment
+class _Keep(NamedTuple):
+    """A judgment to store unless there is one."""
+
+    judgment: Judgment
+
+
+_Work = _Lookup | _Keep | Judgment
 _Outcome = Judgment | BaseException | None
 _COLUMNS = tuple(Judgment.model_fields)
 _row_of = attrgetter(*_COLUMNS)
@@ -309,6 +315,14 @@ class JudgmentStore:
     async def put(self, judgment: Judgment) -> None:
         """Store a judgment, in place of an older one with the same key and endpoint."""
         await self._queue.done(judgment)
+
+    async def keep(self, judgment: Judgment) -> Judgment:
+        """Store a judgment unless there is one with its key and endpoint, and return the stored one.
+
+        Two runs may get different replies to one question at the same time. The scores of both rest on the
+        first, since a replay has only one.
+        """
+        return await self._queue.done(_Keep(judgment)) or judgment
 
     def claimed(
         self,
@@ -388,7 +402,12 @@ class JudgmentStore:
     def _done(self, work: _Work) -> Judgment | None:
         if isinstance(work, _Lookup):
             return self._select(work.key, work.endpoint)
-        self._write([work], "INSERT OR REPLACE")
+        kept = None
+        if isinstance(work, _Keep):
+            self._write([work.judgment], "INSERT OR IGNORE")
+            kept = self._select(work.judgment.key, work.judgment.endpoint)
+        else:
+            self._write([work], "INSERT OR REPLACE")
         self._puts += 1
         # Each time, a fifth of them goes: the search takes a while.
         if self._most is not None and self._puts % max(self._most // 5, 1) == 0:
@@ -397,7 +416,7 @@ class JudgmentStore:
                 "(SELECT created FROM judgments ORDER BY created DESC LIMIT 1 OFFSET ?)",
                 (self._most - self._most // 5,),
             )
-        return None
+        return kept
 
     @contextmanager
     def _transaction(self, works: Sequence[_Work]) -> Iterator[None]:

@@ -543,9 +543,9 @@ async def test_a_paid_reply_is_stored_although_its_caller_is_cancelled(tmp_path)
     writing = asyncio.Event()
 
     class Watched(JudgmentStore):
-        async def put(self, judgment):
+        async def keep(self, judgment):
             writing.set()
-            await super().put(judgment)
+            return await super().keep(judgment)
 
     with Watched(tmp_path / "judgments.sqlite3") as store:
         run = CachingJudge(SETTINGS, Provider(), store)
@@ -564,9 +564,10 @@ async def test_a_request_is_in_flight_until_its_reply_is_stored(tmp_path):
     class Counted(JudgmentStore):
         stored = 0
 
-        async def put(self, judgment):
-            await super().put(judgment)
+        async def keep(self, judgment):
+            kept = await super().keep(judgment)
             self.stored += 1
+            return kept
 
     def reply(text):
         unstored.append(len(provider.texts.keys() - {"c"}) - store.stored)

@@ -61,6 +61,17 @@ async def test_a_judgment_of_one_machine_is_every_machines(machines, tmp_path):
         assert own.all() == [kept]
 
 
+async def test_of_two_replies_the_first_one_counts_on_every_machine(machines, tmp_path):
+    """Two workers may ask one question where a connection was lost; ``put`` still replaces."""
+    one, other = machines
+    first, second = judgment(text="yes"), judgment(text="no")
+    assert await one.keep(first) == await other.keep(second) == first
+    with JudgmentStore(tmp_path / "b.sqlite3") as own:
+        assert own.all() == [first]
+    await other.put(second)
+    assert await one.database.find("k1", ENDPOINT) == second
+
+
 async def test_a_question_that_is_being_asked_is_waited_for(machines):
     """The second worker gets the reply of the first one; then no worker holds the question."""
     one, other = machines

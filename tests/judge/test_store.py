@@ -114,6 +114,17 @@ async def test_a_new_judgment_replaces_and_an_imported_one_does_not(path):
         assert [kept.text for kept in store.all()] == ["second", "yes"]
 
 
+async def test_a_judgment_that_is_kept_replaces_none(path):
+    """The stored one comes back, also where many are kept at once."""
+    with JudgmentStore(path) as store:
+        assert await store.keep(judgment(text="first")) == judgment(text="first")
+        kept = await asyncio.gather(
+            store.keep(judgment(text="second")), store.keep(judgment(key="k2"))
+        )
+        assert kept == [judgment(text="first"), judgment(key="k2")]
+        assert store.all() == kept
+
+
 def test_the_judges_in_a_store(path):
     """Each model with its parameters and its server once."""
     with JudgmentStore(path) as store:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,6 +35,8 @@ from mind2web2.llm_client.messages import with_fewer_images
 from mind2web2.scheduling.deferral import guard_access
 from mind2web2.scheduling.stopping import STOPPED, cut_off
 
+log = logging.getLogger(__name__)
+
 ChatCall = Callable[[ChatRequest, Limit], Awaitable[ChatReply]]
 
 
@@ -57,7 +60,8 @@ class FailureLatch:
 
 
 def unexpected(error: Exception) -> JudgeError:
-    """Return the judge failure for an unforeseen error of its client."""
+    """Return the judge failure for an unforeseen error of its client; the log has the traceback."""
+    log.info("the judge's client failed", exc_info=error)
     return JudgeError(f"the judge's client failed: {type(error).__name__}: {error}")
 
 

@@ -441,6 +441,19 @@ async def test_a_ledger_is_the_same_from_stored_judgments(store):
     assert (ledgers[0].usage.judgments, ledgers[0].usage.output_tokens) == (2, 20)
 
 
+async def test_the_log_has_the_traceback_of_an_unforeseen_error(store, caplog):
+    """The answer's reason is one line."""
+
+    def stumble(_):
+        raise RuntimeError("a bug")
+
+    caplog.set_level("INFO")
+    judge = answer_judge(CachingJudge(SETTINGS, Provider(stumble), store))
+    with pytest.raises(JudgeError, match="RuntimeError: a bug"):
+        await judge.ask(question("any"), subject(), None)
+    assert "in stumble" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [

@@ -32,6 +32,7 @@ from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.runs.shard_states import shard_caution
 from mind2web2.runs.summaries import stored_metrics
 from mind2web2.utils.files import (
+    check_replaceable,
     first_link,
     is_leftover,
     read_regular_file,
@@ -197,6 +198,7 @@ def pack_submission(
     """
     files: dict[str, PackedFile] = {}
     try:
+        check_replaceable(output)
         staged = staged_file(output.parent, b"")
         try:
             with (
@@ -228,7 +230,8 @@ def pack_submission(
     except OSError as error:
         at = Path(error.filename or "")
         # The archive is written under another name first.
-        place = "" if error.filename is None or is_leftover(at.name) else f"{at}: "
+        is_output = at == output or is_leftover(at.name)
+        place = "" if error.filename is None or is_output else f"{at}: "
         raise UsageError(
             f"cannot pack {output}: {place}{error.strerror or error}"
         ) from error

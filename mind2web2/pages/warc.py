@@ -22,6 +22,7 @@ from mind2web2.errors import CacheMiss, DocumentError, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import screenshot_bytes, sidecar_text
 from mind2web2.urls.parts import lookup_key
+from mind2web2.utils.files import check_replaceable
 
 log = logging.getLogger(__name__)
 
@@ -309,9 +310,11 @@ def export_warc(caches: Iterable[CacheFileSys], path: Path) -> int:
 
     Raises:
         CacheReadError: a page cannot be read.
+        OSError: the file cannot be written.
     """
     from warcio.warcwriter import WARCWriter
 
+    check_replaceable(path)
     written: set[tuple[str, str | None]] = set()
     with tempfile.NamedTemporaryFile(
         dir=path.parent, prefix=f".{path.name}-", delete=False

@@ -386,6 +386,12 @@ def checked_result(result: Any, path: Path) -> dict[str, Any]:
     return result
 
 
+_NO_KEYBOARD = (
+    ": a breakpoint has no keyboard here; call the script from a program of your own "
+    "(docs/eval-scripts.md#debug-a-script)"
+)
+
+
 def _where_and_what(error: BaseException, path: Path) -> str:
     lines = [
         frame.lineno
@@ -394,8 +400,7 @@ def _where_and_what(error: BaseException, path: Path) -> str:
     ]
     where = f" (line {lines[-1]})" if lines else ""
     text = " ".join(str(error).split())
-    return (
-        f"{type(error).__name__}: {text}{where}"
-        if text
-        else f"{type(error).__name__}{where}"
-    )
+    name = type(error).__name__
+    # By its name: the debugger's module is not loaded for it.
+    cure = _NO_KEYBOARD if name == "BdbQuit" else ""
+    return f"{name}: {text}{where}{cure}" if text else f"{name}{where}{cure}"

@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 _LEFTOVER_PREFIX = ".writing-"
+_DEVICES = Path("/dev")
 # Far longer than any write takes.
 _CERTAINLY_DEAD_S = 600.0
 
@@ -34,6 +35,7 @@ def write_together(contents: Mapping[Path, bytes | str | None]) -> None:
             if data is not None:
                 staged[path] = _unused_name(path)
                 undo.callback(_remove_if_possible, staged[path])
+                check_replaceable(path)
                 with _naming(path):
                     _write_to_disk(staged[path], data)
         for position, path in enumerate(contents):
@@ -42,6 +44,21 @@ def write_together(contents: Mapping[Path, bytes | str | None]) -> None:
         for path, written in staged.items():
             with _naming(path):
                 written.replace(path)
+
+
+def check_replaceable(path: Path) -> None:
+    """Make sure that a file may take this place: it would replace a device or pipe, such as /dev/null.
+
+    Raises:
+        OSError: it is one.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return  # not there, or writing says why not
+    is_file_or_folder = stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+    if not is_file_or_folder or path.absolute().parent == _DEVICES:
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
 
 
 def _remove_if_possible(staged: Path) -> None:

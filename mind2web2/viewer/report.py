@@ -18,7 +18,7 @@ from mind2web2 import __version__
 from mind2web2.errors import ResultWriteError
 from mind2web2.runs.claim_facts import page_checks
 from mind2web2.runs.results import LoadedResult
-from mind2web2.utils.files import staged_file
+from mind2web2.utils.files import check_replaceable, staged_file
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.front_end import DEFAULT_TITLE, file_html, json_bytes
 from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
@@ -55,6 +55,7 @@ async def write_report(path: Path, catalog: Catalog, content: ReportContent) -> 
     """
     before, after = file_html(secrets.token_urlsafe(16), content.title)
     try:
+        check_replaceable(path)
         staged = staged_file(path.parent, before)
         try:
             with staged.open("a", encoding="utf-8") as file:

@@ -1,7 +1,10 @@
 """Files and folders that a command cannot use: one line names what failed and where."""
 
+import os
+
 import pytest
 from projects import REPOSITORY, Project, call, run_command
+from servers.judge_server import JudgeServer
 
 from mind2web2.cli import main
 
@@ -78,3 +81,29 @@ def test_a_file_in_the_place_of_the_results_is_named_alone(project):
     run = run_command("--agent_name", "bot", *words, recorded, *root, cwd=project.root)
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == "run_eval.py: cannot write to file/bot: Not a directory\n"
+
+
+OUTPUTS = (
+    "submit bot --num_runs 1 -o {}",
+    "rehearse lake --junit {}",
+    "report bot -o {}",
+    "judgments export bot {}",
+    "pages export bot --warc {}",
+    "metrics bot --junit {}",
+)
+
+
+def test_no_device_or_pipe_is_replaced_by_a_file(project, monkeypatch):
+    """As root could do with /dev/null; a pipe stands for it here."""
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    project.cache().put_web("https://lake.example/", "The lake is deep.", None)
+    with JudgeServer() as server:
+        words = ("evaluate", "bot", "--judge_base_url", server.base_url)
+        assert call(main, *words).returncode == 0
+    pipe = project.root / "pipe"
+    os.mkfifo(pipe)
+    for words in OUTPUTS:
+        run = call(main, *words.format(pipe.name).split())
+        assert (words, run.returncode) == (words, 2)
+        assert run.stderr.endswith("pipe: it is not a regular file\n")
+        assert pipe.is_fifo()

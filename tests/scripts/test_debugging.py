@@ -38,6 +38,7 @@ async def test_a_breakpoint_ends_a_script_in_a_run(tmp_path):
     project.add_script_body(STOPPED)
     [outcome] = await evaluate(project, ClaimJudge())
     assert outcome.reason.startswith("script lake.py raised BdbQuit (line ")
+    assert outcome.reason.endswith("(docs/eval-scripts.md#debug-a-script)")
 
 
 def test_a_debugger_stops_in_a_script_that_a_program_calls(tmp_path):

@@ -155,6 +155,14 @@ async def run_in_worker(
         raise
 
 
+def _environment() -> dict[str, str]:
+    """Return a worker's environment; ``breakpoint()`` is Python's own, which ends without a terminal."""
+    kept = {
+        name: value for name, value in os.environ.items() if name != "PYTHONBREAKPOINT"
+    }
+    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
 class _Worker:
     """One child process that makes calls one after the other."""
 
@@ -166,7 +174,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            env=_environment(),
             # Ctrl-C reaches a whole process group. Workers must not die of it: that would look like a
             # crashed document while the run is busy stopping.
             process_group=0 if sys.platform != "win32" else None,

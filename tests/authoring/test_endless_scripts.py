@@ -81,8 +81,6 @@ def test_a_script_that_waits_for_a_person_ends_there(
     tmp_path, monkeypatch, line, reason
 ):
     """It has no terminal, so that its input is at its end."""
-    # Ray sets it, in tests that ran before.
-    monkeypatch.delenv("PYTHONBREAKPOINT", raising=False)
     monkeypatch.chdir(tmp_path)
     Project(tmp_path).add_raw_script(f"{HEAD}    {line}\n")
     outcome = call(main, "rehearse")

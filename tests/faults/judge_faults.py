@@ -30,8 +30,8 @@ from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.pages.library import PageLibrary
 
 # Under a schedule time passes this much faster, or pauses and paces would take hours.
-_HURRY = 200.0
-# Less than half a second of real time until a request that hangs is given up.
+_HURRY = 50.0
+# Less than two seconds of real time until a request that hangs is given up, and half a one for a connection.
 RETRY = RetryPolicy(
     tries=4,
     total_s=120,

@@ -62,8 +62,10 @@ from mind2web2.runs.settings import (
     RunSettings,
     decision_conflicts,
 )
+from mind2web2.scoring.given_values import check_number, check_text
 from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.urls.parts import lookup_key
+from mind2web2.utils import values
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.loop_thread import LoopThread
 from mind2web2.utils.names import check_name
@@ -245,8 +247,10 @@ class Scorer:
             raise UsageError(
                 f"doubt is {judge.doubt!r}: give {', '.join(DOUBT_LEVELS)}"
             )
-        if not 0.5 <= judge.confidence <= 1:
-            raise UsageError(f"confidence is {judge.confidence}: give 0.5 to 1")
+        _check_values(judge)
+        check_number("max_cost", max_cost, values.positive_dollars)
+        check_number("max_answers", max_answers, values.positive_int)
+        check_number("max_llm_requests", max_llm_requests, values.positive_int)
         cascade = _cascade_of(judge)
         has_confidence = cascade is not None and cascade.decision_provider is not None
         if judge.confidence != DEFAULT_CONFIDENCE and not has_confidence:
@@ -258,9 +262,9 @@ class Scorer:
             raise UsageError(
                 f"missing_pages is {missing_pages!r}: give {', '.join(get_args(MissingPages))}"
             )
-        if min(max_answers, max_llm_requests) < 1 or answer_timeout <= 0:
+        if not isinstance(answer_timeout, int | float) or not answer_timeout > 0:
             raise UsageError(
-                "max_answers and max_llm_requests must be at least 1, answer_timeout above 0"
+                f"answer_timeout is {answer_timeout!r}: give a number of seconds above 0"
             )
         if isinstance(judge.base_url, PoolSource) and judge.base_url.model not in (
             None,
@@ -484,6 +488,7 @@ class Scorer:
 
     def _setting(self, parts: _Parts, task: str, text: str) -> AnswerSetting:
         root = self._scripts.eval_scripts_root
+        check_text("task", task)
         own = script_in(root, check_name("task", task))
         script = (
             ScriptFile(own, root.name)
@@ -645,6 +650,8 @@ def _server(judge: Judge) -> str | PoolSource | None:
 
 
 def _json_of(extra_body: Mapping[str, Any] | None) -> str | None:
+    if not isinstance(extra_body, Mapping | None):
+        raise UsageError(f"extra_body is {extra_body!r}: give a dictionary")
     if own := sorted(OWN_PARAMETERS & (extra_body or {}).keys()):
         raise UsageError(
             f"extra_body has {own[0]}, which the scorer sets itself: leave it out"
@@ -691,6 +698,21 @@ def _kind(error: Exception) -> NoScoreKind:
     return "machine"
 
 
+def _check_values(judge: Judge) -> None:
+    """Make sure that the judge's values are such as its options take.
+
+    Raises:
+        UsageError: one is not.
+    """
+    check_text("model", judge.model)
+    if isinstance(judge.base_url, str):
+        check_text("base_url", judge.base_url)
+    check_number("temperature", judge.temperature, values.temperature)
+    check_number("max_images", judge.max_images, values.count)
+    check_number("confidence", judge.confidence, values.confidence)
+    check_number("outage_wait_s", judge.outage_wait_s, values.positive_seconds)
+
+
 def _cascade_of(judge: Judge) -> JudgeCascade | None:
     if judge.first is None:
         return None
@@ -698,7 +720,7 @@ def _cascade_of(judge: Judge) -> JudgeCascade | None:
         cascade = JudgeCascade.parsed(f"{judge.first},{judge.model}")
     except ValueError as error:
         raise UsageError(
-            f"first is {judge.first!r}: name a model other than {judge.model!r}"
+            f"first is {judge.first!r} beside the model {judge.model!r}: {error}"
         ) from error
     if cascade.server is None and isinstance(judge.base_url, PoolSource):
         raise UsageError(

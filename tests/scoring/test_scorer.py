@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import threading
 from dataclasses import replace
 
@@ -518,6 +519,33 @@ async def test_a_judge_is_named_as_in_evaluate(project):
     assert outcome.result["provenance"]["judge"]["temperature"] == 0.5
     with pytest.raises(UsageError, match="no such provider"):
         scorer_of(project, Judge(provider="oracle")).__enter__()
+
+
+@pytest.mark.parametrize(
+    ("judge", "settings", "message"),
+    [
+        ({"model": ""}, {}, "model: the value is empty: give one"),
+        ({"model": None}, {}, "model is None: give a text"),
+        ({"base_url": ""}, {}, "base_url: the value is empty: give one"),
+        ({"temperature": 9}, {}, "temperature: '9' is not a temperature from 0 to 2"),
+        ({"temperature": "0.5"}, {}, "temperature is '0.5': give a number"),
+        ({"max_images": -1}, {}, "max_images: '-1' is not a whole number"),
+        ({"confidence": 0.2}, {}, "confidence: '0.2' is not a probability from 0.5"),
+        ({"outage_wait_s": -1}, {}, "outage_wait_s: '-1' is not a positive number"),
+        ({"extra_body": [1]}, {}, r"extra_body is \[1\]: give a dictionary"),
+        ({"first": "decisions:"}, {}, "'decisions:' names no model: write decisions:M"),
+        ({"first": "o4-mini"}, {}, "does not name two models"),
+        ({}, {"max_cost": -1}, "max_cost: '-1' is not a positive number of dollars"),
+        ({}, {"max_cost": math.nan}, "max_cost: 'nan' is not a positive number"),
+        ({}, {"max_answers": 0}, "max_answers: '0' is not a whole number of at least"),
+        ({}, {"max_llm_requests": "9"}, "max_llm_requests is '9': give a number"),
+        ({}, {"answer_timeout": math.nan}, "answer_timeout is nan: give a number of"),
+    ],
+)
+def test_values_are_checked_as_those_of_options_are(judge, settings, message):
+    """An empty model would be the default one, and a budget that is no number none."""
+    with pytest.raises(UsageError, match=message):
+        Scorer(judge=Judge(**judge), **settings)
 
 
 @pytest.mark.parametrize("isolate", [True, False])

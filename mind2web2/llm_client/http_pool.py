@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import selectors
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
@@ -514,11 +515,26 @@ async def _read_start(response: aiohttp.ClientResponse) -> bytes:
     return bytes(body[:_MOST_ERROR_BYTES])
 
 
+_CERTIFICATE_NAMES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
 def _trusted_certificates() -> ssl.SSLContext:
-    """Return the context that httpx2 makes: it finds the system's certificates where OpenSSL does not."""
+    """Return the context that httpx2 makes: it finds the system's certificates where OpenSSL does not.
+
+    Raises:
+        UsageError: they cannot be read.
+    """
     import httpx2
 
-    return httpx2.create_ssl_context()
+    try:
+        return httpx2.create_ssl_context()
+    except OSError as error:
+        places = {name: os.environ.get(name) for name in _CERTIFICATE_NAMES}
+        shown = " and ".join(f"{name}={path}" for name, path in places.items() if path)
+        raise UsageError(
+            f"the trusted certificates cannot be read ({shown or 'those of the system'}): "
+            f"{error.strerror or error}"
+        ) from error
 
 
 def _clean_connector(tls: ssl.SSLContext | None) -> aiohttp.TCPConnector:

@@ -89,6 +89,18 @@ def test_an_unreachable_judge_ends_the_run_before_pages_are_captured(project):
     assert not (project.root / "cache").exists()
 
 
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_certificates_that_cannot_be_read_are_named(project, monkeypatch, content):
+    """With the variable that names them, before anything is asked."""
+    path = project.root / "authority.pem"
+    if content is not None:
+        path.write_text(content)
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    run = evaluated("https://127.0.0.1:9/v1")
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+    assert "the trusted certificates cannot be read (SSL_CERT_FILE=/" in run.stderr
+
+
 def test_stored_judgments_need_no_server(project):
     """A server that is down ends the run only if a judgment is missing."""
     keep_answers(project, 5)

@@ -333,7 +333,8 @@ class HttpPool:
         try:
             yield
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise self._not_connected(error, is_sent=False) from None
+            place = self._proxy_of(error)
+            raise self._not_connected(error, is_sent=False, place=place) from None
         except aiohttp.ClientHttpProxyError as error:
             reason = self._shown(f"{error.status} {error.message}")
             raise RequestFailedError(
@@ -361,13 +362,25 @@ class HttpPool:
     def _shown(self, text: str) -> str:
         return one_line(text, self._server.secrets)
 
+    def _proxy_of(self, error: BaseException) -> str:
+        """Return words for the proxy where the connection to it failed, and none for the server's."""
+        parts = urlsplit(self._proxy)
+        if not parts.hostname or getattr(error, "host", None) != parts.hostname:
+            return ""
+        port = f":{parts.port}" if parts.port else ""
+        return f"the proxy of the environment ({parts.hostname}{port}): "
+
     def _not_connected(
-        self, error: BaseException, *, is_sent: bool
+        self, error: BaseException, *, is_sent: bool, place: str = ""
     ) -> RequestFailedError:
-        """Return the failure for a connection that was not made or was lost."""
+        """Return the failure for a connection that was not made or was lost.
+
+        Args:
+            place: whose connection it is, if not the server's.
+        """
         reason = connection_reason(error) or f"{error or type(error).__name__}"
         return RequestFailedError(
-            f"connection error: {self._shown(reason)}",
+            f"connection error: {place}{self._shown(reason)}",
             is_sent=is_sent,
             is_connection_lost=True,
         )

@@ -87,6 +87,27 @@ async def test_a_proxy_address_that_cannot_be_used(quick, monkeypatch, url):
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("proxy", "reason"),
+    [
+        ("127.0.0.1:9", "connection refused"),
+        ("no-such-host.invalid:9", "host name not found"),
+    ],
+)
+@pytest.mark.parametrize("address", [ADDRESS, ADDRESS.replace("http:", "https:")])
+async def test_a_proxy_that_is_away_is_named(
+    quick, monkeypatch, address, proxy, reason
+):
+    """Without its password: else the judge's own server would be looked at."""
+    for variable in ("HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(variable, f"http://reader:proxy-password@{proxy}")
+    with pytest.raises(JudgeUnavailableError) as raised:
+        await ask(address, quick)
+    named = f"the proxy of the environment ({proxy}): {reason}"
+    assert named in str(raised.value)
+    assert "proxy-password" not in str(raised.value)
+
+
 async def test_certificates_of_the_environment_are_trusted(
     quick, monkeypatch, tmp_path
 ):

@@ -245,24 +245,27 @@ class HttpPool:
         json_body: JsonBody | bytes | None = None,
         **content: Any,
     ) -> aiohttp.ClientResponse:
-        """Return the response; a body is sent again where the server had just closed an idle connection."""
+        """Return the response to a request, of which a JSON body may be sent again."""
         import aiohttp
 
+        if json_body is not None:
+            content["data"] = _json_payload()(json_body)
+        way = _Way()
         loop = asyncio.get_running_loop()
-        while True:
-            if json_body is not None:
-                content["data"] = _json_payload()(json_body)
-            way = _Way()
-            started_s = loop.time()
-            try:
-                return await self._opened().request(
-                    method, url, trace_request_ctx=way, **content
-                )
-            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-                is_race = way.is_reused and loop.time() - started_s < _RACE_S
-                # aiohttp itself makes requests without an effect again.
-                if json_body is None or not is_race:
-                    raise
+        started_s = loop.time()
+        try:
+            return await self._opened().request(
+                method, url, trace_request_ctx=way, **content
+            )
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            is_idle_end = way.is_reused and loop.time() - started_s < _RACE_S
+            # aiohttp itself makes requests without an effect again.
+            if json_body is None or not is_idle_end:
+                raise
+            raise RequestFailedError(
+                "connection error: the server closed an idle connection",
+                is_idle_end=True,
+            ) from None
 
     async def close(self) -> None:
         """Close the connections."""

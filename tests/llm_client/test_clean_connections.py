@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 import threading
+from contextlib import suppress
 
 import pytest
 from pydantic import BaseModel
@@ -89,7 +90,10 @@ def test_a_second_reply_that_a_busy_loop_has_not_read_decides_nothing():
             is_read.wait(60)
             connection.sendall(reply(False))
             has_sent_twice.set()
-            connection.recv(65536)
+            with suppress(
+                ConnectionResetError
+            ):  # the client drops what it did not read
+                connection.recv(65536)
         connection, _ = listening.accept()
         with connection:
             connection.recv(65536)
@@ -99,10 +103,10 @@ def test_a_second_reply_that_a_busy_loop_has_not_read_decides_nothing():
     async def ask_twice(url):
         pool = HttpPool(Server(url))
         try:
-            await pool.request("GET", "/")
+            await pool.request("GET", "/", 20)
             is_read.set()
-            has_sent_twice.wait(60)  # the loop stands still
-            return await pool.request("GET", "/")
+            has_sent_twice.wait(20)  # the loop stands still
+            return await pool.request("GET", "/", 20)
         finally:
             await pool.close()
 
@@ -118,7 +122,7 @@ def test_a_second_reply_that_a_busy_loop_has_not_read_decides_nothing():
 
 @pytest.mark.parametrize("is_told", [True, False])
 async def test_a_connection_that_was_closed_while_idle_is_no_failure(is_told):
-    """The request is sent once more, over another one, and counts once; nor is there a wait."""
+    """The request is sent once more at once, over another one; both may be billed."""
     served = []
 
     async def serve(reader, writer):
@@ -139,5 +143,5 @@ async def test_a_connection_that_was_closed_while_idle_is_no_failure(is_told):
         async with AsyncOpenAIClient(base_url=url, api_key="none") as client:
             answers = [await client.chat(request) for _ in range(3)]
             assert client.retries.in_words() == ""
-    assert [answer.attempts for answer in answers] == [1, 1, 1]
+    assert [answer.attempts for answer in answers] == [1, 2, 2]
     assert served == [1, 1, 1]

@@ -222,7 +222,7 @@ def test_an_alias_needs_a_pool(project, servers):
         ),
         (
             ["--judge_model", ""],
-            "which model does the judge pool serve? Name it with --judge_model",
+            "argument --judge_model: the value is empty: give one, or leave the option out",
         ),
         (["--judge_model", "other"], "must serve the same model, other: http"),
         (["--judge_alias", "m"], "'m' does not name two models: write NAME=NAME"),

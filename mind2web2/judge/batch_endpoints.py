@@ -252,6 +252,10 @@ def batch_endpoints(provider: str, base_url: str | None = None) -> BatchEndpoint
     )
 
 
+# Before a server that took no connection is tried once more.
+_SECOND_CONNECTION_S = 1.0
+
+
 @dataclass(frozen=True)
 class BatchPace:
     """When jobs are sent and polled.
@@ -304,8 +308,18 @@ class BatchTransfer:
         self._pace = pace
 
     async def check(self) -> None:
-        """Check that the server has batch endpoints, as ``BatchEndpoints.check`` promises."""
-        await self._retried(self._endpoints.check)
+        """Check that the server has batch endpoints, as ``BatchEndpoints.check`` promises.
+
+        A server that takes no connection at all is tried twice only: its address may be wrong.
+        """
+        try:
+            await self._endpoints.check()
+        except RequestFailedError as failure:
+            await asyncio.sleep(_SECOND_CONNECTION_S)
+            if failure.is_sent:
+                await self._retried(self._endpoints.check)
+            else:
+                await self._endpoints.check()
 
     async def submit(self, record: JobRecord, job_input: JobInput) -> JobRecord:
         """Start a job and return its record with the provider's name in it.

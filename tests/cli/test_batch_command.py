@@ -232,6 +232,19 @@ def test_an_outage_of_the_batch_endpoints_is_reported_at_once(project):
     assert warning.endswith("reason=503 down for a moment")
 
 
+def test_an_address_without_a_server_is_reported_at_once(project, monkeypatch):
+    """It is most likely wrong, so that no hour is waited for it."""
+    monkeypatch.chdir(project.root)
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    with BatchServer(supported) as server:
+        address = server.base_url
+    run = call(evaluate_main, "--agent_name=bot", *QUICKLY, "--judge_base_url", address)
+    assert run.returncode == 2
+    assert run.stderr.count("\n") == 1
+    assert address in run.stderr
+    assert "connection error: " in run.stderr
+
+
 @pytest.mark.parametrize("provider", ["bedrock_anthropic", "replay"])
 def test_other_providers_are_refused(project, monkeypatch, provider):
     """Exit status 2 and one line with the cure."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -230,12 +231,13 @@ def imports_in_functions() -> tuple[list[Place], list[Place]]:
 
 def lines_with(word: str) -> list[Place]:
     """Return the lines that contain a word, comments and docstrings as well."""
+    whole_word = re.compile(rf"\b{word}\b")
     found = []
     for module, path in MODULES.items():
         for number, line in enumerate(
             path.read_text(encoding="utf-8").splitlines(), start=1
         ):
-            if word in line:
+            if whole_word.search(line):
                 found.append(Place(module, number))
     return found
 

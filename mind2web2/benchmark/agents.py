@@ -402,7 +402,9 @@ def _with_links(
             {ord("["): "(", ord("]"): ")"}
         )
         url = note.url.replace("(", "%28").replace(")", "%29")
-        text = f"{text[: note.end_index]} ([{title}]({url})){text[note.end_index :]}"
+        before = text[: note.end_index]
+        after = text[note.end_index :]
+        text = f"{before} ([{title}]({url})){after}"
     return text
 
 

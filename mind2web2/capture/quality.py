@@ -491,7 +491,8 @@ def _is_consent_wall(observed: PageObservation) -> bool:
 
 
 def _login_wall(observed: PageObservation) -> str | None:
-    requested, final = _parts(observed.requested_url), _parts(observed.final_url)
+    requested = _parts(observed.requested_url)
+    final = _parts(observed.final_url)
     if _is_login_address(requested):
         return None
     if _is_login_address(final) or _is_login_host(final, observed):
@@ -554,7 +555,8 @@ def _names_a_lost_page(title: str, observed: PageObservation) -> bool:
 
 
 def _was_sent_home(observed: PageObservation) -> bool:
-    requested, final = _parts(observed.requested_url), _parts(observed.final_url)
+    requested = _parts(observed.requested_url)
+    final = _parts(observed.final_url)
     same_site = _bare_host(requested) == _bare_host(final) != ""
     is_deep = not _HOME_PATH.match(requested.path)
     is_home = (

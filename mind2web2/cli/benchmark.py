@@ -468,7 +468,8 @@ def run_submit(options: argparse.Namespace) -> int:
         line(console, "Nothing was packed: correct the errors first.")
         return 1
     paths = paths_of(settings, options.agent)
-    entry, why_not = None, f"it needs --task_list and --num_runs {LEADERBOARD_RUNS}"
+    entry = None
+    why_not = f"it needs --task_list and --num_runs {LEADERBOARD_RUNS}"
     if settings.task_list is not None and options.num_runs == LEADERBOARD_RUNS:
         entry, why_not = leaderboard_entry(paths, options.agent, tasks)
     output = options.output or Path(f"{options.agent}.zip")

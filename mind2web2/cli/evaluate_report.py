@@ -644,7 +644,10 @@ def flagged_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
     parts = [counted(amount, noun) for noun, amount in amounts.items() if amount]
     if not parts:
         return None
-    listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    *first_parts, last_part = parts
+    listed = last_part
+    if first_parts:
+        listed = f"{', '.join(first_parts)} and {last_part}"
     verb = "tries" if sum(amounts.values()) == 1 else "try"
     return (
         f"{listed} {verb} to instruct the judge, as it seems; this changes no verdict: see the flags in the "

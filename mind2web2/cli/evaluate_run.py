@@ -267,7 +267,8 @@ async def _run_session_with_display(
     telemetry: Telemetry | None,
 ) -> list[AnswerOutcome]:
     """Evaluate the work, show its progress, and keep the judge's use."""
-    judge, judge_check = session.judge, session.parts.judge_check
+    judge = session.judge
+    judge_check = session.parts.judge_check
     run.usages.append(judge.usage)
     # If the process ends before the loop comes to the end of this function.
     run.on_stop.append(partial(_keep_usage, run, judge))
@@ -301,8 +302,10 @@ def _report(
     summary: AgentSummary | None,
     elapsed_s: float,
 ) -> None:
-    settings, agent_name = run.settings, run.folders.agent_name
-    judge, judge_check = session.judge, session.parts.judge_check
+    settings = run.settings
+    agent_name = run.folders.agent_name
+    judge = session.judge
+    judge_check = session.parts.judge_check
     problems = [*run.progress.problems, *_forgettable(run, summary)]
     if judge_check is None and judge.usage.total().asked.judgments:
         run.print(f"How often is this judge right? {suggested_check(run.checked)}")
@@ -343,7 +346,9 @@ async def _cluster(
     from mind2web2.cluster.node import NodeSetup
     from mind2web2.judge.shared_store import SharedJudgmentStore
 
-    settings, judge, store = run.settings, session.judge, session.store
+    settings = run.settings
+    judge = session.judge
+    store = session.store
     assert isinstance(store, SharedJudgmentStore), (
         "RunSettings.check refuses another one"
     )

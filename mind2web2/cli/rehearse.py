@@ -129,7 +129,10 @@ def run(options: argparse.Namespace) -> int:
 
     # A model in mind2web2.toml is no wish to pay for one.
     is_judged = given_settings(options).judge_model is not None
-    _refuse_contradictions(options, is_judged)
+    if not is_judged:
+        _refuse_judge_options(options.pages, options.missing_pages)
+    if options.cases != _CASES and not options.cases.is_dir():
+        raise UsageError(f"--cases: there is no folder {options.cases}")
     settings = settings_of(options, is_announced=is_judged)
     plans = [
         replace(
@@ -159,13 +162,11 @@ def run(options: argparse.Namespace) -> int:
     return 1 if is_incomplete or (options.fails_on_findings and has_findings) else 0
 
 
-def _refuse_contradictions(options: argparse.Namespace, is_judged: bool) -> None:
-    if not is_judged and options.pages is not None:
+def _refuse_judge_options(pages: Path | None, missing_pages: str) -> None:
+    if pages is not None:
         raise UsageError("--pages is for a real judge: add --judge_model")
-    if not is_judged and options.missing_pages != _MISSING_PAGES:
+    if missing_pages != _MISSING_PAGES:
         raise UsageError("--missing_pages is for a real judge: add --judge_model")
-    if options.cases != _CASES and not options.cases.is_dir():
-        raise UsageError(f"--cases: there is no folder {options.cases}")
 
 
 def _judged(

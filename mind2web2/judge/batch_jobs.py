@@ -265,7 +265,8 @@ class BatchJobs:
         deletion = self._start(self._transfer.delete_files(report))
         self._deletions.add(deletion)
         deletion.add_done_callback(self._deletions.discard)
-        job.progress.status, job.progress.is_over = report.status, True
+        job.progress.status = report.status
+        job.progress.is_over = True
         job.progress.done = replies = sum(line.is_reply for line in results.values())
         failure = (
             None if len(results) == len(job.questions) else self._failure(job, report)
@@ -330,7 +331,8 @@ class BatchJobs:
     def _give_up(self, job: _Job, failure: RequestFailedError) -> None:
         """Stop following a job in this run, which does not send its questions again either."""
         job.error = judge_error(failure, self.endpoints.service, self._model)
-        job.progress.status, job.progress.is_over = "given up", True
+        job.progress.status = "given up"
+        job.progress.is_over = True
         log.warning(
             "batch %d given up for this run reason=%s", job.record.number, failure
         )

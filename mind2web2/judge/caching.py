@@ -428,7 +428,8 @@ class CachingJudge:
             outcome = "too_long"
         except ImagesRefusedError as error:
             limits = ImageLimit.of(error).model_dump_json()
-            reply, outcome = replace(_no_reply(sent), text=limits), "fewer_images"
+            reply = replace(_no_reply(sent), text=limits)
+            outcome = "fewer_images"
         except BaseException as error:
             # A failure or a cancelled caller: no judgment, but requests and tokens.
             self._breaker.note_failure(error, source, is_ahead=permit.is_ahead)

@@ -357,7 +357,8 @@ class VerificationNode:
     def __repr__(self) -> str:
         """Show all fields, those of children as well."""
         self._settle_leaf()
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._fields())})"
+        fields = [f"{name}={value!r}" for name, value in self._fields()]
+        return f"{type(self).__name__}({', '.join(fields)})"
 
     def __str__(self) -> str:
         """Show all fields without the type."""

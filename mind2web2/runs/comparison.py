@@ -257,7 +257,8 @@ def _shared_grids(
     names = [name for name, _ in agents]
     if task_ids is not None:
         wanted = list(task_ids)
-        grids, warnings = [score_grid(own, wanted) for _, own in agents], []
+        grids = [score_grid(own, wanted) for _, own in agents]
+        warnings = []
     else:
         tasks = [
             {answer.task_id for answer in own if answer.score is not None}
@@ -667,9 +668,11 @@ def _other_capture_days(grids: Mapping[str, ScoreGrid]) -> list[str]:
         for name, grid in grids.items()
     }
     known = {name: (found[0], found[-1]) for name, found in days.items() if found}
-    if len(known) < 2 or max(low for low, _ in known.values()) <= min(
-        high for _, high in known.values()
-    ):
+    if len(known) < 2:
+        return []
+    last_first_day = max(first for first, _ in known.values())
+    first_last_day = min(last for _, last in known.values())
+    if last_first_day <= first_last_day:
         return []
     listed = "; ".join(f"{name} {low} to {high}" for name, (low, high) in known.items())
     return [f"pages were captured on different days: {listed}"]

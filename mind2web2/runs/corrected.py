@@ -28,7 +28,8 @@ from mind2web2.statistics.uncertainty import Interval
 
 # Of one answer, each doubling the scores to compute; further ones count without what they change together.
 _MOST_TOGETHER = 8
-_PASSED, _FAILED = Outcome(1.0, "passed"), Outcome(0.0, "failed")
+_PASSED = Outcome(1.0, "passed")
+_FAILED = Outcome(0.0, "failed")
 # Changes of scores below this are noise of sums.
 _NOISE = 1e-12
 

@@ -37,7 +37,8 @@ RULES: Mapping[str, frozenset[Sign] | None] = {
     **{f"doubt without {sign}": frozenset(SIGNS) - {sign} for sign in SIGNS},
     "1": frozenset(),
 }
-_PASSED, _FAILED = Outcome(1.0, "passed"), Outcome(0.0, "failed")
+_PASSED = Outcome(1.0, "passed")
+_FAILED = Outcome(0.0, "failed")
 _SAME_SCORE = 1e-9
 
 
@@ -221,6 +222,7 @@ def is_score_changed(root: WrittenNode, flipped: Mapping[int, bool]) -> bool:
     if unblocked(leaves, passing) - unblocked(leaves, set()):
         return True
     failing = blocked(root, leaves, own.keys() - passing)
-    verdicts = {**dict.fromkeys(passing, _PASSED), **dict.fromkeys(failing, _FAILED)}
-    was, now = (aggregate(root, given)[id(root)].score for given in ({}, verdicts))
-    return abs(was - now) > _SAME_SCORE
+    verdicts = dict.fromkeys(passing, _PASSED) | dict.fromkeys(failing, _FAILED)
+    score_before = aggregate(root, {})[id(root)].score
+    score_after = aggregate(root, verdicts)[id(root)].score
+    return abs(score_before - score_after) > _SAME_SCORE

@@ -317,7 +317,8 @@ class _Estimator:
             in_requests(usage, own), in_requests(usage, of_first), _OUTPUT_TOKENS
         )
         basis = Basis(_GUESSED)
-        low, high = guess.times(1 / _GUESS), guess.times(_GUESS)
+        low = guess.times(1 / _GUESS)
+        high = guess.times(_GUESS)
         return Range(low, guess, high, basis, guess.times(_WASTED_SHARE))
 
     def _amounts_of_both(

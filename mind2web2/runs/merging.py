@@ -308,7 +308,8 @@ def _difference(theirs: Path, ours: Path) -> str | None:
         scores = [str(each.final_score) for each in (one, other)]
         why = f", of different {' and '.join(different)}" if different else ""
     else:
-        scores, why = ["scored" if each else "damaged" for each in found], ""
+        scores = ["scored" if each else "damaged" for each in found]
+        why = ""
     return (
         f"two different results{why}: {scores[0]} in {ours}, {scores[1]} in {theirs}; the first stays: "
         "delete the one that is not to count, and merge again"
@@ -317,7 +318,8 @@ def _difference(theirs: Path, ours: Path) -> str | None:
 
 def _compared(one: ResultFile, other: ResultFile) -> dict[str, tuple[object, object]]:
     """Return what two results were made from, side by side."""
-    facts, other_facts = result_facts(one), result_facts(other)
+    facts = result_facts(one)
+    other_facts = result_facts(other)
     return {
         "answers": (_answer_sha256(one), _answer_sha256(other)),
         "scripts": (facts.script_sha256, other_facts.script_sha256),

@@ -82,7 +82,9 @@ def _mean_over_runs(sizes: Sequence[int]) -> Statistic:
             for total, count, size in zip(sums[::2], sums[1::2], sizes, strict=True)
             if count
         ]
-        return sum(mean for mean, _ in groups) / sum(size for _, size in groups)
+        total_mean = sum(mean for mean, _ in groups)
+        total_size = sum(size for _, size in groups)
+        return total_mean / total_size
 
     return statistic
 

@@ -33,7 +33,8 @@ class ScoreBounds(BaseModel):
     unknown_leaves: int = 0
 
 
-_PASSED, _FAILED = Outcome(1.0, "passed"), Outcome(0.0, "failed")
+_PASSED = Outcome(1.0, "passed")
+_FAILED = Outcome(0.0, "failed")
 
 
 def score_bounds(root: WrittenNode, score: float) -> ScoreBounds:
@@ -74,10 +75,12 @@ def unblocked(leaves: Sequence[WrittenNode], weak: set[int]) -> set[int]:
             chain.append(at)
             passes[id(at)] = True
             at = by_id.get(blocked_by(at) or "")
-        ends = at is None or id(at) in weak or passes.get(id(at), not at.verdict.blocks)
-        passes.update(
-            (id(each), ends) for each in (*chain, *([at] if at is not None else []))
-        )
+        ends = True
+        if at is not None:
+            chain.append(at)
+            ends = id(at) in weak or passes.get(id(at), not at.verdict.blocks)
+        for each in chain:
+            passes[id(each)] = ends
     return {id(leaf) for leaf in leaves if is_skipped(leaf) and passes[id(leaf)]}
 
 

@@ -65,7 +65,9 @@ _OF_FIRST = "first"
 # Stands for no limit.
 NO_LIMIT = 1_000_000
 # Answers at once, at least and at most; a quarter of the machine's memory is for them.
-_LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
+_LEAST_ANSWERS = 9
+_MOST_ANSWERS = 64
+_ANSWER_BYTES = 64 * 1024**2
 # Judgments in memory where a database has them all, and where nothing keeps them (about 30 MB).
 _MOST_OF_DATABASE, _MOST_OF_NO_FILE = 1000, 20_000
 
@@ -313,7 +315,8 @@ def decision_settings(
 
 def first_endpoint_of(settings: RunSettings) -> str | None:
     """Return the server of the first of two judges, ``None`` where there is one judge."""
-    first, cascade = _first_settings(settings), settings.judge_cascade
+    first = _first_settings(settings)
+    cascade = settings.judge_cascade
     if first is None or cascade is None:
         return None
     return endpoint_of(first.provider, _first_server(settings, cascade))
@@ -363,7 +366,8 @@ def first_judge_client(
     """Return the client of the first of two judges, ``None`` for a replay."""
     if batches is not None:
         return batches.client()
-    first, cascade = _first_settings(settings), settings.judge_cascade
+    first = _first_settings(settings)
+    cascade = settings.judge_cascade
     if settings.is_replay or first is None or cascade is None:
         return None
     server = cascade.first_server()
@@ -565,7 +569,8 @@ def _barred(settings: RunSettings) -> BarredList | None:
 
 def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
     """Return how many answers run at once: as many as keep the judge requests busy, within the settings."""
-    tasks, answers = settings.max_concurrent_tasks, settings.max_concurrent_answers
+    tasks = settings.max_concurrent_tasks
+    answers = settings.max_concurrent_answers
     bounds = tasks or NO_LIMIT, answers or NO_LIMIT
     # In a batch most answers wait for the provider.
     if settings.batch or (tasks and answers and settings.engine != RAY):

@@ -248,8 +248,13 @@ def _folder_in_file(example: str) -> InFile:
     return InFile(f'"{example}"', (str,))
 
 
-_FOLDERS, _JUDGE, _LIMITS, _COSTS = "folders", "judge", "limits", "costs"
-_SCRIPTS, _PAGES, _MACHINES = "eval scripts", "pages that are not cached", "machines"
+_FOLDERS = "folders"
+_JUDGE = "judge"
+_LIMITS = "limits"
+_COSTS = "costs"
+_SCRIPTS = "eval scripts"
+_PAGES = "pages that are not cached"
+_MACHINES = "machines"
 GROUP_HELPS = {_PAGES: "are captured when a claim needs them, and added to the cache"}
 _COUNT_IN_FILE = InFile("3", (int,))
 _PROVIDERS = (*JUDGE_PROVIDERS, REPLAY)

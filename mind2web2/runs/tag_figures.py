@@ -40,16 +40,19 @@ def tag_figures(results: Results) -> list[TagFigure]:
         for tag, passed in _leaves_by_tag(result).items():
             shares[tag][task_id].append(fmean(passed))
             leaves[tag] += len(passed)
-    return [
-        TagFigure(
+    figures = []
+    for tag, tasks in sorted(shares.items()):
+        task_means = [fmean(answers) for answers in tasks.values()]
+        answer_counts = [len(answers) for answers in tasks.values()]
+        figure = TagFigure(
             tag,
-            passed=fmean(fmean(answers) for answers in tasks.values()),
+            passed=fmean(task_means),
             leaves=leaves[tag],
-            answers=sum(map(len, tasks.values())),
+            answers=sum(answer_counts),
             tasks=len(tasks),
         )
-        for tag, tasks in sorted(shares.items())
-    ]
+        figures.append(figure)
+    return figures
 
 
 def _leaves_by_tag(result: ResultFile) -> dict[str, list[bool]]:

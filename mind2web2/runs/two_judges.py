@@ -232,7 +232,9 @@ def _figures(
     )
     price = None
     if is_priced and tasks:
-        price = sum(cost for cost, _ in priced) / sum(full for _, full in priced)
+        total_usd = sum(cost for cost, _ in priced)
+        strong_usd = sum(full for _, full in priced)
+        price = total_usd / strong_usd
     return SharedFigures(
         rule=rule,
         strong=share_by_task(

@@ -322,7 +322,8 @@ async def _compare_replays(
     paths: PathConfig, agent_name: str, judgments: Path, checks: Sequence[Check]
 ) -> None:
     """Judge answers again from a file of judgments, and add the differences."""
-    library, places = PageLibrary(), asyncio.Semaphore(_AT_ONCE)
+    library = PageLibrary()
+    places = asyncio.Semaphore(_AT_ONCE)
     limits = DualSemaphore(asyncio.Semaphore(1), asyncio.Semaphore(30))
     with tempfile.TemporaryDirectory(prefix="mind2web2-verify-") as folder:
         root = Path(folder)
@@ -335,7 +336,8 @@ async def _compare_replays(
 
         async def compare(check: Check, store: JudgmentStore) -> None:
             async with places:
-                result, made_from = check.result, check.made_from
+                result = check.result
+                made_from = check.made_from
                 assert result is not None and made_from is not None, (
                     "only such results are replayed"
                 )

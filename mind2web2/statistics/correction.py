@@ -137,7 +137,8 @@ def _with_choice_of_tasks(
     )
     # The spread of the tasks has the error of the labels already, but for errors that no label shows.
     seen = (Z * standard_error) ** 2
-    below, above = (math.sqrt(squared + max(0.0, side**2 - seen)) for side in reach)
+    unseen = [max(0.0, side**2 - seen) for side in reach]
+    below, above = (math.sqrt(squared + each) for each in unseen)
     return below, above
 
 

@@ -94,10 +94,11 @@ def rest_correlation(
     ]
     if len(pairs) < 3:
         return None
-    middle = fmean(x for x, _ in pairs), fmean(y for _, y in pairs)
-    across = sum((x - middle[0]) * (y - middle[1]) for x, y in pairs)
-    spread_x = sum((x - middle[0]) ** 2 for x, _ in pairs)
-    spread_y = sum((y - middle[1]) ** 2 for _, y in pairs)
+    mean_x = fmean(x for x, _ in pairs)
+    mean_y = fmean(y for _, y in pairs)
+    across = sum((x - mean_x) * (y - mean_y) for x, y in pairs)
+    spread_x = sum((x - mean_x) ** 2 for x, _ in pairs)
+    spread_y = sum((y - mean_y) ** 2 for _, y in pairs)
     if spread_x < 1e-12 or spread_y < 1e-12:
         return None
     return across / math.sqrt(spread_x * spread_y)

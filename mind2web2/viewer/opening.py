@@ -52,7 +52,8 @@ def _of_two(best: Json, second: Json, tests: Json) -> str:
         )
         return f"{scores} of the points; they cannot be compared: {tests['reason']}."
     [pair] = tests["metrics"]["avg_score"]["differences"]
-    names, shares = [best["name"], second["name"]], [pair["first"], pair["second"]]
+    names = [best["name"], second["name"]]
+    shares = [pair["first"], pair["second"]]
     # Over the tasks that both share, the other one may be ahead.
     gap = pair["first"] - pair["second"]
     if pair["low"] is None:
@@ -60,7 +61,9 @@ def _of_two(best: Json, second: Json, tests: Json) -> str:
     else:
         limits = sorted((-pair["low"], -pair["high"]))
     if gap < 0:
-        names, shares, gap = names[::-1], shares[::-1], -gap
+        names.reverse()
+        shares.reverse()
+        gap = -gap
         limits = sorted(-limit for limit in limits)
     p_value = pair["p_value"]
     is_clear = p_value is not None and p_value < _LEVEL_P and limits and limits[0] > 0

@@ -466,7 +466,7 @@ def test_a_scorer_may_have_two_judges(project):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"first": STRONG}, "name a model other than"),
+        ({"first": STRONG}, "does not name two models"),
         ({"first": CHEAP, "doubt": "always"}, "doubt is 'always'"),
     ],
 )

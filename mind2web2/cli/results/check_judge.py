@@ -352,7 +352,9 @@ async def _estimated(check: _Check) -> int:
     from mind2web2.llm_client.settings import endpoint_of
     from mind2web2.runs.session import OwnParts, open_run
 
-    settings, path, console = check.settings, check.store_path, check.console
+    settings = check.settings
+    path = check.store_path
+    console = check.console
     cases = len(check.judges) * len(check.checking.labelled.cases)
     found = {}
     # The judges whose votes on a claim may differ.
@@ -690,7 +692,8 @@ def _print_quality(console: Console, found: Quality) -> None:
             console,
             f"No reply, which counts neither way: {counted(count, 'case')}: {reason}",
         )
-    used, reused = check.usage.asked + check.usage.reused, check.usage.reused.judgments
+    used = check.usage.asked + check.usage.reused
+    reused = check.usage.reused.judgments
     cost = "price unknown" if used.cost_usd is None else dollars(used.cost_usd)
     line(
         console,

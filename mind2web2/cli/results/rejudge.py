@@ -151,21 +151,17 @@ class _Agent(NamedTuple):
     is_other: bool
 
 
-def _refuse_contradictions(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> int:
+    """Judge again, print the figures and return the exit status."""
+    from mind2web2.cli.console import plain_console
+    from mind2web2.runs.judgings import Judging
+
     if options.sample is not None and options.times is not None:
         raise UsageError("--sample judges answers once: leave --times out")
     if options.target != TARGET and options.sample != AUTO:
         raise UsageError(f"--target goes with --sample {AUTO}")
     if options.seed and options.sample is None:
         raise UsageError("--seed goes with --sample")
-
-
-def run(options: argparse.Namespace) -> int:
-    """Judge again, print the figures and return the exit status."""
-    from mind2web2.cli.console import plain_console
-    from mind2web2.runs.judgings import Judging
-
-    _refuse_contradictions(options)
     names = [check_name("agent", name.rstrip("/")) for name in options.agents]
     if len(set(names)) < len(names):
         raise UsageError("an agent is named twice: name each one once")

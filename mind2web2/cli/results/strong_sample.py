@@ -121,7 +121,8 @@ class StrongSample:
             return None
         if found is not None and found.mean.is_within(self.sampling.target):
             return None
-        least, most = max(1, round(_LEAST_GROWTH * size)), round(_MOST_GROWTH * size)
+        least = max(1, round(_LEAST_GROWTH * size))
+        most = round(_MOST_GROWTH * size)
         if found is None:
             more = most
         else:

@@ -93,7 +93,10 @@ def lists(book: Book) -> None:
         ]
         prices = [f"{price} crowns" for price in world.numbers(len(hotels), 61, 240)]
         away, town = f"Hotel {world.place()}", world.place()
-        lines = [f"{place}. **{hotel}**: {price} a night" for place, (hotel, price) in enumerate(zip(hotels, prices, strict=True), 1)]  # fmt: skip
+        lines: list[str] = []
+        for hotel, price in zip(hotels, prices, strict=True):
+            place = len(lines) + 1
+            lines.append(f"{place}. **{hotel}**: {price} a night")
         answer = (
             f"I found these places in {town}:\n\n{chr(10).join(lines)}\n\n"
             f"I left out {away}, which is closed for repairs until {long_date(world.day())}."

@@ -452,7 +452,8 @@ class ScriptProcess:
         except OSError:  # the fork server is gone
             return True
         if report:
-            self.status, self.was_too_large = int(report[1]), report[2:] == [TOO_LARGE]
+            self.status = int(report[1])
+            self.was_too_large = report[2:] == [TOO_LARGE]
         return True
 
 

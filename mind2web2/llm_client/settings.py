@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
-from urllib.request import getproxies
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.failures import Service
@@ -183,6 +182,8 @@ def secrets_in(url: str) -> tuple[str, ...]:
 
 
 def _proxy_secrets() -> tuple[str, ...]:
+    from urllib.request import getproxies  # slow to load
+
     proxies = getproxies()
     return tuple(
         secret

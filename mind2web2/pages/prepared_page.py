@@ -31,7 +31,7 @@ class PageSettings:
     image_max_height: PositiveInt = 10_000
     part_height: PositiveInt = 2000
     part_overlap: NonNegativeInt = 200
-    jpeg_quality: PositiveInt = 85
+    jpeg_quality: NonNegativeInt = 85
     max_pdf_images: NonNegativeInt = 50
     max_pdf_text_pages: NonNegativeInt = 100
     max_side_px: PositiveInt | None = None

@@ -72,7 +72,7 @@ class Given:
 
     task: str
     answer: str
-    pages: PageSettings
+    evaluator_config: PageSettings
 
 
 @runtime_checkable

@@ -290,6 +290,19 @@ def test_importing_loads_nothing_heavy(module):
     assert set(HEAVY).isdisjoint(json.loads(done.stdout))
 
 
+def test_help_loads_nothing_that_connects():
+    """That takes a third of the time of ``--help``."""
+    code = (
+        "import atexit, sys; from mind2web2.cli import main;"
+        "atexit.register(lambda: print('ssl' in sys.modules));"
+        "main(['evaluate', '--help'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.endswith("False\n")
+
+
 def test_unknown_names_of_the_package_are_errors():
     """As with any module."""
     with pytest.raises(ImportError, match="Nonsense"):

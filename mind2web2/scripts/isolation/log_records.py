@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,8 +11,9 @@ from pydantic import Field
 
 from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
 
-# Seconds since 1970 that every clock and calendar takes.
-_Moment = Annotated[float, Field(ge=0, le=1e11)]
+# In seconds since 1970; every clock and calendar takes it.
+_LAST_MOMENT_S = 1e11
+_Moment = Annotated[float, Field(ge=0, le=_LAST_MOMENT_S)]
 
 
 @dataclass(frozen=True)
@@ -35,13 +37,14 @@ class SentRecord:
 
     @classmethod
     def of(cls, record: logging.LogRecord) -> SentRecord:
-        """Return a record as it travels."""
+        """Return a record as it travels; scripts may make records of their own, with any values."""
         extra = {name: str(value) for name, value in extra_fields(record).items()}
+        is_moment = 0 <= record.created <= _LAST_MOMENT_S
         return cls(
-            record.name,
+            str(record.name),
             record.levelno,
-            record.levelname,
-            record.created,
+            str(record.levelname),
+            record.created if is_moment else time.time(),
             message_of(record),
             record.stack_info,
             trace_of(record),

@@ -23,7 +23,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from pydantic import BaseModel, TypeAdapter, validate_call
 
 from mind2web2 import errors
-from mind2web2.errors import EvalScriptError, Mind2Web2Error
+from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.scheduling.stopping import STOPPED
 from mind2web2.scripts.inputs import ScriptInputs
 
@@ -85,15 +85,9 @@ class Failure:
         return EvalScriptError(f"{self.name[:_MAX_NAME_CHARS]}: {text}")
 
     def of_run(self) -> Exception:
-        """Return one of our errors by the name of its class, another as an exception of that name."""
-        ours = self._ours()
-        if ours is not None:
-            return ours(self.text)
-        if self.name == MemoryError.__name__:
-            return MemoryError(self.text)
-        name = self.name if self.name.isidentifier() else "Exception"
-        foreign: Callable[[str], Exception] = type(name, (Exception,), {})
-        return foreign(self.text)
+        """Return the error that it is in the script's process; the run sends only our own."""
+        ours = self._ours() or MachineError
+        return ours(self.text)
 
     def _ours(self) -> type[Mind2Web2Error] | None:
         ours = getattr(errors, self.name, None)
@@ -408,7 +402,9 @@ class RpcConnection(_End):
         self._waiting_bytes += size_bytes
         if self._waiting_bytes > MAX_WAITING_BYTES:
             limit_mb = MAX_WAITING_BYTES / 1e6
-            raise EvalScriptError(f"asks more than {limit_mb:g} MB at once")
+            raise EvalScriptError(
+                f"asks more than {limit_mb:g} MB at once: ask fewer questions at the same time"
+            )
         task = asyncio.create_task(self._reply(message, service))
         self._questions[number] = task
         task.add_done_callback(partial(self._forget, number, size_bytes))

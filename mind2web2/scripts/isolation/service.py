@@ -155,11 +155,10 @@ class RunService:
         """Log a record: the answer's by its logger, the package's by its own."""
         logger = self.logger
         if to == "package":
-            if record.name.partition(".")[0] != PACKAGE:
-                raise ValueError(f"the package has no logger {record.name!r}")
             # Each name that is asked for stays in ``logging``'s registry.
             is_known = record.name in logging.Logger.manager.loggerDict
-            logger = logging.getLogger(record.name if is_known else PACKAGE)
+            is_ours = is_known and record.name.partition(".")[0] == PACKAGE
+            logger = logging.getLogger(record.name if is_ours else PACKAGE)
         if logger.isEnabledFor(record.level):
             logger.handle(record.record())
 
@@ -304,7 +303,7 @@ class RunService:
             capture=cache.captures,
             llm_limit=nullcontext(),
             page_limit=cache.page_limit or nullcontext(),
-            config=config_with(given.pages),
+            config=config_with(given.evaluator_config),
             logger=self.logger,
         )
 

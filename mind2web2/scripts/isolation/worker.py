@@ -255,7 +255,7 @@ class RelayHandler(logging.Handler):
         """Send a record, with its traceback as text."""
         try:
             self._note("log", to=self._to, record=SentRecord.of(record))
-        except (ValueError, TypeError, RecursionError):
+        except Exception:  # the text of a value is its own code
             self.handleError(record)
 
 

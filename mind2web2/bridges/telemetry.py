@@ -135,7 +135,10 @@ def _one_warning(warn: Callable[[str], None]) -> Iterator[None]:
         packages.propagate = was_passed_on
         if first.text is not None:
             reason = first.text.partition(" encountered while exporting")[0]
-            warn(f"not all telemetry was sent: {reason}")
+            warn(
+                f"not all telemetry was sent: {reason}; check the receiver that "
+                "OTEL_EXPORTER_OTLP_ENDPOINT names"
+            )
 
 
 class _FirstWarning(logging.Handler):

@@ -310,10 +310,13 @@ class NodeStore(SharedJudgmentStore):
         await super().put_own(judgment)
         self._new.append(judgment)
 
-    async def keep(self, judgment: Judgment) -> Judgment:
+    async def keep(
+        self, judgment: Judgment, instead_of: Judgment | None = None
+    ) -> Judgment:
         """Store a judgment unless there is one, and have the command collect what is stored."""
-        kept = await super().keep(judgment)
-        self._new.append(kept)
+        kept = await super().keep(judgment, instead_of)
+        if kept == judgment:  # another one was collected when it was copied
+            self._new.append(kept)
         return kept
 
     def collected(self) -> list[Judgment]:

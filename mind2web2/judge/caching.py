@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
@@ -120,7 +120,7 @@ class CachingJudge:
         # Those whose caller was cancelled while their request was in flight.
         self._given_up: set[asyncio.Task[Judgment]] = set()
         # Replies that a full disk did not take. No request follows until they are written.
-        self._unwritten: dict[str, Judgment] = {}
+        self._unwritten: dict[str, _Unwritten] = {}
         self._writing = asyncio.Lock()
         # Concurrent equal questions wait for the first one's reply instead of paying twice.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -197,12 +197,11 @@ class CachingJudge:
                     judgment = await self._ask_observed(
                         self._provider, asked, subject, source, permit
                     )
-                    # What was read and does not count is replaced.
-                    is_new = not self._overwrite and stored is None and theirs is None
                     # A paid reply is stored even if the caller is cancelled.
-                    kept = await to_the_end(self._write(judgment, keeps=is_new))
-                    if kept != judgment and not await _fits(kept, request):
-                        kept = await to_the_end(self._write(judgment, keeps=False))
+                    kept = await to_the_end(self._write(judgment, theirs or stored))
+                    # Each further round means that another run has stored its reply, and is done.
+                    while kept != judgment and not await _fits(kept, request):
+                        kept = await to_the_end(self._write(judgment, kept))
             if self._overwrite:
                 self._asked_now.add(key)
             return kept
@@ -326,23 +325,22 @@ class CachingJudge:
     async def _write_unwritten(self) -> None:
         if self._unwritten:
             async with self._writing:
-                for judgment in list(self._unwritten.values()):
-                    await to_the_end(self._write(judgment, keeps=not self._overwrite))
+                for left in list(self._unwritten.values()):
+                    await to_the_end(self._write(left.judgment, left.instead_of))
 
-    async def _write(self, judgment: Judgment, *, keeps: bool) -> Judgment:
+    async def _write(self, judgment: Judgment, instead_of: Judgment | None) -> Judgment:
         """Store a judgment and return the stored one.
 
-        Args:
-            keeps: another run's judgment, stored since this question was asked, stays.
+        Another run's judgment stays, unless it was read and does not count (``instead_of``).
         """
         kept = judgment
         try:
-            if keeps:
-                kept = await self._store.keep(judgment)
-            else:
+            if self._overwrite:
                 await self._store.put(judgment)
+            else:
+                kept = await self._store.keep(judgment, instead_of)
         except JudgmentStoreError:
-            self._unwritten[judgment.key] = judgment
+            self._unwritten[judgment.key] = _Unwritten(judgment, instead_of)
             raise
         self._unwritten.pop(judgment.key, None)
         return kept
@@ -530,6 +528,13 @@ class CachingJudge:
             cost_usd=cost_usd,
         )
         return cost_usd
+
+
+class _Unwritten(NamedTuple):
+    """A judgment to store, and the one that it may replace."""
+
+    judgment: Judgment
+    instead_of: Judgment | None
 
 
 class _QuestionAhead(AbstractAsyncContextManager[None]):

@@ -70,6 +70,10 @@ _PAGE = (
 _INSERT = "INSERT INTO mind2web2_judgments VALUES (%s, %s, %s) ON CONFLICT (key, endpoint) DO "
 _REPLACE = _INSERT + "UPDATE SET judgment = excluded.judgment"
 _KEEP = _INSERT + "NOTHING"
+_EXCHANGE = (
+    "UPDATE mind2web2_judgments SET judgment = %s "
+    "WHERE key = %s AND endpoint = %s AND judgment = %s"
+)
 _LOCK = "SELECT pg_try_advisory_lock(%s)"
 _OPEN_BUDGET = "INSERT INTO mind2web2_budgets VALUES (%s, 0) ON CONFLICT DO NOTHING"
 _LEASED = "SELECT leased_usd FROM mind2web2_budgets WHERE run = %s FOR UPDATE"
@@ -85,10 +89,15 @@ _Row = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A piece of work for the database; ``claim`` also tries to get the lock of the question."""
+    """A piece of work for the database; ``claim`` also tries to get the lock of the question.
 
-    kind: Literal["find", "claim", "release", "put", "keep"]
+    Args:
+        instead_of: the text of the judgment that an ``exchange`` replaces.
+    """
+
+    kind: Literal["find", "claim", "release", "put", "keep", "exchange"]
     row: _Row
+    instead_of: str = ""
 
     @property
     def lock(self) -> int:
@@ -101,6 +110,7 @@ class _Work:
 @dataclass(frozen=True, slots=True)
 class _Found:
     judgment: Judgment | None = None
+    text: str = ""
     is_locked: bool = False
 
 
@@ -156,9 +166,15 @@ class JudgmentDatabase:
         """Store a judgment, in place of an older one with the same key and endpoint."""
         await self._queue.done(_Work("put", _row_of(judgment)))
 
-    async def keep(self, judgment: Judgment) -> Judgment:
-        """Store a judgment unless there is one with its key and endpoint, and return the stored one."""
-        found = await self._queue.done(_Work("keep", _row_of(judgment)))
+    async def keep(
+        self, judgment: Judgment, instead_of: Judgment | None = None
+    ) -> Judgment:
+        """Store a judgment unless there is one, or only ``instead_of``, and return the stored one."""
+        row = _row_of(judgment)
+        found = await self._queue.done(_Work("keep", row))
+        if instead_of is not None and found.judgment == instead_of:
+            # Another version may have written it as another text, so the one that was found is compared.
+            found = await self._queue.done(_Work("exchange", row, found.text))
         return found.judgment or judgment
 
     @asynccontextmanager
@@ -262,16 +278,21 @@ class JudgmentDatabase:
             case "keep":
                 execute(_KEEP, work.row)
                 return None, execute(_FIND, work.row[:2])
+            case "exchange":
+                key, endpoint, text = work.row
+                execute(_EXCHANGE, (text, key, endpoint, work.instead_of))
+                return None, execute(_FIND, work.row[:2])
         return None, None
 
     def _found(
         self, lock: psycopg.Cursor[Any] | None, judgment: psycopg.Cursor[Any] | None
     ) -> _Found:
         locked = lock.fetchone() if lock is not None else None
+        is_locked = bool(locked and locked[0])
         row = judgment.fetchone() if judgment is not None else None
-        return _Found(
-            None if row is None else self._parsed(row[0]), bool(locked and locked[0])
-        )
+        if row is None:
+            return _Found(is_locked=is_locked)
+        return _Found(self._parsed(row[0]), row[0], is_locked)
 
     def _tried(self, work: Callable[[psycopg.Cursor[Any]], Value]) -> Value:
         """Return the result of work, after connecting again where the connection is lost."""
@@ -389,10 +410,12 @@ class SharedJudgmentStore(JudgmentStore):
         if judgment.purpose != "gate":
             await self.database.put(judgment)
 
-    async def keep(self, judgment: Judgment) -> Judgment:
+    async def keep(
+        self, judgment: Judgment, instead_of: Judgment | None = None
+    ) -> Judgment:
         """Store a judgment unless this machine or another has one, and return that."""
-        own = await super().keep(judgment)
-        shared = await self.database.keep(own)
+        own = await super().keep(judgment, instead_of)
+        shared = await self.database.keep(own, instead_of)
         if shared != own:
             await self.put_own(shared)
         return shared

@@ -269,9 +269,10 @@ class _Lookup(NamedTuple):
 
 
 class _Keep(NamedTuple):
-    """A judgment to store unless there is one."""
+    """A judgment to store unless there is another one than that it replaces."""
 
     judgment: Judgment
+    instead_of: Judgment | None
 
 
 _Work = _Lookup | _Keep | Judgment
@@ -316,13 +317,18 @@ class JudgmentStore:
         """Store a judgment, in place of an older one with the same key and endpoint."""
         await self._queue.done(judgment)
 
-    async def keep(self, judgment: Judgment) -> Judgment:
+    async def keep(
+        self, judgment: Judgment, instead_of: Judgment | None = None
+    ) -> Judgment:
         """Store a judgment unless there is one with its key and endpoint, and return the stored one.
 
         Two runs may get different replies to one question at the same time. The scores of both rest on the
         first, since a replay has only one.
+
+        Args:
+            instead_of: was read and does not count; it is replaced, if it is still the stored one.
         """
-        return await self._queue.done(_Keep(judgment)) or judgment
+        return await self._queue.done(_Keep(judgment, instead_of)) or judgment
 
     def claimed(
         self,
@@ -402,12 +408,12 @@ class JudgmentStore:
     def _done(self, work: _Work) -> Judgment | None:
         if isinstance(work, _Lookup):
             return self._select(work.key, work.endpoint)
-        kept = None
         if isinstance(work, _Keep):
-            self._write([work.judgment], "INSERT OR IGNORE")
-            kept = self._select(work.judgment.key, work.judgment.endpoint)
-        else:
-            self._write([work], "INSERT OR REPLACE")
+            stored = self._select(work.judgment.key, work.judgment.endpoint)
+            if stored is not None and stored != work.instead_of:
+                return stored
+            work = work.judgment
+        self._write([work], "INSERT OR REPLACE")
         self._puts += 1
         # Each time, a fifth of them goes: the search takes a while.
         if self._most is not None and self._puts % max(self._most // 5, 1) == 0:
@@ -416,7 +422,7 @@ class JudgmentStore:
                 "(SELECT created FROM judgments ORDER BY created DESC LIMIT 1 OFFSET ?)",
                 (self._most - self._most // 5,),
             )
-        return kept
+        return work
 
     @contextmanager
     def _transaction(self, works: Sequence[_Work]) -> Iterator[None]:

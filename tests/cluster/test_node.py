@@ -11,6 +11,7 @@ import pytest
 from projects import clean_environment
 from servers.judge_server import JudgeServer, rate_limited
 from servers.postgres_server import PostgresServer
+from stored_judgments import judgment
 
 from mind2web2.cluster.node import (
     BudgetTerms,
@@ -18,6 +19,7 @@ from mind2web2.cluster.node import (
     ClusterCaptures,
     ClusterNews,
     LeasedBudget,
+    NodeStore,
     pauses_of,
     share_limits,
 )
@@ -68,6 +70,16 @@ async def test_nodes_spend_one_budget(server):
         assert 0.9 <= sum(sent) * PRICE_USD + 0.02 <= 1.0
         assert await spend(LeasedBudget(terms, one)) == 0
         assert await spend(LeasedBudget(BudgetTerms("next run", 0.1, MODEL), one)) > 0
+
+
+async def test_a_judgment_is_collected_once(server):
+    """By the node that was first and by the other one; also in place of one that does not count."""
+    old, first, second = (judgment(text=text) for text in ("old", "first", "second"))
+    with NodeStore(server.url) as one, NodeStore(server.url) as other:
+        assert await one.keep(old) == await other.keep(second) == old
+        assert one.collected() == other.collected() == [old]
+        assert await one.keep(first, old) == await other.keep(second, old) == first
+        assert one.collected() == other.collected() == [first]
 
 
 async def test_a_budget_is_enough_for_many_nodes(server):

@@ -551,14 +551,36 @@ async def test_a_reply_that_a_full_disk_refuses_is_written_once_there_is_room(
     assert [kept.text for kept in store.all()] == ["a" * 9000]
 
 
+async def test_a_judgment_that_does_not_fit_does_not_survive_a_full_disk(
+    store, limit_file_size
+):
+    """The paid reply replaces it once there is room, and the next run asks nothing."""
+    provider = Provider()
+    await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(
+        question(), subject(), None
+    )
+    [kept] = store.all()
+    await store.put(kept.model_copy(update={"text": '{"result": "perhaps"}'}))
+    run = CachingJudge(SETTINGS, provider, store)
+    limit_file_size(2000)
+    with pytest.raises(JudgmentStoreError, match="room"):
+        await answer_judge(run).ask(question(), subject(), None)
+    limit_file_size()
+    await run.write_rest()
+    reply = await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(
+        question(), subject(), None
+    )
+    assert (reply.value, len(provider.requests)) == (Verdict(), 2)
+
+
 async def test_a_paid_reply_is_stored_although_its_caller_is_cancelled(tmp_path):
     """Cancelled while the reply is being written."""
     writing = asyncio.Event()
 
     class Watched(JudgmentStore):
-        async def keep(self, judgment):
+        async def keep(self, judgment, instead_of=None):
             writing.set()
-            return await super().keep(judgment)
+            return await super().keep(judgment, instead_of)
 
     with Watched(tmp_path / "judgments.sqlite3") as store:
         run = CachingJudge(SETTINGS, Provider(), store)
@@ -577,8 +599,8 @@ async def test_a_request_is_in_flight_until_its_reply_is_stored(tmp_path):
     class Counted(JudgmentStore):
         stored = 0
 
-        async def keep(self, judgment):
-            kept = await super().keep(judgment)
+        async def keep(self, judgment, instead_of=None):
+            kept = await super().keep(judgment, instead_of)
             self.stored += 1
             return kept
 

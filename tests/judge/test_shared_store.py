@@ -72,6 +72,27 @@ async def test_of_two_replies_the_first_one_counts_on_every_machine(machines, tm
     assert await one.database.find("k1", ENDPOINT) == second
 
 
+async def test_a_judgment_that_was_read_is_replaced_once(machines, url, tmp_path):
+    """Both read it and do not count it: the first reply does. An earlier version wrote other fields."""
+    one, other = machines
+    old, first, second = (judgment(text=text) for text in ("old \0", "first", "second"))
+    await one.put(old)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE mind2web2_judgments SET judgment = replace(judgment, '\"attempts\":1,', '')"
+        )
+    assert await one.get("k1", ENDPOINT) == await other.get("k1", ENDPOINT) == old
+    assert await other.keep(second, instead_of=second) == old
+    kept = await asyncio.gather(
+        one.keep(first, instead_of=old), other.keep(second, instead_of=old)
+    )
+    assert kept[0] == kept[1] in (first, second)
+    assert await one.database.find("k1", ENDPOINT) == kept[0]
+    for name in ("a", "b"):
+        with JudgmentStore(tmp_path / f"{name}.sqlite3") as own:
+            assert own.all() == kept[:1]
+
+
 async def test_a_question_that_is_being_asked_is_waited_for(machines):
     """The second worker gets the reply of the first one; then no worker holds the question."""
     one, other = machines

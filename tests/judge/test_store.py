@@ -125,6 +125,22 @@ async def test_a_judgment_that_is_kept_replaces_none(path):
         assert store.all() == kept
 
 
+async def test_a_judgment_replaces_the_one_that_was_read(path):
+    """With all its fields as they were stored; once replaced, the new one stays."""
+    old = judgment(
+        text="nul \0 and 日本", temperature=0.1, batch=True, cost_usd=1e-7, seconds=2
+    )
+    first, second = judgment(text="first"), judgment(text="second")
+    with JudgmentStore(path) as store:
+        await store.put(old)
+        read = await store.get("k1")
+        assert await store.keep(first, instead_of=judgment(text="another")) == old
+        kept = await asyncio.gather(
+            store.keep(first, instead_of=read), store.keep(second, instead_of=read)
+        )
+        assert kept == [first, first] == 2 * store.all()
+
+
 def test_the_judges_in_a_store(path):
     """Each model with its parameters and its server once."""
     with JudgmentStore(path) as store:

@@ -9,13 +9,14 @@ import pytest
 from projects import QUICK_RETRY
 from pydantic import BaseModel
 from servers.judge_server import JudgeServer
+from stored_judgments import judgment
 
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.services import ServiceAnswers, ServiceRequest
 from mind2web2.judge.settings import JudgeSettings
-from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.store import JudgmentStore, judgment_key
 from mind2web2.llm_client.base_client import AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest
 
@@ -93,6 +94,41 @@ async def test_overwrite_replaces_what_is_stored(runs):
     with JudgeServer(Undecided(1)) as server:
         assert (await ask(server))[0] is True
         assert (await ask(server, overwrite=True))[0] is False
+        assert await replay(server) is False
+
+
+def misfit(server):
+    """Return a judgment on the question that does not fill the template."""
+    return judgment(
+        key=judgment_key(QUESTION, 1),
+        endpoint=f"openai {server.base_url}",
+        text='{"answer": "yes"}',
+    )
+
+
+async def test_of_two_that_replace_a_misfit_the_first_reply_counts(runs, tmp_path):
+    """Both have read it, and asked and paid; a replay has the verdict of both."""
+    ask, replay = runs
+    with JudgeServer(Undecided(2)) as server:
+        with JudgmentStore(tmp_path / "judgments.sqlite3") as store:
+            await store.put(misfit(server))
+        (one, _), (other, _) = await asyncio.gather(ask(server), ask(server))
+        replayed = await replay(server)
+    assert len(server.requests) == 2
+    assert one is other is replayed
+
+
+async def test_a_misfit_that_another_stores_first_is_replaced(runs, tmp_path):
+    """Its script has another template."""
+    ask, replay = runs
+
+    def reply(_body):
+        with JudgmentStore(tmp_path / "judgments.sqlite3") as store:
+            store.add([misfit(server)])
+        return {"result": False}
+
+    with JudgeServer(reply) as server:
+        assert await ask(server) == (False, 1)
         assert await replay(server) is False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -10,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
@@ -18,13 +19,18 @@ from pydantic import BaseModel, ValidationError
 from mind2web2.errors import UsageError
 from mind2web2.judge.batch_state import BatchError, BatchFolder, JobInput, JobRecord
 from mind2web2.llm_client.failures import RequestFailedError, start_of
-from mind2web2.llm_client.http_pool import MOST_REPLY_BYTES, HttpPool, PoolPerLoop
+from mind2web2.llm_client.http_pool import (
+    MOST_REPLY_BYTES,
+    HttpPool,
+    PoolPerLoop,
+    RequestContent,
+)
 from mind2web2.llm_client.openai_protocol import (
     Connection,
     azure_connection,
     openai_connection,
 )
-from mind2web2.llm_client.retries import RetryPolicy
+from mind2web2.llm_client.retries import SECOND_CONNECTION_S, RetryPolicy
 from mind2web2.llm_client.transport import ReplyPart
 from mind2web2.utils.json_fields import JsonObject
 
@@ -145,7 +151,9 @@ class BatchEndpoints:
             form.add_field(
                 "file", file, filename=path.name, content_type="application/jsonl"
             )
-            uploaded = await self._reply(_File, "POST", "/files", data=form)
+            uploaded = await self._reply(
+                _File, "POST", "/files", RequestContent(form=form)
+            )
         while uploaded.status in _FILE_PENDING:
             await asyncio.sleep(_FILE_WAIT_S)
             uploaded = await self._reply(_File, "GET", f"/files/{_quoted(uploaded.id)}")
@@ -163,7 +171,8 @@ class BatchEndpoints:
             "completion_window": "24h",
             "metadata": {_NAME: name},
         }
-        return await self._reply(BatchReport, "POST", "/batches", json=job)
+        content = RequestContent(json_body=json.dumps(job).encode())
+        return await self._reply(BatchReport, "POST", "/batches", content)
 
     async def find(self, name: str, since_s: float) -> BatchReport | None:
         """Return the job with this name, ``None`` if none was started since that moment."""
@@ -222,12 +231,17 @@ class BatchEndpoints:
         query: dict[str, int | str] = {"limit": limit}
         if after is not None:
             query["after"] = after
-        return await self._reply(_Page, "GET", "/batches", params=query)
+        return await self._reply(_Page, "GET", "/batches", RequestContent(query=query))
 
     async def _reply(
-        self, kind: type[Part], method: str, path: str, **content: Any
+        self,
+        kind: type[Part],
+        method: str,
+        path: str,
+        content: RequestContent | None = None,
     ) -> Part:
-        reply = await self._pool.request(method, path, **content)
+        content = content or RequestContent()
+        reply = await self._pool.request(method, path, content)
         try:
             return kind.model_validate_json(reply.content)
         except ValidationError:
@@ -250,10 +264,6 @@ def batch_endpoints(provider: str, base_url: str | None = None) -> BatchEndpoint
     raise UsageError(
         f"--batch needs --llm_provider openai or azure_openai, not {provider}"
     )
-
-
-# Before a server that took no connection is tried once more.
-_SECOND_CONNECTION_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -312,14 +322,17 @@ class BatchTransfer:
 
         A server that takes no connection at all is tried twice only: its address may be wrong.
         """
+        timeout_s = self._pace.retry.request_timeout_s
         try:
-            await self._endpoints.check()
+            await _in_time(self._endpoints.check, timeout_s)
         except RequestFailedError as failure:
-            await asyncio.sleep(_SECOND_CONNECTION_S)
+            if not failure.can_pass:
+                raise
+            await asyncio.sleep(SECOND_CONNECTION_S)
             if failure.is_sent:
                 await self._retried(self._endpoints.check)
             else:
-                await self._endpoints.check()
+                await _in_time(self._endpoints.check, timeout_s)
 
     async def submit(self, record: JobRecord, job_input: JobInput) -> JobRecord:
         """Start a job and return its record with the provider's name in it.

@@ -9,7 +9,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NotRequired,
+    TypedDict,
+    TypeVar,
+    cast,
+)
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from pydantic import ValidationError
@@ -39,6 +47,7 @@ from mind2web2.llm_client.settings import (
     Setting,
     check_keys,
     checked_service,
+    public_address,
     require_all,
     setting,
     split_login,
@@ -224,9 +233,15 @@ def _package(name: str, judge: str, extra: str) -> Any:
         ) from error
 
 
+Sdk = TypeVar("Sdk", bound="AsyncAnthropic | AsyncAnthropicBedrock")
+
+
 def _connected(
-    client: Any, address: str, secrets: tuple[str, ...], **settings: Any
-) -> Any:
+    client: Callable[..., Sdk],
+    address: str,
+    secrets: tuple[str, ...],
+    **settings: str | None,
+) -> Sdk:
     """Return a client of the SDK, which composes requests, whose connections are those of every judge."""
     import httpx2
 
@@ -255,8 +270,10 @@ def _connected(
 
 # Of one connection; aiohttp sets them.
 _CONNECTION_HEADERS = frozenset({"connection", "content-length", "host"})
-# The body is unpacked, and whole.
-_BODY_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+# The body is unpacked, and whole. No question tells the server of an earlier one by a cookie.
+_TAKEN_HEADERS = frozenset(
+    {"content-encoding", "content-length", "transfer-encoding", "set-cookie"}
+)
 
 
 @cache
@@ -278,7 +295,9 @@ def _pool_transport() -> Callable[[HttpPool], httpx2.AsyncBaseTransport]:
                 await request.aread(),
                 request.extensions["timeout"]["read"],
             )
-            headers = _without(reply.headers, _BODY_HEADERS)
+            # httpx2 logs the address, and it may hold a key.
+            request.url = httpx2.URL(public_address(str(request.url)))
+            headers = _without(reply.headers, _TAKEN_HEADERS)
             return httpx2.Response(200, headers=headers, content=reply.content)
 
         async def aclose(self) -> None:
@@ -351,7 +370,9 @@ def _sdk_failures() -> Iterator[None]:
     try:
         yield
     except anthropic.APIConnectionError as error:
-        raise error.__cause__ or error from None
+        if error.__cause__ is None:
+            raise
+        raise error.__cause__ from None
 
 
 def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
+from urllib.parse import quote
 
 from mind2web2.errors import (
     ContextTooLongError,
@@ -208,7 +210,7 @@ class Service:
     endpoint: str
     key_name: str
     address_name: str
-    secrets: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
     address: str = ""
 
     @property
@@ -470,13 +472,36 @@ def one_line(text: str, secrets: tuple[str, ...] = ()) -> str:
 
 
 def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
-    """Return the text without its secrets."""
+    """Return the text without its secrets, in whichever form a server repeats them."""
+    # Local servers take keys such as "test", which are also plain words.
+    forms = {
+        form
+        for secret in secrets
+        if len(secret) >= _SHORTEST_SECRET
+        for form in _forms(secret)
+    }
     # The longest first: one may be a part of another.
-    for secret in sorted(secrets, key=len, reverse=True):
-        # Local servers take keys such as "test", which are also plain words.
-        if len(secret) >= _SHORTEST_SECRET:
-            text = text.replace(secret, "***")
+    for form in sorted(forms, key=len, reverse=True):
+        text = text.replace(form, "***")
     return text
+
+
+def _forms(secret: str) -> set[str]:
+    """Return a secret as addresses, JSON and HTML write it."""
+    quoted = quote(secret, safe="")
+    in_json = json.dumps(secret)[1:-1]
+    return {
+        secret,
+        quoted,
+        _QUOTED_CHARACTER.sub(lambda found: found[0].lower(), quoted),
+        quote(secret),
+        in_json,
+        in_json.replace("/", "\\/"),
+        html.escape(secret),
+    }
+
+
+_QUOTED_CHARACTER = re.compile("%[0-9A-F]{2}")
 
 
 def _cure(failure: RequestFailedError, service: Service, model: str) -> str:

@@ -48,6 +48,10 @@ _MOST_ERROR_BYTES = 1_000_000
 _MOST_HEADER_BYTES = 65_536
 # What aiohttp unpacks, some of it by optional packages; it asks for what it can.
 _KNOWN_ENCODINGS = ("", "identity", "gzip", "deflate", "br", "zstd")
+# Those that have an address. The last two repeat the request with its body, the others ask with GET.
+_REDIRECTS = (301, 302, 303, 307, 308)
+_REPEATING_REDIRECTS = (307, 308)
+_MOST_REQUESTS_REDIRECTED = 10
 # A server that closes an idle connection while a request is on its way to it does so at once; one that fails
 # over the request takes longer.
 _RACE_S = 1.0
@@ -93,7 +97,8 @@ class PoolPerLoop(Generic[Pool]):
         if opened is not None:
             await opened.lifetime.aclose()
         elif self._unused is not None:
-            await self._unused.close()
+            unused, self._unused = self._unused, None
+            await unused.close()
 
     def _open(self, loop: asyncio.AbstractEventLoop) -> _Opened[Pool]:
         pool = self._unused or self._build()
@@ -125,7 +130,7 @@ class Server:
         secrets: removed from error texts.
     """
 
-    base_url: str
+    base_url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -136,6 +141,26 @@ class Server:
         query = "&".join(filter(None, (parts.query, urlencode(self.query))))
         path = parts.path.rstrip("/") + path
         return urlunsplit(parts._replace(path=path, query=query))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContent:
+    """What a request brings along; a body or a form, not both.
+
+    Args:
+        json_body: assembled when it is sent.
+        form: sent once only, as it may hold a file.
+        query: added to the address.
+        headers: beside those of the server.
+    """
+
+    json_body: JsonBody | bytes | None = None
+    form: aiohttp.FormData | None = None
+    query: Mapping[str, str | int] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+_EMPTY = RequestContent()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,22 +185,22 @@ class HttpPool:
         self._session: aiohttp.ClientSession | None = None
 
     async def request(
-        self, method: str, path: str, timeout_s: float | None = None, **content: Any
+        self,
+        method: str,
+        path: str,
+        content: RequestContent = _EMPTY,
+        timeout_s: float | None = None,
     ) -> HttpReply:
         """Make a request and return its successful reply.
-
-        Args:
-            content: a body or parameters, as aiohttp takes them.
 
         Raises:
             RequestFailedError: it could not be made, or its status is an error.
         """
-        url = self._server.url(path)
-        return await self._replied(method, url, timeout_s, **content)
+        return await self._replied(method, self._server.url(path), content, timeout_s)
 
     async def post_json(self, path: str, body: JsonBody | bytes) -> HttpReply:
         """Send a JSON body, assembled when it is sent; fails as ``request`` does."""
-        return await self._replied("POST", self._server.url(path), json_body=body)
+        return await self.request("POST", path, RequestContent(json_body=body))
 
     async def forward(
         self,
@@ -190,9 +215,8 @@ class HttpPool:
 
         # Quoted already: what is signed stays as it is.
         address = yarl.URL(url, encoded=True)
-        return await self._replied(
-            method, address, timeout_s, json_body=body or None, headers=headers
-        )
+        content = RequestContent(json_body=body or None, headers=headers)
+        return await self._replied(method, address, content, timeout_s)
 
     async def chunks(self, path: str) -> AsyncGenerator[bytes, None]:
         """Yield a file piece by piece; fails as ``request`` does."""
@@ -208,33 +232,34 @@ class HttpPool:
         self,
         method: str,
         url: str | URL,
-        timeout_s: float | None = None,
-        **content: Any,
+        content: RequestContent,
+        timeout_s: float | None,
     ) -> HttpReply:
-        async with self._response(method, url, timeout_s, **content) as response:
+        async with self._response(method, url, content, timeout_s) as response:
             with self._failures():
-                return HttpReply(await _read(response), response.headers)
+                body = await _read(response)
+            # Some servers name here what is no compression, such as utf-8.
+            encoding = response.headers.get("Content-Encoding", "").strip().lower()
+            if encoding not in _KNOWN_ENCODINGS and not _is_text(body):
+                raise self._unreadable(encoding)
+            return HttpReply(body, response.headers)
 
     @asynccontextmanager
     async def _response(
         self,
         method: str,
         url: str | URL,
+        content: RequestContent = _EMPTY,
         timeout_s: float | None = None,
-        **content: Any,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         import aiohttp  # takes half a second
 
         timeout = aiohttp.ClientTimeout(timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         with self._failures():
-            opened = await self._requested(method, url, timeout=timeout, **content)
+            opened = await self._requested(method, url, content, timeout)
         async with opened:
-            encoding = opened.headers.get("Content-Encoding", "").strip().lower()
-            if encoding not in _KNOWN_ENCODINGS:
-                raise self._unreadable(encoding)
             if not 200 <= opened.status < 300:
-                with self._failures():
-                    body = await _read_start(opened)
+                body = await _read_start(opened)
                 raise self._refused(opened, body.decode(errors="replace"))
             yield opened
 
@@ -242,30 +267,97 @@ class HttpPool:
         self,
         method: str,
         url: str | URL,
-        json_body: JsonBody | bytes | None = None,
-        **content: Any,
+        content: RequestContent,
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - of aiohttp, which applies it
     ) -> aiohttp.ClientResponse:
-        """Return the response to a request, of which a JSON body may be sent again."""
+        """Return the response to a request, after redirects too.
+
+        aiohttp follows more of them: to other servers, and with a question turned into a request without one.
+        """
+        for _ in range(_MOST_REQUESTS_REDIRECTED):
+            response = await self._sent(method, url, content, timeout)
+            if response.status not in _REDIRECTS:
+                return response
+            async with response:
+                url = self._redirected_to(response, content)
+        raise RequestFailedError(
+            "the server redirects without end", status=response.status, is_final=True
+        )
+
+    async def _sent(
+        self,
+        method: str,
+        url: str | URL,
+        content: RequestContent,
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - of aiohttp, which applies it
+    ) -> aiohttp.ClientResponse:
         import aiohttp
 
-        if json_body is not None:
-            content["data"] = _json_payload()(json_body)
-        way = _Way()
+        body: aiohttp.FormData | aiohttp.Payload | None = content.form
+        if content.json_body is not None:
+            body = _json_payload()(content.json_body)
+        taken = _TakenConnection()
         loop = asyncio.get_running_loop()
         started_s = loop.time()
         try:
             return await self._opened().request(
-                method, url, trace_request_ctx=way, **content
+                method,
+                url,
+                data=body,
+                params=content.query or None,
+                headers=content.headers,
+                timeout=timeout,
+                allow_redirects=False,
+                trace_request_ctx=taken,
             )
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-            is_idle_end = way.is_reused and loop.time() - started_s < _RACE_S
+            is_idle_end = taken.is_reused and loop.time() - started_s < _RACE_S
             # aiohttp itself makes requests without an effect again.
-            if json_body is None or not is_idle_end:
+            if content.json_body is None or not is_idle_end:
                 raise
             raise RequestFailedError(
                 "connection error: the server closed an idle connection",
                 is_idle_end=True,
             ) from None
+        except TimeoutError as error:
+            if taken.is_made:
+                raise
+            place = self._proxy_shown()
+            raise self._not_connected(error, is_sent=False, place=place) from None
+
+    def _redirected_to(
+        self, response: aiohttp.ClientResponse, content: RequestContent
+    ) -> URL:
+        """Return the address that a redirect names, which gets the same request.
+
+        Raises:
+            RequestFailedError: it is another server's, which gets no key, or the request would be another.
+        """
+        import yarl
+
+        location = response.headers.get("Location")
+        if not location:
+            raise _final(response, "the server redirects without an address")
+        try:
+            # Without its login: ours is in a header.
+            url = response.url.join(yarl.URL(location)).with_user(None)
+            is_here = url.origin() == response.url.origin()
+        except ValueError:
+            is_here = None
+        if is_here is None or url.scheme not in _USUAL_PORTS:
+            # Any part of it may be a key.
+            raise _final(response, "the server redirects to what is no http(s) address")
+        shown = self._shown(public_address(str(url)))
+        if not is_here:
+            text = f"the server redirects to {shown}, which gets no key and no question"
+            raise _final(response, text)
+        is_repeated = response.status in _REPEATING_REDIRECTS and content.form is None
+        if response.method != "GET" and not is_repeated:
+            text = (
+                f"the server redirects to {shown}, where the question would not arrive"
+            )
+            raise _final(response, text)
+        return url
 
     async def close(self) -> None:
         """Close the connections."""
@@ -291,9 +383,10 @@ class HttpPool:
         return aiohttp.ClientSession(
             headers=headers,
             connector=connector,
+            # No question tells the server of an earlier one.
+            cookie_jar=aiohttp.DummyCookieJar(),
             proxy=None if is_socks else self._proxy or None,
-            middlewares=(self._stay,),
-            trace_configs=[_reuse_noted()],
+            trace_configs=[_connection_noted()],
             max_line_size=_MOST_HEADER_BYTES,
             max_field_size=_MOST_HEADER_BYTES,
         )
@@ -316,15 +409,6 @@ class HttpPool:
         )
         return through_proxy
 
-    async def _stay(
-        self, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
-    ) -> aiohttp.ClientResponse:
-        """Send a request, after a redirect too, to this server alone: it has the key and the question."""
-        own = type(request.url)(self._server.base_url)
-        if request.url.origin() != own.origin():
-            raise self._redirected(str(request.url))
-        return await send(request)
-
     @contextmanager
     def _failures(self) -> Iterator[None]:
         """Turn errors of aiohttp into ``RequestFailedError``.
@@ -335,20 +419,16 @@ class HttpPool:
 
         try:
             yield
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            place = self._proxy_of(error)
+        except aiohttp.ClientConnectorError as error:
+            is_proxy = error.host == urlsplit(self._proxy).hostname
+            place = self._proxy_shown() if is_proxy else ""
             raise self._not_connected(error, is_sent=False, place=place) from None
         except aiohttp.ClientHttpProxyError as error:
             reason = self._shown(f"{error.status} {error.message}")
             raise RequestFailedError(
                 f"connection error: the proxy answered {reason}", is_sent=False
             ) from None
-        except aiohttp.RedirectClientError:
-            # Any part of it may be a key.
-            raise RequestFailedError(
-                "the server redirects to what is no http(s) address", is_final=True
-            ) from None
-        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, UnicodeError):
+        except (aiohttp.InvalidURL, UnicodeError):
             raise RequestFailedError(
                 "no request can be made to this address", is_sent=False, is_final=True
             ) from None
@@ -360,18 +440,16 @@ class HttpPool:
                 raise RequestFailedError(f"bad reply: {reason}") from None
             raise self._not_connected(error, is_sent=True) from None
         except self._proxy_errors as error:
-            raise self._not_connected(error, is_sent=False) from None
+            place = self._proxy_shown()
+            raise self._not_connected(error, is_sent=False, place=place) from None
 
     def _shown(self, text: str) -> str:
         return one_line(text, self._server.secrets)
 
-    def _proxy_of(self, error: BaseException) -> str:
-        """Return words for the proxy where the connection to it failed, and none for the server's."""
-        parts = urlsplit(self._proxy)
-        if not parts.hostname or getattr(error, "host", None) != parts.hostname:
-            return ""
-        port = f":{parts.port}" if parts.port else ""
-        return f"the proxy of the environment ({parts.hostname}{port}): "
+    def _proxy_shown(self) -> str:
+        """Return words for the proxy, none without one."""
+        host = urlsplit(self._proxy).netloc.rpartition("@")[2]
+        return f"the proxy of the environment ({host}): " if host else ""
 
     def _not_connected(
         self, error: BaseException, *, is_sent: bool, place: str = ""
@@ -381,7 +459,7 @@ class HttpPool:
         Args:
             place: whose connection it is, if not the server's.
         """
-        reason = connection_reason(error) or f"{error or type(error).__name__}"
+        reason = connection_reason(error) or str(error) or type(error).__name__
         return RequestFailedError(
             f"connection error: {place}{self._shown(reason)}",
             is_sent=is_sent,
@@ -389,12 +467,9 @@ class HttpPool:
         )
 
     def _bad_reply(self, error: aiohttp.ClientResponseError) -> RequestFailedError:
-        """Return the failure for what is no HTTP, or for redirects without end: the server is there."""
-        import aiohttp
+        """Return the failure for what is no HTTP: the server is there."""
         from aiohttp.http_exceptions import LineTooLong
 
-        if isinstance(error, aiohttp.TooManyRedirects):
-            return RequestFailedError("the server redirects without end", is_final=True)
         causes = _causes(error)
         if any(isinstance(cause, LineTooLong) for cause in causes):
             return RequestFailedError(
@@ -414,21 +489,12 @@ class HttpPool:
         )
         return RequestFailedError(text, is_final=True)
 
-    def _redirected(self, address: str) -> RequestFailedError:
-        """Return the failure for a redirect that is not followed."""
-        shown = self._shown(public_address(address))
-        text = f"the server redirects to {shown}, which gets no key and no question"
-        return RequestFailedError(text, is_final=True)
-
     def _refused(
         self, response: aiohttp.ClientResponse, text: str
     ) -> RequestFailedError:
         """Return the failure that a response with an error status describes."""
         if 300 <= response.status < 400:
-            return RequestFailedError(
-                f"the server redirects ({response.status}) without an address",
-                is_final=True,
-            )
+            return _final(response, "the server redirects without an address")
         headers = response.headers
         return failure_from_body(
             response.status,
@@ -439,30 +505,40 @@ class HttpPool:
         )
 
 
-@dataclass(slots=True)
-class _Way:
-    """Whether a request goes over a connection that was open before."""
+def _final(response: aiohttp.ClientResponse, text: str) -> RequestFailedError:
+    return RequestFailedError(text, status=response.status, is_final=True)
 
+
+@dataclass(slots=True)
+class _TakenConnection:
+    """The connection that a request goes over.
+
+    Args:
+        is_made: whether there is one yet.
+        is_reused: whether it was open before.
+    """
+
+    is_made: bool = False
     is_reused: bool = False
 
 
-def _reuse_noted() -> aiohttp.TraceConfig:
-    """Return what has aiohttp note in the ``_Way`` of each request which connection it takes."""
+def _connection_noted() -> aiohttp.TraceConfig:
+    """Return what has aiohttp note in the ``_TakenConnection`` of each request which one it takes."""
     import aiohttp
 
-    async def note_reuse(
-        _: aiohttp.ClientSession, context: SimpleNamespace, __: object
-    ) -> None:
-        context.trace_request_ctx.is_reused = True
+    def noted(*, is_made: bool, is_reused: bool) -> Any:
+        async def note(
+            _: aiohttp.ClientSession, context: SimpleNamespace, __: object
+        ) -> None:
+            taken: _TakenConnection = context.trace_request_ctx
+            taken.is_made, taken.is_reused = is_made, is_reused
 
-    async def note_new(
-        _: aiohttp.ClientSession, context: SimpleNamespace, __: object
-    ) -> None:
-        context.trace_request_ctx.is_reused = False
+        return note
 
     noting = aiohttp.TraceConfig()
-    noting.on_connection_reuseconn.append(note_reuse)
-    noting.on_connection_create_start.append(note_new)
+    noting.on_connection_reuseconn.append(noted(is_made=True, is_reused=True))
+    noting.on_connection_create_start.append(noted(is_made=False, is_reused=False))
+    noting.on_connection_create_end.append(noted(is_made=True, is_reused=False))
     return noting
 
 
@@ -521,14 +597,25 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 
 async def _read_start(response: aiohttp.ClientResponse) -> bytes:
-    """Return the start of a reply's body, which is enough to explain an error."""
+    """Return the start of a reply's body, as far as it comes: its status alone says that it is an error."""
+    import aiohttp
+
     body = bytearray()
-    while len(body) < _MOST_ERROR_BYTES:
-        chunk = await response.content.read(_CHUNK_BYTES)
-        if not chunk:
-            break
-        body += chunk
+    with suppress(aiohttp.ClientError, TimeoutError):
+        while len(body) < _MOST_ERROR_BYTES:
+            chunk = await response.content.read(_CHUNK_BYTES)
+            if not chunk:
+                break
+            body += chunk
     return bytes(body[:_MOST_ERROR_BYTES])
+
+
+def _is_text(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 _CERTIFICATE_NAMES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -586,7 +673,8 @@ def _has_arrived(transport: asyncio.Transport | None) -> bool:
     opened = None if transport is None else transport.get_extra_info("socket")
     if opened is None or opened.fileno() < 0:
         return False
-    with selectors.DefaultSelector() as selector:
+    # The default one needs a file descriptor, of which there may be none left.
+    with selectors.PollSelector() as selector:
         selector.register(opened.fileno(), selectors.EVENT_READ)
         return bool(selector.select(0))
 
@@ -616,12 +704,15 @@ def connection_reason(error: BaseException) -> str | None:
     causes = _causes(error)
     if any(isinstance(cause, socket.gaierror) for cause in causes):
         return "host name not found"
-    is_refused = any(
-        getattr(cause, "errno", None) == errno.ECONNREFUSED for cause in causes
-    )
-    if is_refused or "Connect call failed" in str(error):
+    codes = {getattr(cause, "errno", None) for cause in causes}
+    if errno.ECONNREFUSED in codes:
         return "connection refused"
-    return None
+    if not codes.isdisjoint((errno.EHOSTUNREACH, errno.ENETUNREACH)):
+        return "host or network unreachable"
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    # Of several addresses, each with an error of its own.
+    return "connection refused" if "Connect call failed" in str(error) else None
 
 
 def _is_badly_packed(error: BaseException) -> bool:

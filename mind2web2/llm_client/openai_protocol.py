@@ -218,7 +218,9 @@ class OpenAITransport:
 
     async def models(self) -> list[str]:
         """Return the names of the server's models."""
-        reply = await self._pools.here().request("GET", "/models", MODELS_TIMEOUT_S)
+        reply = await self._pools.here().request(
+            "GET", "/models", timeout_s=MODELS_TIMEOUT_S
+        )
         models = read_models(reply.content)
         # Azure lists what could be deployed, while requests name deployments.
         return [] if self.service.endpoint.startswith("azure_openai") else models

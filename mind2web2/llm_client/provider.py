@@ -50,7 +50,11 @@ from mind2web2.llm_client.messages import (
     with_text_at_end,
 )
 from mind2web2.llm_client.rate_limiter import RateLimiter
-from mind2web2.llm_client.retries import Attempts, RetryPolicy
+from mind2web2.llm_client.retries import (
+    SECOND_CONNECTION_S,
+    Attempts,
+    RetryPolicy,
+)
 from mind2web2.llm_client.structured_output import (
     InvalidOutputError,
     read_template,
@@ -332,7 +336,6 @@ def _one_schema(mode: OutputMode, schema: TemplateSchema) -> str:
     return f"{mode.value} {json.dumps(schema.full, sort_keys=True)}"
 
 
-_SECOND_CONNECTION_S = 1.0
 _MOST_MODELS = 5
 # Most requests for a valid reply: question, repair, question again. ``RetryPolicy`` covers errors of
 # the server.
@@ -408,7 +411,7 @@ class AsyncProviderClient(AsyncCalls):
         """
         failure = await self._connection_failure()
         if failure is not None:
-            await asyncio.sleep(_SECOND_CONNECTION_S)
+            await asyncio.sleep(SECOND_CONNECTION_S)
             failure = await self._connection_failure()
         if failure is not None:
             address = self._transport.service.shown.partition(" ")[2]
@@ -623,7 +626,8 @@ class _Exchange:
         try:
             completion = await self._transport.send(wire)
         except RequestFailedError as failure:
-            self._request.sent.reported += failure.is_sent
+            # A reply that was lost may be billed; an error of the server is not.
+            self._request.sent.reported += failure.status is not None
             raise
         except JudgeError:
             raise

@@ -18,6 +18,8 @@ from mind2web2.llm_client.transport import Completion
 log = logging.getLogger(__name__)
 
 
+# Before a server that took no connection is tried once more.
+SECOND_CONNECTION_S = 1.0
 # A request that the server refuses so often while it accepts others fails.
 _MOST_REFUSALS = 30
 

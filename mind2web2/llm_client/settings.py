@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.failures import Service
@@ -162,7 +162,7 @@ _PUBLIC_PARAMETERS = frozenset({"api-version"})
 
 
 def secrets_in(url: str) -> tuple[str, ...]:
-    """Return the passwords and keys in an address, in each form in which a text may repeat them."""
+    """Return the passwords and keys in an address, as they are written there and as they are meant."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
     except ValueError:
@@ -177,8 +177,7 @@ def secrets_in(url: str) -> tuple[str, ...]:
         if name not in _PUBLIC_PARAMETERS:
             found.add(value or name)
     plain = {unquote(secret) for secret in found}
-    quoted = {quote(secret, safe="") for secret in plain}
-    return tuple(sorted(filter(None, found | plain | quoted)))
+    return tuple(sorted(filter(None, found | plain)))
 
 
 def _proxy_secrets() -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from servers import judge_server as faults
 from servers.batch_server import BatchServer, Ending
 from servers.judge_server import VERDICT, JudgeServer, prompt_text
 from servers.local_http import Answer, LocalHttp
+from servers.tcp_server import silence, tcp_server
 
 from mind2web2.errors import (
     ContextTooLongError,
@@ -23,12 +24,13 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     UsageError,
 )
-from mind2web2.judge.batch_endpoints import BatchPace, batch_endpoints
+from mind2web2.judge.batch_endpoints import BatchPace, BatchTransfer, batch_endpoints
 from mind2web2.judge.batch_jobs import BatchClient, BatchJobs
 from mind2web2.judge.batch_state import BatchFolder
 from mind2web2.judge.store import judgment_key
 from mind2web2.llm_client.base_client import AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest, Usage
+from mind2web2.llm_client.failures import RequestFailedError
 
 PACE = BatchPace(
     quiet_s=0.05, first_poll_s=0.005, longest_poll_s=0.02, retry=QUICK_RETRY
@@ -101,6 +103,18 @@ async def stopped(batches, server, *texts):
 
     server.held_from = len(server.jobs) + 1
     await cancelled_at(server, server.held_from, run())
+
+
+async def test_a_server_that_says_nothing_is_given_up(tmp_path):
+    """The check before a run has the time limit of each other request."""
+    retry = replace(QUICK_RETRY, tries=2, request_timeout_s=0.1)
+    async with tcp_server(silence) as silent:
+        endpoints = batch_endpoints("openai", f"http://127.0.0.1:{silent.port}/v1")
+        folder, pace = BatchFolder(tmp_path), replace(PACE, retry=retry)
+        with pytest.raises(RequestFailedError, match=r"no answer within 0\.1 s"):
+            await BatchTransfer(endpoints, folder, pace).check()
+        await endpoints.close()
+    assert silent.connections == 3
 
 
 async def test_concurrent_questions_are_one_job(batches, tmp_path):

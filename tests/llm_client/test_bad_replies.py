@@ -74,15 +74,15 @@ async def ask(address, client_of, retry):
             Answer(b"", 307, {"Location": "ftp://files.example/x"}),
             "to what is no http",
         ),
-        (Answer(b"", 307), r"redirects \(307\) without an address"),
-        (Answer(b"", 304), r"redirects \(304\) without an address"),
+        (Answer(b"", 307), "307 the server redirects without an address"),
+        (Answer(b"", 304), "304 the server redirects without an address"),
         (
             Answer(b"{}", 200, {"X-Long": "a" * 70_000}),
             "a header of the reply is longer than 65,536 bytes",
         ),
         (Answer(b"{}", 200, {"Content-Encoding": "br"}), "compresses its replies by"),
         (
-            Answer(b"{}", 200, {"Content-Encoding": "snappy"}),
+            Answer(b"\xff\x06", 200, {"Content-Encoding": "snappy"}),
             "compresses its replies by snappy",
         ),
         (
@@ -105,6 +105,25 @@ async def test_a_reply_that_will_not_change_is_asked_for_once(
         await ask(server.url, client_of, quick)
     assert len(server.requests) == 1
     assert ": check the" in str(caught.value)
+
+
+@pytest.mark.parametrize("code", [301, 302, 303])
+async def test_a_redirect_that_drops_the_question_is_not_followed(
+    quick, client_of, code
+):
+    """What stands at the other address is no reply to it."""
+
+    def answer(request):
+        is_moved = request.path.endswith("/elsewhere")
+        moved = Answer(b"", code, {"Location": "/elsewhere"})
+        return Answer(reply_for(request)) if is_moved else moved
+
+    with (
+        LocalHttp(answer) as server,
+        pytest.raises(JudgeAccessError, match="/elsewhere, where the question would"),
+    ):
+        await ask(server.url, client_of, quick)
+    assert [request.method for request in server.requests] == ["POST"]
 
 
 async def test_redirects_without_end_are_followed_once(quick, client_of):
@@ -135,6 +154,41 @@ async def test_a_damaged_reply_is_no_outage(quick, client_of, answer, words):
         await ask(server.url, client_of, quick)
     assert len(server.requests) == quick.tries
     assert not caught.value.is_outage
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "none", "gzip"])
+@pytest.mark.parametrize("promised_bytes", [None, 1000])
+async def test_an_error_status_says_what_its_body_cannot(
+    quick, client_of, encoding, promised_bytes
+):
+    """The body may be cut short, or packed otherwise than its header says."""
+
+    def error(code):
+        headers = {"Content-Encoding": encoding}
+        return Answer(b"slow down", code, headers, promised_bytes)
+
+    answers = iter([error(429), error(503)])
+    with LocalHttp(lambda it: next(answers, None) or Answer(reply_for(it))) as server:
+        async with client_of(server.url, quick) as client:
+            assert (await client.chat(QUESTION)).text == "yes"
+            assert sorted(client.retries.reasons) == ["429", "503"]
+    with (
+        LocalHttp(lambda _: error(401)) as server,
+        pytest.raises(JudgeAccessError, match="the key is refused"),
+    ):
+        await ask(server.url, client_of, quick)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "none"])
+async def test_an_encoding_that_is_no_compression_is_none(quick, client_of, encoding):
+    """Some servers name there what the text is written in."""
+
+    def answer(request):
+        return Answer(reply_for(request), headers={"Content-Encoding": encoding})
+
+    with LocalHttp(answer) as server:
+        assert (await ask(server.url, client_of, quick)).text == "yes"
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress, None])

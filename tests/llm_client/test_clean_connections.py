@@ -103,10 +103,10 @@ def test_a_second_reply_that_a_busy_loop_has_not_read_decides_nothing():
     async def ask_twice(url):
         pool = HttpPool(Server(url))
         try:
-            await pool.request("GET", "/", 20)
+            await pool.request("GET", "/", timeout_s=20)
             is_read.set()
             has_sent_twice.wait(20)  # the loop stands still
-            return await pool.request("GET", "/", 20)
+            return await pool.request("GET", "/", timeout_s=20)
         finally:
             await pool.close()
 

@@ -9,7 +9,7 @@ import trustme
 from servers.http_proxy import CREDENTIALS, http_proxy
 from servers.judge_server import JudgeServer, status
 from servers.local_http import Answer, LocalHttp
-from servers.tcp_server import tcp_server
+from servers.tcp_server import silence, tcp_server
 
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
@@ -22,6 +22,8 @@ from mind2web2.errors import (
 from mind2web2.llm_client.base_client import AsyncAzureOpenAIClient, AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.claude_client import anthropic_client
+from mind2web2.llm_client.failures import RequestFailedError
+from mind2web2.llm_client.http_pool import HttpPool, Server
 
 QUESTION = ChatRequest(model="m", messages=[{"role": "user", "content": "q"}])
 # No name server knows it.
@@ -35,6 +37,23 @@ async def ask(base_url, quick, times=1):
         base_url=base_url, api_key="sk-test", retry=quick
     ) as client:
         return [(await client.chat(QUESTION)).text for _ in range(times)]
+
+
+def openai(address, retry):
+    """Build the client of a compatible server."""
+    return AsyncOpenAIClient(base_url=address, api_key=KEY, retry=retry)
+
+
+def azure(address, retry):
+    """Build the client of Azure, whose key has a header of its own."""
+    return AsyncAzureOpenAIClient(
+        base_url=address, api_key=KEY, api_version="1", retry=retry
+    )
+
+
+def anthropic(address, retry):
+    """Build the client of Anthropic, which uses its SDK."""
+    return anthropic_client(address, KEY, retry)
 
 
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
@@ -64,7 +83,7 @@ async def test_a_socks_proxy(quick, monkeypatch, scheme):
             url = session.server_url.replace("socks5", scheme)
             monkeypatch.setenv("ALL_PROXY", url)
             assert await ask(ADDRESS, quick, times=2) == ["yes"] * 2
-    with pytest.raises(JudgeUnavailableError, match="connection error"):
+    with pytest.raises(JudgeUnavailableError, match="the proxy of the environment"):
         await ask(ADDRESS, quick)
 
 
@@ -132,29 +151,63 @@ async def test_certificates_of_the_environment_are_trusted(
         assert await ask(address, quick) == ["yes"]
 
 
+@pytest.mark.parametrize("client_of", [openai, azure, anthropic])
+async def test_a_client_is_used_after_it_was_closed_unused(quick, client_of):
+    """A run whose judgments are all stored closes its client before the first question."""
+    with JudgeServer("yes") as server:
+        client = client_of(server.url, quick)
+        await client.close()
+        async with client:
+            assert (await client.chat(QUESTION)).text == "yes"
+
+
+@pytest.mark.parametrize("client_of", [openai, azure, anthropic])
+async def test_no_question_brings_a_cookie_of_an_earlier_one(quick, client_of):
+    """Each is judged by itself."""
+    message = {"choices": [{"message": {"content": "yes"}}]}
+    block = {"content": [{"type": "text", "text": "yes"}]}
+    body = json.dumps(message | block).encode()
+    reply = Answer(body, headers={"Set-Cookie": "session=abc; Path=/"})
+    with LocalHttp(lambda _: reply) as server:
+        async with client_of(server.url, quick) as client:
+            for _ in range(2):
+                await client.chat(QUESTION)
+    assert [
+        name for it in server.requests for name in it.headers if name == "Cookie"
+    ] == []
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_connection_that_is_not_made_in_time_is_no_request(scheme, monkeypatch):
+    """No server has it, so none can bill it."""
+    async with tcp_server(silence) as silent:
+        address = f"127.0.0.1:{silent.port}"
+        if scheme == "http":
+            monkeypatch.setenv("HTTP_PROXY", f"socks5://{address}")
+            address = "judge.invalid"
+        pool = HttpPool(Server(f"{scheme}://{address}"))
+        with pytest.raises(RequestFailedError, match="no answer in time") as caught:
+            await pool.request("GET", "/models", timeout_s=0.2)
+        await pool.close()
+    assert not caught.value.is_sent
+
+
+async def test_an_answer_that_does_not_come_in_time_is_one_to_a_request():
+    """The server may work on it."""
+    async with tcp_server(silence) as silent:
+        pool = HttpPool(Server(f"http://127.0.0.1:{silent.port}"))
+        with pytest.raises(RequestFailedError, match="no answer in time") as caught:
+            await pool.request("GET", "/models", timeout_s=0.2)
+        await pool.close()
+    assert caught.value.is_sent
+
+
 async def test_a_redirect_gets_the_whole_question(quick):
     """The body is sent again, to the same server."""
     moved = status(307, headers={"Location": "/v1/chat/completions"})
     with JudgeServer("yes", faults=[moved]) as server:
         assert await ask(server.base_url, quick) == ["yes"]
     assert server.requests == [server.requests[0]] * 2
-
-
-def openai(address, retry):
-    """Build the client of a compatible server."""
-    return AsyncOpenAIClient(base_url=address, api_key=KEY, retry=retry)
-
-
-def azure(address, retry):
-    """Build the client of Azure, whose key has a header of its own."""
-    return AsyncAzureOpenAIClient(
-        base_url=address, api_key=KEY, api_version="1", retry=retry
-    )
-
-
-def anthropic(address, retry):
-    """Build the client of Anthropic, which uses its SDK."""
-    return anthropic_client(address, KEY, retry)
 
 
 @pytest.mark.parametrize("client_of", [openai, azure, anthropic])

@@ -1,8 +1,12 @@
 """What an address holds of passwords and keys stays out of messages, logs and records."""
 
 import base64
+import html
 import json
+import logging
+import re
 import traceback
+from urllib.parse import quote
 
 import pytest
 from servers.http_proxy import http_proxy
@@ -151,6 +155,37 @@ async def test_no_error_repeats_a_secret(quick, caplog, way, answer):
     shown = "".join(traceback.format_exception(caught.value)) + caplog.text
     assert [secret for secret in SECRETS if secret in shown] == []
     assert [secret for secret in SECRETS if secret[:8] in shown] == []
+
+
+@pytest.mark.parametrize("way", [ask_openai, ask_anthropic, ask_bedrock])
+async def test_no_reply_leads_to_a_line_with_a_secret(quick, caplog, way):
+    """The libraries that send a question log its address."""
+    caplog.set_level(logging.INFO)
+    message = {"choices": [{"message": {"content": "yes"}}]}
+    block = {"content": [{"type": "text", "text": "yes"}]}
+    reply = Answer(json.dumps(message | block).encode())
+    with LocalHttp(lambda _: reply) as server:
+        await way(secret_address(server), quick)
+    assert [secret for secret in SECRETS if secret in caplog.text] == []
+
+
+@pytest.mark.parametrize(
+    "secret", ["tok/en+with/slash==", 'a&b<key"more', "s\u00e9cret"]
+)
+@pytest.mark.parametrize(
+    "written",
+    [
+        json.dumps,
+        html.escape,
+        quote,
+        lambda secret: json.dumps(secret).replace("/", "\\/"),
+        lambda secret: re.sub("%..", lambda it: it[0].lower(), quote(secret, safe="")),
+    ],
+)
+def test_a_secret_is_known_in_the_forms_that_servers_write(secret, written):
+    """Of JSON, HTML and addresses."""
+    shown = start_of(f"you sent {written(secret)}", (secret,)).replace('"', "")
+    assert shown == "you sent ***"
 
 
 @pytest.mark.parametrize("way", WAYS)

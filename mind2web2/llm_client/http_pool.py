@@ -644,7 +644,8 @@ def _clean_connector(tls: ssl.SSLContext | None) -> aiohttp.TCPConnector:
     """Return a connector that drops a connection which received data without a request.
 
     aiohttp reads such data as the reply to the next request, so that a server that answers one question twice
-    would decide another one. There is no public way.
+    would decide another one. There is no public way. HTTP/1.1 cannot tell a second reply that arrives only
+    after the next request was sent.
 
     Raises:
         MachineError: the installed version lacks the private attributes.

@@ -494,8 +494,12 @@ class CachingJudge:
         )
         judge += () if settings.max_images is None else (settings.max_images,)
         judge += () if self._keyed_body is None else (self._keyed_body,)
-        if settings.first is not None:
-            judge += (settings.first.model, settings.doubt)
+        first = self.first
+        if first is not None:
+            # The name of its server begins with the provider, which tells a decision model from a text model.
+            server = first.settings.replayed_endpoint or first.endpoint
+            judge += (first.settings.model, server, settings.doubt)
+            judge += (settings.first_confidence,)
         if settings.votes != "always":
             judge += ("votes", settings.votes)
         key = gate_key(judge, *source, subject.node, subject.claim, ordinal)

@@ -50,8 +50,8 @@ class JudgeRecord(BaseModel):
     ) -> JudgeRecord:
         """Return the record of a run's judge, and of the one asked before it, by their servers."""
         first = settings.first
-        if first is not None and first.is_decision:
-            # A replay has to know that the first judge is a decision model, and of which protocol.
+        if first is not None:
+            # A replay has to know whether the first judge is a decision model, and what its run skipped.
             first_endpoint = first.replayed_endpoint or first_endpoint
         return cls(
             provider=settings.provider,

@@ -279,7 +279,6 @@ async def test_another_server_is_asked_again(store):
         replace(SETTINGS, temperature=0.6),
         replace(SETTINGS, reasoning_effort="high"),
         replace(SETTINGS, votes="1"),
-        replace(SETTINGS, first=replace(SETTINGS, model="gpt-4o-mini")),
     ],
 )
 async def test_skips_are_recorded_for_each_judge(store, other):
@@ -298,6 +297,44 @@ async def test_skips_are_recorded_for_each_judge(store, other):
             replace(settings, replayed_endpoint=Provider().endpoint), None, store
         )
         for seen_now in reasons.values():
+            assert await replay.record_skip_decision(*place, seen_now) == reason
+
+
+MINI = JudgeSettings("openai", "gpt-4o-mini")
+LUNA = JudgeSettings("openai_decisions", "gpt-6-luna")
+HERE, ELSEWHERE = "http://localhost/v1", "http://elsewhere/v1"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (({}, MINI, HERE), ({}, replace(MINI, model="gpt-4o-nano"), HERE)),
+        (({}, MINI, HERE), ({}, MINI, ELSEWHERE)),
+        (({"doubt": "signs"}, MINI, HERE), ({"doubt": "split"}, MINI, HERE)),
+        (({"confidence": 0.9}, LUNA, HERE), ({"confidence": 0.5}, LUNA, HERE)),
+        (({}, LUNA, HERE), ({}, replace(LUNA, provider="systemone"), HERE)),
+        (({}, LUNA, HERE), ({}, replace(LUNA, provider="openai"), HERE)),
+    ],
+    ids=["model", "server", "doubt", "confidence", "protocol", "text model"],
+)
+async def test_skips_are_recorded_for_each_two_judges(store, one, other):
+    """Each setting of the first judge that can change a verdict can change what is skipped."""
+    place = (subject(), ("task", "answer_1.md"), 1)
+    reasons = (None, "not judged, because 'gate' failed")
+    both = list(zip((one, other), reasons, strict=True))
+    for (fields, first, address), reason in both:
+        endpoint = f"{first.provider} {address}"
+        asked_first = CachingJudge(first, Provider(endpoint=endpoint), store)
+        settings = replace(SETTINGS, **fields)
+        run = CachingJudge(settings, Provider(), store, first=asked_first)
+        await run.record_skip_decision(*place, reason)
+    for (fields, first, address), reason in both:
+        endpoint = f"{first.provider} {address}"
+        replayed = replace(first, provider="replay", replayed_endpoint=endpoint)
+        asked_first = CachingJudge(replayed, None, store)
+        settings = replace(SETTINGS, replayed_endpoint=Provider().endpoint, **fields)
+        replay = CachingJudge(settings, None, store, first=asked_first)
+        for seen_now in reasons:
             assert await replay.record_skip_decision(*place, seen_now) == reason
 
 

@@ -154,6 +154,49 @@ def test_a_replay_needs_no_decision_model(project, strong):
     assert verified.returncode == 0, verified.stdout
 
 
+TWO_STEPS = f"""
+import asyncio
+gate, more, other, dependent = (
+    evaluator.add_leaf(name, "", critical=False)
+    for name in ("gate", "more", "other", "dependent")
+)
+await asyncio.gather(
+    evaluator.verify("The lake is failed.", gate, {PAGE!r}),
+    evaluator.verify("The lake is sure.", more, {PAGE!r}),
+    evaluator.verify("The lake is sure.", other, {PAGE!r}),
+)
+await asyncio.gather(
+    evaluator.verify("The lake is wet.", dependent, {PAGE!r}, extra_prerequisites=[gate])
+)
+return evaluator.get_summary()
+"""
+
+
+def test_a_replay_with_another_confidence_is_the_run_with_it(project, strong):
+    """It skips what that run skips, not what the recorded one skipped, and says which judgment it lacks."""
+    project.add_script_body(TWO_STEPS)
+    cascade = ("--judge_cascade", f"decisions:{LUNA},{STRONG}", "--judge_confidence")
+    replay = ("--llm_provider", "replay", *cascade)
+    with DecisionServer(lambda claim: 0.3 if "failed" in claim else 0.97) as decisions:
+        assert judged(strong, decisions).returncode == 0
+        assert statuses(project) == "passed passed passed passed"
+        replayed = call(evaluate_main, "bot", *replay, "0.5")
+        assert replayed.returncode == 0, replayed.stderr
+        assert statuses(project) == "failed passed passed skipped"
+        assert call(main, "verify-results", "bot").returncode == 0
+        lacking = call(evaluate_main, "bot", *replay, "0.99")
+        assert lacking.returncode == 1
+        assert "no stored judgment on claim 'The lake is sure.'" in lacking.stdout
+        done = judged(strong, decisions, "--judge_confidence", "0.5")
+        assert done.returncode == 0, done.stderr
+    assert statuses(project) == "failed passed passed skipped"
+
+
+def statuses(project):
+    """Return the status of each leaf of the newest result, in the script's order."""
+    return " ".join(leaf.verdict.status for leaf in leaves_of(project).values())
+
+
 @pytest.mark.parametrize("prefix", ["decisions", "systemone"])
 @pytest.mark.parametrize(
     ("text", "is_shown", "decided"),

@@ -282,7 +282,13 @@ def _shared_grids(
             score_grid(answer for answer in own if answer.task_id in common)
             for _, own in agents
         ]
-    scored = [answer for grid in grids for answer in grid.scored_answers]
+    # A run in which the agent failed was judged by none.
+    scored = [
+        answer
+        for grid in grids
+        for answer in grid.scored_answers
+        if answer.reason is None
+    ]
     return grids, [
         *warnings,
         *_unequal_runs(names, grids),

@@ -283,7 +283,7 @@ def _intervals(grid: ScoreGrid) -> Intervals:
 
 
 def _metric_bounds(grid: ScoreGrid) -> MetricBounds:
-    """Return the averages with each score at its lower and at its upper bound."""
+    """Return the averages that are shown with each score at its lower and at its upper bound."""
     lows = dict(grid.scores)
     highs = dict(grid.scores)
     without = 0
@@ -298,7 +298,10 @@ def _metric_bounds(grid: ScoreGrid) -> MetricBounds:
             lows[place], highs[place] = bounds
     if without or not answers:
         return MetricBounds(avg_score=None, success_rate=None, without=without)
-    ends = [_means_over_runs(grid, scores) for scores in (lows, highs)]
+    if _lacks_scores(grid):
+        ends = [_means_over_tasks(scores) for scores in (lows, highs)]
+    else:
+        ends = [_means_over_runs(grid, scores) for scores in (lows, highs)]
     return MetricBounds(
         avg_score=_ends(ends[0].score, ends[1].score),
         success_rate=_ends(ends[0].success_rate, ends[1].success_rate),
@@ -324,13 +327,29 @@ def _means_over_runs(
     )
 
 
+def _means_over_tasks(scores: Mapping[tuple[str, str], float]) -> _Averages:
+    """Return the averages of scores by task and answer."""
+    by_task: dict[str, list[float]] = {}
+    for (task, _), score in scores.items():
+        by_task.setdefault(task, []).append(score)
+    rates = [[float(one == 1.0) for one in own] for own in by_task.values()]
+    return _Averages(
+        _mean(map(fmean, by_task.values())) or 0.0, _mean(map(fmean, rates)) or 0.0
+    )
+
+
+def _lacks_scores(grid: ScoreGrid) -> bool:
+    """Tell whether some run lacks a task, so that means over tasks differ from those over runs."""
+    return 0 < len(grid.scores) < len(grid.tasks) * len(grid.runs)
+
+
 def _ends(low: float, high: float) -> Ends:
     return round(low, _OTHER_DIGITS), round(high, _OTHER_DIGITS)
 
 
 def _task_means(grid: ScoreGrid) -> TaskMeans | None:
     """Return the means over tasks; ``None`` where every run has all tasks, as they are those over runs."""
-    if not grid.scores or len(grid.scores) == len(grid.tasks) * len(grid.runs):
+    if not _lacks_scores(grid):
         return None
     of_runs = sampled_metrics(grid)
     metrics = {name: of_runs[name].by_task() for name in ("avg_score", "success_rate")}

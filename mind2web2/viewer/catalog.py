@@ -57,9 +57,7 @@ from mind2web2.viewer.markdown import markdown_tree
 
 # The metrics of an agent's summary.json that the overview shows beside their intervals.
 _METRICS = {
-    "avg_score",
     "avg_score_std",
-    "success_rate",
     "success_rate_std",
     "num_tasks",
     "num_runs",
@@ -364,7 +362,11 @@ class Catalog:
         unreviewed = unreviewed_warning(self.paths.eval_scripts_root, scripts)
         return {
             "name": agent,
-            "metrics": summary.model_dump(include=_METRICS),
+            "metrics": {
+                "avg_score": summary.shown_score,
+                "success_rate": summary.shown_success_rate,
+                **summary.model_dump(include=_METRICS),
+            },
             "pass_at": {"k": summary.num_runs, "value": summary.pass_at_k},
             "intervals": _intervals(summary),
             "bounds": summary.bounds.model_dump(mode="json"),
@@ -502,7 +504,7 @@ def _intervals(summary: AgentSummary) -> dict[str, list[float]]:
         "success_rate": "success_rate",
         "pass_at": summary.pass_name,
     }
-    known = summary.intervals.metrics
+    known = summary.shown_intervals
     found = {}
     for name, published in shown.items():
         interval = known[published]

@@ -1,12 +1,13 @@
 """Two agents over the same tasks, and how sure their differences are."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from mind2web2.errors import UsageError
 from mind2web2.runs import comparison
-from mind2web2.runs.scored_answer import ResultFacts, ScoredAnswer
+from mind2web2.runs.scored_answer import NO_FACTS, ResultFacts, ScoredAnswer
 
 
 def compared(*given):
@@ -239,3 +240,11 @@ def test_the_summary_is_rounded_as_published():
     )
     assert score["low"] == round(score["low"], 4)
     assert found["metrics"]["avg_time_seconds"]["difference"] is None
+
+
+def test_an_answer_that_was_never_judged_has_no_other_judge():
+    """A run in which the agent failed counts as 0, and says nothing about judges."""
+    facts = replace(NO_FACTS, judge="judge-1")
+    judged = agent(hard_and_easy(8), facts=facts)
+    failed = [*judged[:-1], ScoredAnswer("task_7", "answer_1.md", 0.0, reason="empty")]
+    assert compared(("old", judged), ("new", failed))["warnings"] == []

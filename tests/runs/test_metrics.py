@@ -507,6 +507,15 @@ def test_averages_have_the_bounds_of_their_scores():
         "success_rate": [0.1667, 0.3333],
         "without": 0,
     }
+    uneven = agent_metrics("bot", [*table[:3], scored("c", 1, 1.0, (1.0, 1.0))])
+    by_task = uneven["over_tasks"]
+    low, high = round((0.5 + 0.25 + 1) / 3, 4), round((1 + 0.75 + 1) / 3, 4)
+    assert uneven["bounds"] == {
+        "avg_score": [low, high],
+        "success_rate": [0.5, 0.6667],
+        "without": 0,
+    }
+    assert low <= by_task["avg_score"] <= high
     older = [*table[:2], scored("b", 1, 0.25, None)]
     expected = {"avg_score": None, "success_rate": None, "without": 1}
     assert agent_metrics("bot", older)["bounds"] == expected

@@ -1,7 +1,9 @@
 """The sentence that opens a report."""
 
 import pytest
+from viewer.made_results import Results, leaf, result
 
+from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.opening import opening_sentence
 
 
@@ -84,3 +86,17 @@ A, B = agent("a", 0.93), agent("b", 0.62)
 def test_a_report_opens_in_words(agents, comparison, expected):
     """The two best agents, in the order of the tasks that they share; one alone with its interval."""
     assert opening_sentence(agents, comparison) == expected
+
+
+def test_figures_are_those_of_metrics_where_a_run_lacks_a_task(tmp_path):
+    """The means over tasks, in the columns as in the words above them."""
+    made = Results(tmp_path)
+    for task, run, passed in (("lake", 1, True), ("hill", 1, False), ("lake", 2, True)):
+        leaves = [leaf("deep", "The lake is deep.", passed=passed)]
+        made.add(result("bot", f"answer_{run}", leaves), task)
+    made.summarise("bot")
+    overview = Catalog(made.paths).overview()
+    [bot] = overview["agents"]
+    assert bot["metrics"]["avg_score"] == bot["metrics"]["success_rate"] == 0.5
+    sentence = opening_sentence(overview["agents"], None)
+    assert "bot gets 50% of the points and solves 50% of its runs" in sentence

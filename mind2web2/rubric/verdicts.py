@@ -183,7 +183,7 @@ def trials_needed(votes: Sequence[bool], num_trials: int) -> int:
     if outcome(votes, num_trials) is not None:
         return 0
     if not votes:
-        return min(2, num_trials)
+        return min(FIRST_VOTES, num_trials)
     return num_trials // 2 + 1 - max(sum(votes), len(votes) - sum(votes))
 
 
@@ -213,6 +213,8 @@ def is_majority(votes: Sequence[Vote]) -> bool:
 
 Doubt = Literal["quotation", "page", "declined"]
 FirstJudgeDoubt = Doubt | Literal["split", "probability"]
+# Of the benchmark's rule, which asks for two at first; the first of two judges has no third.
+FIRST_VOTES = 2
 # A page that shows a decision model no picture and less text than this shows it next to nothing.
 _LEAST_CHARS = 200
 
@@ -233,6 +235,14 @@ def doubts_of(vote: Vote, page: PageShown | None) -> tuple[Doubt, ...]:
         "declined": vote.declined is not None,
     }
     return tuple(doubt for doubt, is_so in found.items() if is_so)
+
+
+def first_judge_votes(votes: int, level: DoubtLevel) -> int:
+    """Return how many votes the first of two judges has, where it has so many alone at first.
+
+    Where only votes that differ show its doubt, it has two by each rule of votes.
+    """
+    return FIRST_VOTES if level == "split" else min(votes, FIRST_VOTES)
 
 
 def first_judge_doubts(

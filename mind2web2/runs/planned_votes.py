@@ -8,6 +8,7 @@ from typing import NamedTuple
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.rubric.verdicts import (
     DEFAULT_TRIALS,
+    FIRST_VOTES,
     DoubtLevel,
     Evidence,
     PageCheck,
@@ -17,15 +18,12 @@ from mind2web2.rubric.verdicts import (
     VoteRule,
     doubts_of,
     first_judge_doubts,
+    first_judge_votes,
 )
 from mind2web2.runs.result_file import ResultFile
 
 # Votes on a claim where no result tells: with `doubt`, half of the claims are gates or in doubt.
 GUESSED_VOTES: dict[VoteRule, float] = {"always": 2, "doubt": 1.5, "1": 1}
-# Of the benchmark's rule, which asks for two at first.
-_FIRST_VOTES = 2
-
-
 # With two judges, the share of the claims that the strong one decides, where no result tells.
 GUESSED_DOUBT: dict[DoubtLevel, float] = {"gates": 0.6, "signs": 0.2, "split": 0.1}
 
@@ -91,7 +89,9 @@ def _first_votes(
     """Return the votes of a first judge, and whether they decide."""
     if judge.first is None or (is_gate and judge.doubt == "gates"):
         return 0, False
-    of_first = 1 if judge.first.is_decision else min(votes, _FIRST_VOTES)
+    of_first = 1
+    if not judge.first.is_decision:
+        of_first = first_judge_votes(votes, judge.doubt)
     # Those of whichever judge cast them: the best that is known of the first one's doubt.
     known = (voted.first_votes or voted.votes)[:of_first]
     confidence = judge.first_confidence
@@ -120,4 +120,4 @@ def _votes_by(
     is_settled = rule == "doubt" and not is_gate and not doubts_of(votes[0], page)
     if rule == "1" or is_settled:
         return 1
-    return max(len(votes), _FIRST_VOTES)
+    return max(len(votes), FIRST_VOTES)

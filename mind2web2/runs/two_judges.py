@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 
 from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.rubric.verdicts import (
+    FIRST_VOTES,
     DoubtLevel,
     Evidence,
     PageShown,
@@ -30,8 +31,6 @@ ALONE: Literal["alone"] = "alone"
 SharedRule = DoubtLevel | Literal["alone"]
 # From the most cautious rule to the boldest, the order in which agreement is tested.
 SHARED_RULES: tuple[SharedRule, ...] = ("gates", "signs", "split", ALONE)
-# The cheap judge's votes on a claim, of `always`, before the strong one is asked.
-_FIRST_VOTES = 2
 
 
 @dataclass(frozen=True)
@@ -358,7 +357,10 @@ def _passes(
         if source not in cheap:
             return None
         page, votes = cheap[source]
-        first = votes if rule == ALONE else votes[:_FIRST_VOTES]
+        if rule == "split" and len(votes) < FIRST_VOTES:
+            # The script asks for one vote, and both together would have had a second.
+            return None
+        first = votes if rule == ALONE else votes[:FIRST_VOTES]
         tally.cheap_votes += len(first)
         deciding = first
         if rule != ALONE and first_judge_doubts(first, page, rule):

@@ -20,6 +20,7 @@ from mind2web2.rubric.verdicts import (
     Vote,
     doubts_of,
     first_judge_doubts,
+    first_judge_votes,
     outcome,
     trials_needed,
 )
@@ -247,7 +248,10 @@ class ClaimJudging:
         if url is not None:
             page = await asking.context.page(url, verification.use_screenshot)
         # Where two votes differ there is no third: the second judge decides.
-        needed = 1 if first.is_decision else _trials_needed((), page, verification)
+        needed = 1
+        if not first.is_decision:
+            alone = _trials_needed((), page, verification)
+            needed = first_judge_votes(alone, verification.doubt or "gates")
         cast = await all_or_first_error(
             asking._cast(verification, page, trial, others_may_decide)
             for trial in range(1, needed + 1)

@@ -29,6 +29,7 @@ for name in ("gate", "sure", "failed", "split", "unquoted"):
     await evaluator.verify(f"The lake is {name}.", leaf, None)
 return evaluator.get_summary()
 """
+UNGATED = "sure failed split unquoted"
 FOUND = {"quote": "deep and cold"}
 
 
@@ -81,26 +82,31 @@ def leaves_of(project):
 
 
 @pytest.mark.parametrize(
-    ("doubt", "votes", "strong", "cheap"),
+    ("doubt", "votes", "strong", "cheap", "times"),
     [
-        (None, "always", "gate split unquoted", "sure failed split unquoted"),
-        ("signs", "always", "split unquoted", "gate sure failed split unquoted"),
-        ("split", "always", "split", "gate sure failed split unquoted"),
-        ("gates", "1", "gate unquoted", "sure failed split unquoted"),
+        (None, "always", "gate split unquoted", UNGATED, (2, 2)),
+        ("signs", "always", "split unquoted", f"gate {UNGATED}", (2, 2)),
+        ("split", "always", "split", f"gate {UNGATED}", (2, 2)),
+        ("gates", "1", "gate unquoted", UNGATED, (1, 1)),
+        ("split", "1", "split", f"gate {UNGATED}", (1, 2)),
+        ("split", "doubt", "split", f"gate {UNGATED}", (1, 2)),
     ],
 )
 def test_the_strong_judge_decides_what_is_in_doubt(
-    project, doubt, votes, strong, cheap
+    project, doubt, votes, strong, cheap, times
 ):
-    """Each is asked no more than the rule says, the evidence names who decided, and the replay agrees."""
+    """Each is asked no more than the rule says, the evidence names who decided, and the replay agrees.
+
+    Two votes of the cheap one can differ, so by ``split`` it has two by each rule of votes.
+    """
     judges = TwoJudges()
     with JudgeServer(reply=judges) as server:
         words = () if doubt is None else ("--judge_doubt", doubt)
         judged(server, "--votes", votes, *words)
-    each = 1 if votes == "1" else 2
+    of_strong, of_cheap = times
     assert judges.asked == {
-        **{(STRONG, name): each for name in strong.split()},
-        **{(CHEAP, name): each for name in cheap.split()},
+        **{(STRONG, name): of_strong for name in strong.split()},
+        **{(CHEAP, name): of_cheap for name in cheap.split()},
     }
     leaves = leaves_of(project)
     decided = {name: leaf.evidence.judge for name, leaf in leaves.items()}
@@ -372,6 +378,31 @@ def test_economy_shows_what_two_judges_would_have_done():
     printed = economy("--agreement", ".9").stdout
     assert "5 claims in 1 answer to 1 task" in printed
     assert "For no rule it is certain" in printed
+
+
+def test_one_vote_of_the_script_cannot_tell_a_split(project):
+    """The run asks the cheap judge twice; alone it was asked once, so ``economy`` does not know."""
+    project.add_script_body(
+        """
+leaf = evaluator.add_leaf("split", "", critical=False)
+await evaluator.verify("The lake is split.", leaf, None, num_trials=1)
+return evaluator.get_summary()
+"""
+    )
+    judges = TwoJudges()
+    with JudgeServer(reply=judges) as server:
+        alone = ("--judge_base_url", server.base_url, "--judge_model")
+        assert call(evaluate_main, "bot", *alone, STRONG).returncode == 0
+        assert call(evaluate_main, "bot", *alone, CHEAP).returncode == 0
+        found = json.loads(economy("--json").stdout)
+        judged(server, "--judge_doubt", "split")
+    rules = {rule["rule"]: rule for rule in found["rules"]}
+    assert rules["signs"]["verdicts"]["value"] == 0
+    assert rules["split"]["verdicts"]["value"] is None
+    assert rules["split"]["strong"]["value"] == 1
+    assert judges.asked == {(STRONG, "split"): 1, (CHEAP, "split"): 2}
+    assert leaves_of(project)["split"].evidence.judge == STRONG
+    assert call(main, "verify-results", "bot").returncode == 0
 
 
 def judged_by_both(tasks, wrong_at):

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.rubric.verdicts import (
@@ -334,25 +334,35 @@ def _add(
         tally.strong_votes += votes
         tally.leaves += 1
         return
-    passes = (
-        None if cheap is None else _passes(tally, own, _votes_by_source(cheap), rule)
-    )
-    if passes is None:
+    both = None
+    if cheap is not None:
+        both = _by_both(own, _votes_by_source(cheap), rule)
+    if both is None:
         tally.unknown += 1
         tally.strong_votes += votes
         return
     tally.leaves += 1
-    if passes is not (leaf.verdict.status == "passed"):
-        tally.flipped[id(leaf)] = passes
+    tally.strong_votes += both.strong_votes
+    tally.cheap_votes += both.cheap_votes
+    if both.passes is not (leaf.verdict.status == "passed"):
+        tally.flipped[id(leaf)] = both.passes
 
 
-def _passes(
-    tally: _Tally,
+class _ByBoth(NamedTuple):
+    """The verdict of both judges together, and their votes."""
+
+    passes: bool
+    cheap_votes: int
+    strong_votes: int
+
+
+def _by_both(
     strong: Mapping[str, tuple[PageShown | None, Sequence[Vote]]],
     cheap: Mapping[str, tuple[PageShown | None, Sequence[Vote]]],
     rule: SharedRule,
-) -> bool | None:
-    """Return the verdict of both together, ``None`` where a vote is not known, and count their votes."""
+) -> _ByBoth | None:
+    """Return what both do together, ``None`` where a vote is not known."""
+    cheap_votes = strong_votes = 0
     for source in {**cheap, **strong}:
         if source not in cheap:
             return None
@@ -361,16 +371,16 @@ def _passes(
             # The script asks for one vote, and both together would have had a second.
             return None
         first = votes if rule == ALONE else votes[:FIRST_VOTES]
-        tally.cheap_votes += len(first)
+        cheap_votes += len(first)
         deciding = first
         if rule != ALONE and first_judge_doubts(first, page, rule):
             if source not in strong:
                 return None
             deciding = strong[source][1]
-            tally.strong_votes += len(deciding)
+            strong_votes += len(deciding)
         if is_majority(deciding):
-            return True
-    return False
+            return _ByBoth(True, cheap_votes, strong_votes)
+    return _ByBoth(False, cheap_votes, strong_votes)
 
 
 def _costs(

@@ -17,10 +17,15 @@ from mind2web2.judge import batch_endpoints
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.tree_writing import tree_as_dict
-from mind2web2.rubric.verdicts import Evidence, Quote, Vote
+from mind2web2.rubric.verdicts import Evidence, PageCheck, Quote, Vote, is_majority
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import latest_result
-from mind2web2.runs.two_judges import JudgedTwice, shared_economy_of
+from mind2web2.runs.two_judges import (
+    SHARED_RULES,
+    JudgedTwice,
+    shared_economy_of,
+    shared_work,
+)
 
 CHEAP, STRONG = "gpt-4o-mini", "gpt-4o"
 SCRIPT = """
@@ -416,9 +421,48 @@ def judged_by_both(tasks, wrong_at):
     return pairs
 
 
+def test_a_leaf_with_an_unknown_vote_counts_once():
+    """The cheap judge passed the first page and read no other; the strong one rejects it, and read both."""
+    cheap = result((on_pages(a="nyy"), False))
+    strong = result((on_pages(a="nn", b="yy"), False))
+    by_rule = {
+        rule: shared_work(JudgedTwice("t", cheap, strong), rule)
+        for rule in SHARED_RULES
+    }
+    counted = {
+        rule: (work.strong_votes, work.all_votes, work.unknown)
+        for rule, work in by_rule.items()
+    }
+    unknown = (4, 4, 1)
+    assert counted == {
+        "gates": unknown,
+        "signs": unknown,
+        "split": unknown,
+        "alone": (0, 4, 0),
+    }
+
+
+def on_pages(**patterns):
+    """Return the evidence of votes on pages by these names."""
+    pages = tuple(
+        PageCheck(
+            url=f"https://{name}.example/",
+            outcome="supported" if is_majority(cast(pattern)) else "not_supported",
+            votes=cast(pattern),
+        )
+        for name, pattern in patterns.items()
+    )
+    return Evidence(decided_by="judge", claim="c", num_trials=3, pages=pages)
+
+
 def on_answer(pattern):
     """Return the evidence of votes on the answer."""
-    votes = tuple(
+    return Evidence(decided_by="judge", claim="c", num_trials=3, votes=cast(pattern))
+
+
+def cast(pattern):
+    """Return votes such as ``yny``, each with a quotation that is found."""
+    return tuple(
         Vote(
             trial=trial,
             supported=word == "y",
@@ -427,7 +471,6 @@ def on_answer(pattern):
         )
         for trial, word in enumerate(pattern, 1)
     )
-    return Evidence(decided_by="judge", claim="c", num_trials=3, votes=votes)
 
 
 def result(*leaves):

@@ -262,7 +262,12 @@ def audited(design: Design, seed: int) -> Found | None:
 
 @dataclass(frozen=True)
 class Rejudged:
-    """A run by a cheap judge, and a share of its answers by a strong one."""
+    """A run by a cheap judge, and a share of its answers by a strong one.
+
+    Args:
+        quality: the share of true leaves of each task; ``None`` draws it uniformly.
+        until: the target of ``auto``, which takes the place of the share.
+    """
 
     name: str
     share: float
@@ -272,6 +277,25 @@ class Rejudged:
     strong_wrong: float = 0.01
     is_clustered: bool = False
     until: float | None = None
+    leaves: int = 8
+    quality: float | None = None
+
+    @property
+    def population(self) -> float:
+        """Return the strong judge's score over all tasks of the kind."""
+        # At a task with a share q of true leaves it passes s + r q of them, and the score is its square.
+        slope = 1 - 2 * self.strong_wrong
+        if self.quality is not None:
+            return (self.strong_wrong + slope * self.quality) ** 2
+        return self.strong_wrong**2 + self.strong_wrong * slope + slope**2 / 3
+
+
+# A gate and one leaf, so that scores are 0 or 1. The cheap judge passes every answer, of which the strong one
+# fails 5 or 10%; or both pass few.
+_ALL_PASSED = Rejudged("", 0.1, strong_wrong=0.0, leaves=2, wrong=(0.0, 1.0))
+_5_PERCENT_WRONG = replace(_ALL_PASSED, quality=0.975)
+_10_PERCENT_WRONG = replace(_ALL_PASSED, quality=0.95, tasks=40, runs=1)
+_FEW_PASSED = replace(_ALL_PASSED, quality=0.22, wrong=(0.0, 0.12))
 
 
 SAMPLES = (
@@ -295,15 +319,38 @@ SAMPLES = (
     Rejudged("130 x 3, stopped at +-.02", 1.0, until=0.02),
     Rejudged("130 x 3, biased by .2, until +-.04", 1.0, wrong=(0.05, 0.5), until=0.04),
     Rejudged("40 x 1, stopped at +-.05", 1.0, tasks=40, runs=1, until=0.05),
+    *(
+        replace(_10_PERCENT_WRONG, name=f"40 x 1, 10% wrong, {size}", share=size / 40)
+        for size in (6, 10, 20)
+    ),
+    *(
+        replace(
+            _5_PERCENT_WRONG,
+            name=f"130 x 1, 5% wrong, {size}",
+            runs=1,
+            share=size / 130,
+        )
+        for size in (13, 26)
+    ),
+    replace(_5_PERCENT_WRONG, name="130 x 3, 5% wrong, until +-.02", until=0.02),
+    replace(_FEW_PASSED, name="130 x 1, few pass, 30", runs=1, share=30 / 130),
+    replace(_FEW_PASSED, name="130 x 3, few pass, 60", share=60 / 390),
+    replace(_FEW_PASSED, name="130 x 3, few pass, until +-.02", until=0.02),
 )
 
 
 def rejudged(design: Rejudged, seed: int) -> Found | None:
     """Return one sample of answers by a strong judge, whose verdicts on all of them are the truth here."""
     own = Design(
-        "", tasks=design.tasks, runs=design.runs, is_clustered=design.is_clustered
+        "",
+        tasks=design.tasks,
+        runs=design.runs,
+        leaves=design.leaves,
+        quality=design.quality,
+        wrong_failures=design.wrong[0],
+        wrong_passes=design.wrong[1],
+        is_clustered=design.is_clustered,
     )
-    own = replace(own, wrong_failures=design.wrong[0], wrong_passes=design.wrong[1])
     world = _World(own, seed)
     exact = []
     for answer in world.answers:
@@ -347,8 +394,8 @@ def rejudged(design: Rejudged, seed: int) -> Found | None:
         these=mean.these_tasks,
         large=mean.tasks_at_large,
         truth=fmean(exact),
-        population=_STRONG_POPULATION,
-        alone=labels_alone.above,
+        population=design.population,
+        alone=_half(labels_alone.these_tasks),
         strong_on_all=strong_on_all,
         share=mean.labels / mean.population,
     )
@@ -360,11 +407,6 @@ def _sizes(design: Rejudged, total: int) -> Sequence[int]:
         if design.until is None
         else range(30, total + 1, 10)
     )
-
-
-# The strong judge errs by 1%: at a task with a share q of true leaves it passes .01 + .98 q of them, and the
-# mean over tasks is that of its square.
-_STRONG_POPULATION = 0.01**2 + 0.01 * 0.98 + 0.98**2 / 3
 
 
 def _covers(interval: Interval | None, truth: float) -> bool:

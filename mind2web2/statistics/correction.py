@@ -16,10 +16,13 @@ from mind2web2.statistics.uncertainty import (
     MIN_TASKS,
     Interval,
     bootstrap_intervals,
+    none_seen,
     student_quantile,
 )
 
 Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+# Sums of the same numbers in another order differ by less.
+_NOISE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ class CorrectedMean:
 
     def more_wanted(self, reach: float) -> int:
         """Return how many more labels bring the interval of these tasks to plus or minus ``reach``."""
-        reached = (self.below + self.above) / 2
+        reached = max(self.below, self.above)
         share_left = 1 - self.labels / self.population
         if reached <= reach or not self.labels or not share_left:
             return 0
@@ -132,9 +135,12 @@ def _with_choice_of_tasks(
 ) -> tuple[float, float]:
     """Return how far the interval of tasks at large reaches below and above, given that of these tasks."""
     tasks = len(by_task)
-    squared = (
-        student_quantile((1 + LEVEL) / 2, tasks - 1) ** 2 * variance(by_task) / tasks
-    )
+    if max(by_task) - min(by_task) > _NOISE:
+        quantile = student_quantile((1 + LEVEL) / 2, tasks - 1)
+        squared = quantile**2 * variance(by_task) / tasks
+    else:
+        # Tasks that are all alike show no spread, though others may be unlike them.
+        squared = none_seen(tasks) ** 2
     # The spread of the tasks has the error of the labels already, but for errors that no label shows.
     seen = (Z * standard_error) ** 2
     unseen = [max(0.0, side**2 - seen) for side in reach]

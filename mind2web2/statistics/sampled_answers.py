@@ -6,11 +6,19 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean, variance
+from dataclasses import dataclass, replace
+from statistics import fmean, median, variance
 
 from mind2web2.statistics.correction import CorrectedMean
-from mind2web2.statistics.uncertainty import LEVEL, student_quantile
+from mind2web2.statistics.uncertainty import (
+    LEVEL,
+    none_seen,
+    student_quantile,
+    wilson,
+)
+
+# Sums of the same numbers in another order differ by less.
+_NOISE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +48,13 @@ def corrected_by_answers(answers: Sequence[JudgedTwice]) -> tuple[CorrectedMean,
     with_cheap = _weighted(answers, best)
     without_cheap = _weighted(answers, 0.0)
     if with_cheap.below <= without_cheap.below:
-        return with_cheap, best
-    return without_cheap, 0.0
+        found, weight = with_cheap, best
+    else:
+        found, weight = without_cheap, 0.0
+    least_below, least_above = _least_reach(answers, weight)
+    below = max(found.below, least_below)
+    above = max(found.above, least_above)
+    return replace(found, below=below, above=above), weight
 
 
 def _best_weight(answers: Sequence[JudgedTwice], without: str | None = None) -> float:
@@ -141,6 +154,42 @@ def _unseen(answers: Sequence[JudgedTwice]) -> float:
         return 0.0
     unsampled = 1 - len(exact) / len(answers)
     return _UNSEEN * unsampled * variance(exact) / len(exact) ** 2
+
+
+def _least_reach(answers: Sequence[JudgedTwice], weight: float) -> tuple[float, float]:
+    """Return how far the interval reaches below and above at least.
+
+    Where most scores are 0 or 1, few answers are unlike the others. A sample may show none of them, and the
+    variance of those that it shows is mostly too small, so that their share has an interval of its own.
+    """
+    sampled = [one for one in answers if one.exact is not None]
+    exact = [one.exact for one in answers if one.exact is not None]
+    if len(sampled) == len(answers):
+        return 0.0, 0.0
+    usual = median(exact)
+    # A cheap judge of little weight tells less of a score than what is usual.
+    expected = [one.cheap if weight > 0.5 else usual for one in sampled]
+    differences = [own - other for own, other in zip(exact, expected, strict=True)]
+    # The finite population correction.
+    items = len(sampled) / (1 - len(sampled) / len(answers))
+    below = [-one for one in differences if one < -_NOISE]
+    above = [one for one in differences if one > _NOISE]
+    largest = max(below + above, default=1.0)
+    room_below = _room(below, largest, len(sampled), items)
+    room_above = _room(above, largest, len(sampled), items)
+    return room_below, room_above
+
+
+def _room(
+    differences: Sequence[float], largest: float, sampled: int, items: float
+) -> float:
+    """Return what more differences in one direction than the sample has would move its mean by."""
+    if not differences:
+        return none_seen(items) * largest
+    share = len(differences) / sampled
+    _, most = wilson(share, items)
+    size = math.sqrt(fmean(each**2 for each in differences))
+    return (most - share) * size
 
 
 # Degrees of freedom from which the variance between answers of one task is estimated by itself.

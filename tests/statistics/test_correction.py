@@ -1,6 +1,7 @@
 """Means that labels or a better judge correct: against full enumeration of the samples, and by hand."""
 
 import math
+import random
 from itertools import combinations
 from statistics import fmean, pvariance
 
@@ -121,6 +122,56 @@ def test_a_judge_that_errs_alike_everywhere_is_corrected_by_the_difference():
         ].above
         == 0
     )
+
+
+@pytest.mark.parametrize(
+    ("size", "exact_scores", "low", "high"),
+    [
+        # Of 40 answers, 10 count as 10 / (1 - 10 / 40) = 13.3, and 20 as 40.
+        (10, {}, 0.05 ** (1 / 13.333), 1.0),
+        (20, {}, 0.05 ** (1 / 40), 1.0),
+        # Wilson's interval of one in 20 with the weight of 40.
+        (20, {3: 0.0}, 0.835, 1.0),
+        (40, {3: 0.0}, 0.975, 0.975),
+    ],
+)
+def test_scores_that_are_all_alike_leave_room_for_others(size, exact_scores, low, high):
+    """The interval of a sample has a width, as other answers may be unlike it; that of all has none."""
+    exact = dict.fromkeys(range(size), 1.0) | exact_scores
+    found, _ = corrected_by_answers(
+        [JudgedTwice(f"task_{n}", 1.0, exact.get(n)) for n in range(40)]
+    )
+    assert found.these_tasks.low == pytest.approx(low, abs=0.001)
+    assert found.these_tasks.high == pytest.approx(high)
+
+
+def test_tasks_that_are_all_alike_leave_room_for_others_at_large():
+    """Also where the better judge scored every answer, so that nothing is open for these tasks."""
+    found, _ = corrected_by_answers(
+        [JudgedTwice(f"task_{n}", 1.0, 1.0) for n in range(40)]
+    )
+    assert found.these_tasks.low == 1
+    assert found.tasks_at_large.low == pytest.approx(0.05 ** (1 / 40))
+    alike = corrected_difference(found, found).tasks_at_large
+    assert -0.1 < alike.low < 0 < alike.high < 0.1
+
+
+@pytest.mark.parametrize(("tasks", "size", "wrong"), [(40, 10, 0.1), (130, 26, 0.05)])
+def test_intervals_of_rare_wrong_passes_hold(tasks, size, wrong):
+    """In at least 93 of 100 samples, also where most of them show none or one."""
+    held = 0
+    for seed in range(100):
+        chance = random.Random(seed)
+        exact = [float(chance.random() >= wrong) for _ in range(tasks)]
+        drawn = set(chance.sample(range(tasks), size))
+        found, _ = corrected_by_answers(
+            [
+                JudgedTwice(f"task_{n}", 1.0, score if n in drawn else None)
+                for n, score in enumerate(exact)
+            ]
+        )
+        held += not found.these_tasks.excludes(fmean(exact))
+    assert held >= 93
 
 
 def test_scores_of_all_answers_by_the_better_judge_are_the_mean():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, Self
@@ -117,7 +117,8 @@ def read_labels(named: str) -> tuple[LabelledSet, float | None]:
         raise UsageError(
             f"{path} has no labels: write a JSON object a line, with claim, label and text, url or image"
         )
-    pages = _Pages(path.parent)
+    sources = [source for row in rows for source in row.sources]
+    pages = _Pages(path.parent, sources)
     claims = []
     for number, row in enumerate(rows, start=1):
         addresses = tuple(pages.address(source) for source in row.sources)
@@ -143,8 +144,9 @@ def read_labels(named: str) -> tuple[LabelledSet, float | None]:
 class _Pages:
     """The pages of all rows; claims on the same content share its page, as in an evaluation."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, sources: Iterable[Source]) -> None:
         self.given: dict[str, LabelledPage] = {}
+        self._to_capture = {source.url for source in sources if not source.is_given}
         self._folder = folder
         self._addresses: dict[tuple[str | None, str | None, str | None], str] = {}
 
@@ -154,7 +156,7 @@ class _Pages:
         if key not in self._addresses:
             address = source.url or f"{_HOST}/{len(self._addresses) + 1}"
             if source.is_given:
-                if address in self.given:
+                while address in self.given or address in self._to_capture:
                     address = f"{address}#{len(self._addresses) + 1}"
                 self.given[address] = LabelledPage(
                     text=source.text or "", image_file=self._image(source)
@@ -202,7 +204,7 @@ def _lines(content: bytes, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             continue
         try:
             value = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"{path}, line {number}: no JSON ({error})") from error
         if not isinstance(value, dict):
             raise UsageError(f"{path}, line {number}: no JSON object")

@@ -227,12 +227,34 @@ def test_claims_on_one_text_share_a_page(tmp_path):
     assert (len(labelled.claims), len(labelled.pages), ceiling) == (1000, 10, None)
 
 
+def test_a_text_is_shown_for_its_own_rows_alone(tmp_path):
+    """Rows that give the address alone have it captured, whichever rows come first."""
+    row = {"label": True, "url": "https://x.example/p"}
+    rows = [
+        row | {"claim": "Is captured."},
+        row | {"claim": "Is in a text.", "text": "One."},
+        row | {"claim": "Is in another text.", "text": "Two."},
+        row | {"claim": "Is captured, too."},
+    ]
+    for ordered in (rows, rows[::-1]):
+        write(tmp_path / "rows.jsonl", ordered)
+        labelled, _ = read_labels(str(tmp_path / "rows.jsonl"))
+        shown = {
+            claim.question: labelled.pages[claim.urls[0]].text
+            for claim in labelled.claims
+            if claim.urls[0] in labelled.pages
+        }
+        assert shown == {"Is in a text.": "One.", "Is in another text.": "Two."}
+        assert labelled.to_capture == {"https://x.example/p"}
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("", "has no labels"),
         ('{"claim": "c", "label": true, "text": "t"}\nx', "line 2: no JSON"),
         ("[1]", "line 1: no JSON object"),
+        ("[" * 100_000 + "]" * 100_000, r"line 1: no JSON \(maximum recursion"),
         ('{"claim": "c", "text": "t"}', "line 1: label: field required"),
         ('{"claim": "c", "label": "perhaps", "text": "t"}', "line 1: label: "),
         ('{"claim": "c", "label": true}', "line 1: text, url, image or pages missing"),

@@ -47,10 +47,12 @@ class CircuitBreaker:
 
     Attributes:
         reason: why the circuit is open, ``None`` while requests are sent.
+        away: how many questions found the server away for too long.
     """
 
     def __init__(self, *, one_by_one: bool = True) -> None:
         self.reason: JudgeAccessError | None = None
+        self.away = 0
         self._suspected_at = 1 if one_by_one else _ENOUGH_ANSWERS
         self._rejected_answers: dict[tuple[str, str], JudgeAccessError] = {}
         self._failed_answers: dict[tuple[str, str], JudgeUnavailableError] = {}
@@ -80,18 +82,27 @@ class CircuitBreaker:
         """
         if isinstance(error, JudgeUnavailableError) and error.is_outage:
             self._failed_answers[source] = error
+            self.away += 1
         if isinstance(error, JudgeAccessError):
             if not is_ahead:
                 self._rejected_answers[source] = error
             if error.is_for_all:
                 self._open(error)
 
-    def enter(self) -> asyncio.Event | None:
+    def enter(self, away: int) -> asyncio.Event | None:
         """Count a request as in flight; return an event instead if it must wait for other replies.
+
+        Args:
+            away: the count when the request began to wait for its place.
 
         Raises:
             JudgeAccessError: the circuit is open.
+            JudgeUnavailableError: an outage was found while the request waited for its place. Requests that
+                come later show whether the server is back.
         """
+        outage = self.outage
+        if outage is not None and self.away > away:
+            raise JudgeUnavailableError(str(outage), is_outage=True)
         rejected = len(self._rejected_answers)
         if self.reason is None and self._in_flight and rejected >= self._suspected_at:
             return self._change
@@ -147,8 +158,9 @@ class Permit:
 
     1. Concurrency: it waits for a place among the run's requests in flight.
     2. Failure: it is refused if the judge of its answer has failed since.
-    3. Circuit breaker: it is refused if the judge rejects all requests. While that is only suspected, it
-       gives its place back and waits for the replies in flight.
+    3. Circuit breaker: it is refused if the judge rejects all requests, or turned out to be away while it
+       waited for its place. While a rejection is only suspected, it gives its place back and waits for the
+       replies in flight.
     4. Budget: it waits until there is room for its cost, or is refused.
     5. Pool and rate limiter: a server takes it. Each try may go to another server, so ``Attempts`` takes this
        step inside of the permit (``llm_client/retries.py``).
@@ -214,10 +226,11 @@ class Permit:
     async def _take_place(self) -> AsyncExitStack:
         """Take the steps up to the circuit breaker; the result leaves them again."""
         while True:
+            away = self._breaker.away
             async with AsyncExitStack() as place:
                 await place.enter_async_context(self._limits.places)
                 self._limits.check()
-                replies = self._breaker.enter()
+                replies = self._breaker.enter(away)
                 if replies is None:
                     place.push(self._leave_breaker)
                     return place.pop_all()

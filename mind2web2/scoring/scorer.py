@@ -25,6 +25,7 @@ from mind2web2.errors import (
     EvalScriptError,
     JudgeAccessError,
     JudgeError,
+    JudgeUnavailableError,
     JudgeUnusableError,
     Mind2Web2Error,
     PageMissingError,
@@ -508,11 +509,13 @@ class Scorer:
         self, parts: _Parts, setting: AnswerSetting, text: str
     ) -> Score | NoScore:
         try:
+            # Answers in work probe the server; further ones would wait for it in vain.
+            parts.session.judge.raise_if_out()
             result = await run_script_on_answer(
                 setting, parts.session.parts, text, _SCRIPTS_LOG
             )
         except (Mind2Web2Error, OSError) as error:
-            if isinstance(error, JudgeAccessError | JudgeUnusableError):
+            if _is_judge_away(error):
                 parts.try_judge_again()
             log.debug("no score task=%s", setting.task_id, exc_info=error)
             return NoScore(_kind(error), " ".join(str(error).split()))
@@ -681,6 +684,13 @@ def _checked(answer: object) -> str:
             f"the answer has {size_bytes:,} bytes: it may have {MAX_ANSWER_BYTES:,} at most"
         )
     return uniform_text(answer)
+
+
+def _is_judge_away(error: Exception) -> bool:
+    """Tell whether the judge refuses all requests, or does not answer any."""
+    if isinstance(error, JudgeUnavailableError):
+        return error.is_outage
+    return isinstance(error, JudgeAccessError | JudgeUnusableError)
 
 
 def _kind(error: Exception) -> NoScoreKind:

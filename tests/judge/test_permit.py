@@ -5,7 +5,12 @@ from contextlib import nullcontext
 
 import pytest
 
-from mind2web2.errors import BudgetReachedError, JudgeAccessError, JudgeError
+from mind2web2.errors import (
+    BudgetReachedError,
+    JudgeAccessError,
+    JudgeError,
+    JudgeUnavailableError,
+)
 from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, NoReservation, Permit
 from mind2web2.judge.session import FailureLatch
 
@@ -90,6 +95,25 @@ async def test_a_request_that_the_budget_refuses_waits_for_others_without_a_plac
         async with Permit(AnswerLimits(places, lambda: None), breaker, refusal):
             pytest.fail("admitted")
     assert places.events == ["place", "reserve", BudgetReachedError, "others are read"]
+
+
+async def test_an_outage_refuses_those_that_wait_for_a_place():
+    """A request that comes later shows whether the server is back."""
+    breaker = CircuitBreaker()
+
+    class Places(Noting):
+        async def __aenter__(self):
+            for number in range(2):
+                away = JudgeUnavailableError("away", is_outage=True)
+                breaker.note_failure(away, ("lake", f"answer_{number}.md"))
+
+    with pytest.raises(JudgeUnavailableError, match="away") as refused:
+        async with Permit(AnswerLimits(Places(), lambda: None), breaker):
+            pytest.fail("admitted")
+    assert refused.value.is_outage
+    async with Permit(AnswerLimits(nullcontext(), lambda: None), breaker):
+        breaker.note_reply()
+    assert breaker.outage is None
 
 
 async def test_an_open_circuit_costs_no_dollars():

@@ -187,6 +187,26 @@ def test_a_judge_that_comes_back_is_asked_again(project, monkeypatch):
         assert scorer.score_sync("lake", "two").score == 1.0
 
 
+def test_in_an_outage_answers_fail_at_once_until_the_judge_is_tried_again(
+    project, monkeypatch
+):
+    """None of them has a score; once the judge is back, answers have scores again."""
+    monkeypatch.setattr(scorer_module, "_TRY_AGAIN_AFTER_S", 600.0)
+    is_away = [status(503, "away")]
+    with JudgeServer(faults=lambda _body: is_away[0] if is_away else None) as server:
+        judge = Judge(MODEL, server.base_url, api_key="none", outage_wait_s=0.1)
+        with scorer_of(project, judge) as scorer:
+            outcomes = [scorer.score_sync("lake", f"answer {i}") for i in range(2)]
+            assert [outcome.kind for outcome in outcomes] == ["judge", "judge"]
+            sent = len(server.requests)
+            assert scorer.score_sync("lake", "in the outage") == outcomes[-1]
+            assert len(server.requests) == sent
+            is_away.clear()
+            (again,) = scorer._parts.trying_again
+            scorer._loop_thread._loop.call_soon_threadsafe(again._run)
+            assert scorer.score_sync("lake", "after it").score == 1.0
+
+
 def failure(is_transient):
     """Return a failed capture."""
     record = CaptureRecord(

@@ -21,6 +21,7 @@ from mind2web2.runs.labels import (
     Verdicts,
     verdicts_of,
 )
+from mind2web2.runs.provenance import Premises
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import latest_results
 from mind2web2.statistics.agreement import Cells, Figures, figures_of
@@ -63,7 +64,7 @@ class AuditedAnswer:
     """An answer with a score.
 
     Args:
-        text: the checksum of the answer's text; ``None`` where the result does not tell.
+        premises: what it was judged by; ``None`` where the result does not tell.
         root: ``None`` where the score has no single sound tree.
         leaves: those that the judge decided.
         skipped: those with a claim that were skipped behind a failed leaf.
@@ -72,7 +73,7 @@ class AuditedAnswer:
     task: str
     answer: str
     score: float
-    text: str | None
+    premises: Premises | None
     root: WrittenNode | None
     leaves: tuple[JudgedLeaf, ...]
     skipped: tuple[JudgedLeaf, ...]
@@ -104,9 +105,9 @@ def audited_answer(
 ) -> AuditedAnswer:
     """Return one answer with the leaves of its result."""
     root = result.sound_tree
-    answer_sha256 = (
-        None if result.provenance is None else result.provenance.answer_sha256
-    )
+    made_from = result.provenance
+    premises = None if made_from is None else made_from.premises
+    answer_sha256 = None if premises is None else premises.answer_sha256
     if root is not None:
         found = list(_leaves(task, answer, root, answer_sha256))
     else:
@@ -115,7 +116,7 @@ def audited_answer(
         task,
         answer,
         score,
-        answer_sha256,
+        premises,
         root,
         tuple(leaf for leaf in found if not leaf.is_skipped),
         tuple(leaf for leaf in found if leaf.is_skipped),

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from mind2web2.runs.agent_summary import AgentSummary
-from mind2web2.runs.corrections import Correction
+from mind2web2.runs.corrections import Correction, NoCorrection
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.runs.served_names import served_names
@@ -22,7 +22,7 @@ def paper_sentence(
     results: Collection[ResultFile],
     score: float,
     interval: Interval | None,
-    correction: Correction | None,
+    correction: Correction | NoCorrection | None,
 ) -> str:
     """Return the sentence.
 
@@ -57,8 +57,8 @@ def _within(interval: Interval | None, of: str) -> str:
     )
 
 
-def _corrected(correction: Correction | None) -> str:
-    if correction is None:
+def _corrected(correction: Correction | NoCorrection | None) -> str:
+    if correction is None or isinstance(correction, NoCorrection):
         return "not corrected for the judge's errors"
     these = _within(correction.these_tasks, "these tasks")
     if correction.value is None:

@@ -79,12 +79,12 @@ class CorrectedScore:
     @property
     def these_tasks(self) -> Interval | None:
         """Return the interval of the score that labels of all leaves of these answers would give."""
-        return _spanned(self.mean.these_tasks, self.highest.these_tasks)
+        return spanned(self.mean.these_tasks, self.highest.these_tasks)
 
     @property
     def tasks_at_large(self) -> Interval | None:
         """Return the interval of that score over all tasks of the kind."""
-        return _spanned(self.mean.tasks_at_large, self.highest.tasks_at_large)
+        return spanned(self.mean.tasks_at_large, self.highest.tasks_at_large)
 
     def summary(self) -> CorrectedScoreJson:
         """Return it as ``--json`` prints it."""
@@ -118,7 +118,8 @@ def interval_summary(found: Interval | None) -> dict[str, float] | None:
     return {"low": low, "high": high}
 
 
-def _spanned(low: Interval | None, high: Interval | None) -> Interval | None:
+def spanned(low: Interval | None, high: Interval | None) -> Interval | None:
+    """Return the interval from the low end of one to the high end of the other."""
     if low is None or high is None:
         return None
     return Interval(low.low, high.high)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import fmean
 from typing import TypedDict
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -16,8 +18,9 @@ from mind2web2.runs.audited import (
     judged_cells,
     label_verdicts,
 )
-from mind2web2.runs.corrected import corrected_score, interval_summary
+from mind2web2.runs.corrected import corrected_score, interval_summary, spanned
 from mind2web2.runs.labels import LabelFile, auditors
+from mind2web2.runs.provenance import Premises
 from mind2web2.runs.results import latest_results, write_file
 from mind2web2.statistics.agreement import Cells, figures_of
 from mind2web2.statistics.correction import (
@@ -29,6 +32,7 @@ from mind2web2.statistics.paired import Estimate, share_difference
 from mind2web2.statistics.sampled_answers import JudgedTwice, corrected_by_answers
 from mind2web2.statistics.uncertainty import Interval
 from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 
 SAMPLE_NAME = "sample.json"
@@ -81,7 +85,7 @@ class SampleRecord(BaseModel):
 
 
 class CorrectionJson(TypedDict):
-    """``Correction`` as ``--json`` prints it."""
+    """``Correction`` or ``NoCorrection`` as ``--json`` prints it."""
 
     by: str
     raw: float
@@ -92,6 +96,7 @@ class CorrectionJson(TypedDict):
     of: int
     unit: str
     weight_of_judge: float | None
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +106,7 @@ class Correction:
     Args:
         by: who corrects.
         mean: with the judge's scores.
+        highest: the same with the leaves that nothing decides as passed: behind gates that fail wrongly.
         value: the corrected score; ``None`` where there is none better than the judge's.
         cells: the verdicts of the judge and of who corrects, by task, as all leaves would have them.
         weight: of the judge's scores; ``None`` where labels of leaves correct them.
@@ -108,6 +114,7 @@ class Correction:
 
     by: str
     mean: CorrectedMean
+    highest: CorrectedMean
     value: float | None
     these_tasks: Interval | None
     tasks_at_large: Interval | None
@@ -131,6 +138,49 @@ class Correction:
             "of": self.mean.population,
             "unit": self.unit,
             "weight_of_judge": None if self.weight is None else round(self.weight, 4),
+            "reason": None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NoCorrection:
+    """Labels or a sample that exist, but do not correct an agent's score.
+
+    Args:
+        by: who would correct.
+        raw: the score by the judge.
+        of: the number of answers.
+        reason: why not, and what to do.
+    """
+
+    by: str
+    raw: float
+    of: int
+    reason: str
+
+    @classmethod
+    def for_reason(
+        cls, by: str, answers: Sequence[AuditedAnswer], reason: str
+    ) -> NoCorrection:
+        """Return it for these answers."""
+        scores: dict[str, list[float]] = defaultdict(list)
+        for one in answers:
+            scores[one.task].append(one.score)
+        return cls(by, fmean(map(fmean, scores.values())), len(answers), reason)
+
+    def summary(self) -> CorrectionJson:
+        """Return it as ``--json`` prints it."""
+        return {
+            "by": self.by,
+            "raw": round(self.raw, 6),
+            "corrected": None,
+            "these_tasks": None,
+            "tasks_at_large": None,
+            "sampled": 0,
+            "of": self.of,
+            "unit": "answers",
+            "weight_of_judge": None,
+            "reason": self.reason,
         }
 
 
@@ -145,32 +195,47 @@ class CorrectionRoots:
 
 def correction_of(
     roots: CorrectionRoots, agent: str, tasks: Collection[str] | None = None
-) -> Correction | None:
-    """Return the corrected score over some tasks; ``None`` without labels and without a strong sample."""
+) -> Correction | NoCorrection | None:
+    """Return the corrected score over some tasks; ``None`` without labels and without a strong sample.
+
+    Labels of people count before a strong judge, as far as they are enough for any statement.
+    """
     names = auditors(roots.audits, agent)
     samples = _sample_folders(roots.rejudged, agent)
     if not names and not samples:
         return None
     answers = audited_answers(roots.eval_results, agent, tasks)
+    found = [_corrected_by_labels(answers, roots.audits, agent, names)]
+    found += [correction_by_sample(answers, folder, agent) for folder in samples]
+    corrections = [one for one in found if isinstance(one, Correction)]
+    enough = [one for one in corrections if one.mean.is_enough]
+    # A reason says what to do, which too few labels do not.
+    reasons = [one for one in found if isinstance(one, NoCorrection)]
+    in_order: list[Correction | NoCorrection] = [*enough, *reasons, *corrections]
+    return in_order[0] if in_order else None
+
+
+def _corrected_by_labels(
+    answers: Sequence[AuditedAnswer], audits: Path, agent: str, names: Sequence[str]
+) -> Correction | NoCorrection | None:
     verdicts = label_verdicts(
-        answers, [LabelFile(roots.audits, agent, name).blind() for name in names]
+        answers, [LabelFile(audits, agent, name).blind() for name in names]
     )
     found = corrected_score(answers, verdicts)
-    if found is not None:
-        leaves = [leaf for answer in answers for leaf in answer.leaves]
-        cells, _ = judged_cells(leaves, verdicts)
-        by = f"labels of {', '.join(names)}"
-        return Correction(
-            by,
-            found.mean,
-            found.value,
-            found.these_tasks,
-            found.tasks_at_large,
-            cells,
-            weight=None,
-        )
-    corrections = (corrected_by_judge(answers, folder, agent) for folder in samples)
-    return next((one for one in corrections if one is not None), None)
+    if found is None:
+        return None
+    leaves = [leaf for answer in answers for leaf in answer.leaves]
+    cells, _ = judged_cells(leaves, verdicts)
+    return Correction(
+        by=f"labels of {', '.join(names)}",
+        mean=found.mean,
+        highest=found.highest,
+        value=found.value,
+        these_tasks=found.these_tasks,
+        tasks_at_large=found.tasks_at_large,
+        cells=cells,
+        weight=None,
+    )
 
 
 def correcting_files(roots: CorrectionRoots, agent: str) -> list[Path]:
@@ -205,9 +270,17 @@ def read_sample(agent_folder: Path) -> SampleRecord | None:
 def corrected_by_judge(
     answers: Sequence[AuditedAnswer], folder: Path, agent: str
 ) -> Correction | None:
-    """Return the score corrected by a strong judge's sample.
+    """Return the score corrected by a strong judge's sample, ``None`` where it corrects none."""
+    found = correction_by_sample(answers, folder, agent)
+    return found if isinstance(found, Correction) else None
 
-    Answers count that are in the sample and that both judges saw alike; ``None`` where none is.
+
+def correction_by_sample(
+    answers: Sequence[AuditedAnswer], folder: Path, agent: str
+) -> Correction | NoCorrection | None:
+    """Return the score corrected by a strong judge's sample; ``None`` where none of the answers is in it.
+
+    There is no correction if the sample is not a random one of these answers as they are now.
 
     Args:
         folder: the results root of the strong judge.
@@ -216,22 +289,32 @@ def corrected_by_judge(
     if record is None:
         return None
     drawn = set(record.order[: record.size])
-    strong = {(one.task, one.answer): one for one in audited_answers(folder, agent)}
-    pairs = [
-        (
-            one,
-            strong[one.task, one.answer]
-            if (one.task, one.answer) in drawn & strong.keys()
-            else None,
-        )
-        for one in answers
-    ]
-    pairs = [
-        (one, other if other is not None and other.text == one.text else None)
-        for one, other in pairs
-    ]
-    if all(other is None for _, other in pairs):
+    strong = {
+        (one.task, one.answer): one
+        for one in audited_answers(folder, agent)
+        if (one.task, one.answer) in drawn
+    }
+    pairs = [(one, strong.get((one.task, one.answer))) for one in answers]
+    sampled = [(one, other) for one, other in pairs if other is not None]
+    if not sampled:
         return None
+    known = set(record.order)
+    others = [one for one in answers if (one.task, one.answer) not in known]
+    outdated = _outdated(sampled)
+    repeat = f"`{program()} rejudge {agent} --judge_model STRONG --sample N`"
+    if others:
+        reason = (
+            f"{counted(len(others), 'answer')} of {len(answers)} came after the sample or were outside of "
+            f"it; repeat {repeat}"
+        )
+        return NoCorrection.for_reason(record.judge, answers, reason)
+    if outdated:
+        causes = ", ".join(f"{cause}: {count}" for cause, count in outdated.items())
+        reason = (
+            f"{outdated.total()} of {counted(len(sampled), 'sampled answer')} were judged on other premises "
+            f"than the results ({causes}); run `{program()} evaluate {agent}`, then repeat {repeat}"
+        )
+        return NoCorrection.for_reason(record.judge, answers, reason)
     twice = [
         JudgedTwice(one.task, one.score, None if other is None else other.score)
         for one, other in pairs
@@ -239,17 +322,38 @@ def corrected_by_judge(
     mean, weight = corrected_by_answers(twice)
     if record.target is not None and mean.labels < mean.population:
         mean = replace(mean, least_reach=record.target)
-    cells = _cells((one, other) for one, other in pairs if other is not None)
-    value = mean.estimate if mean.is_enough else None
     return Correction(
-        f"{record.judge} on {mean.labels} of {counted(mean.population, 'answer')}",
-        mean,
-        value,
-        mean.these_tasks,
-        mean.tasks_at_large,
-        cells,
-        weight,
+        by=f"{record.judge} on {mean.labels} of {counted(mean.population, 'answer')}",
+        mean=mean,
+        highest=mean,
+        value=mean.estimate if mean.is_enough else None,
+        these_tasks=mean.these_tasks,
+        tasks_at_large=mean.tasks_at_large,
+        cells=_cells(sampled),
+        weight=weight,
     )
+
+
+def _outdated(pairs: Iterable[tuple[AuditedAnswer, AuditedAnswer]]) -> Counter[str]:
+    """Return how many answers two judges did not judge alike, by the cause."""
+    causes: Counter[str] = Counter()
+    for one, other in pairs:
+        cause = _other_premise(one.premises, other.premises)
+        if cause is not None:
+            causes[cause] += 1
+    return causes
+
+
+def _other_premise(one: Premises | None, other: Premises | None) -> str | None:
+    if one is None or other is None:
+        return "not recorded"
+    if one.answer_sha256 != other.answer_sha256:
+        return "another text of the answer"
+    if one.script_sha256 != other.script_sha256:
+        return "another script"
+    if one.settings_sha256 != other.settings_sha256:
+        return "other prompts or default settings"
+    return None
 
 
 def _cells(pairs: Iterable[tuple[AuditedAnswer, AuditedAnswer]]) -> dict[str, Cells]:
@@ -286,7 +390,7 @@ class CorrectedPairJson(TypedDict):
     first: CorrectionJson
     second: CorrectionJson
     raw_difference: float
-    corrected_difference: float
+    corrected_difference: float | None
     these_tasks: dict[str, float] | None
     tasks_at_large: dict[str, float] | None
     wrong_passes: dict[str, float | None]
@@ -309,11 +413,12 @@ class CorrectedPair:
 
     def summary(self) -> CorrectedPairJson:
         """Return it as ``mind2web2 compare --corrected --json`` prints it."""
+        corrected = self.difference.value
         return {
             "first": self.first.summary(),
             "second": self.second.summary(),
             "raw_difference": round(self.difference.raw, 6),
-            "corrected_difference": round(self.difference.value, 6),
+            "corrected_difference": None if corrected is None else round(corrected, 6),
             "these_tasks": interval_summary(self.difference.these_tasks),
             "tasks_at_large": interval_summary(self.difference.tasks_at_large),
             "wrong_passes": _rate(self.wrong_passes),
@@ -335,7 +440,21 @@ def corrected_pair(first: Correction, second: Correction) -> CorrectedPair:
     return CorrectedPair(
         first,
         second,
-        corrected_difference(first.mean, second.mean),
+        _difference(first, second),
         share_difference(one.wrong_passes, other.wrong_passes),
         share_difference(one.wrong_failures, other.wrong_failures),
+    )
+
+
+def _difference(first: Correction, second: Correction) -> CorrectedDifference:
+    """Return the difference; its intervals allow for either verdict on leaves that nothing decides."""
+    found = corrected_difference(first.mean, second.mean)
+    least = corrected_difference(first.highest, second.mean)
+    most = corrected_difference(first.mean, second.highest)
+    has_values = first.value is not None and second.value is not None
+    return CorrectedDifference(
+        raw=found.raw,
+        value=found.value if has_values else None,
+        these_tasks=spanned(least.these_tasks, most.these_tasks),
+        tasks_at_large=spanned(least.tasks_at_large, most.tasks_at_large),
     )

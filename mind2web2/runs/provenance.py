@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -108,6 +109,14 @@ class Served(BaseModel):
     is_first: bool | None = None
 
 
+class Premises(NamedTuple):
+    """What two judges need alike, so that their scores of an answer differ by the judges alone."""
+
+    answer_sha256: str
+    script_sha256: str
+    settings_sha256: str
+
+
 class Provenance(BaseModel):
     """Everything that determines a result.
 
@@ -150,6 +159,11 @@ class Provenance(BaseModel):
     served: tuple[Served, ...] = ()
     inputs: ScriptInputs = ScriptInputs()
     replayed_from: JudgmentSource | None = None
+
+    @property
+    def premises(self) -> Premises:
+        """Return the checksums of answer, script and settings."""
+        return Premises(self.answer_sha256, self.script_sha256, self.settings_sha256)
 
     @property
     def package_version(self) -> str | None:

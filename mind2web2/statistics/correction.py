@@ -150,10 +150,14 @@ def _with_choice_of_tasks(
 
 @dataclass(frozen=True, slots=True)
 class CorrectedDifference:
-    """The difference of two corrected means over the same tasks: the second minus the first."""
+    """The difference of two corrected means over the same tasks: the second minus the first.
+
+    Args:
+        value: ``None`` where one of the means has no corrected value.
+    """
 
     raw: float
-    value: float
+    value: float | None
     these_tasks: Interval | None
     tasks_at_large: Interval | None
 

@@ -12,7 +12,12 @@ from mind2web2.cli.results.audit import add_audits_root, interval_text
 from mind2web2.errors import UsageError
 
 if TYPE_CHECKING:
-    from mind2web2.runs.corrections import CorrectedPair, Correction, CorrectionRoots
+    from mind2web2.runs.corrections import (
+        CorrectedPair,
+        Correction,
+        CorrectionRoots,
+        NoCorrection,
+    )
     from mind2web2.statistics.paired import Estimate
 
 
@@ -28,8 +33,13 @@ def add_correction_roots(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def correction_line(found: Correction) -> str:
-    """Return raw and corrected score in one line."""
+def correction_line(found: Correction | NoCorrection) -> str:
+    """Return raw and corrected score in one line, or the reason why there is no corrected one."""
+    from mind2web2.runs.corrections import NoCorrection
+
+    if isinstance(found, NoCorrection):
+        raw = f"Partial completion by the judge {found.raw:.4f}"
+        return f"{raw}, not corrected by {found.by}: {found.reason}."
     value = (
         "no value better than the judge's"
         if found.value is None
@@ -51,9 +61,9 @@ def corrected_pairs(
         roots: of the command; each agent has results of its own folder.
 
     Raises:
-        UsageError: an agent has neither labels nor a strong judge's sample.
+        UsageError: an agent has neither labels nor a strong judge's sample that correct its score.
     """
-    from mind2web2.runs.corrections import corrected_pair, correction_of
+    from mind2web2.runs.corrections import NoCorrection, corrected_pair, correction_of
 
     found = {}
     for name, folder in folders.items():
@@ -66,6 +76,10 @@ def corrected_pairs(
                 f"some with: mind2web2 view {folder.name} --audit YOUR_NAME, or mind2web2 rejudge "
                 f"{folder.name} --judge_model STRONG --sample 60"
             )
+        if isinstance(one, NoCorrection):
+            raise UsageError(
+                f"--corrected: {name} is not corrected by {one.by}: {one.reason}"
+            )
         found[name] = one
     first, *others = found
     return [(name, corrected_pair(found[first], found[name])) for name in others]
@@ -76,10 +90,13 @@ def pair_lines(first: str, second: str, pair: CorrectedPair) -> Iterator[str]:
     yield f"{first}: {correction_line(pair.first)}"
     yield f"{second}: {correction_line(pair.second)}"
     difference = pair.difference
+    if difference.value is None:
+        corrected = "no corrected value, as one of the two has none"
+    else:
+        corrected = f"corrected {difference.value:+.4f}"
     yield (
-        f"Difference of {second} from {first} by the judge {difference.raw:+.4f}, corrected "
-        f"{difference.value:+.4f}; 95% interval for these tasks "
-        f"{interval_text(difference.these_tasks, '+.4f')}, for tasks at large "
+        f"Difference of {second} from {first} by the judge {difference.raw:+.4f}, {corrected}; 95% "
+        f"interval for these tasks {interval_text(difference.these_tasks, '+.4f')}, for tasks at large "
         f"{interval_text(difference.tasks_at_large, '+.4f')}."
     )
     yield (

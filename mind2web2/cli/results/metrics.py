@@ -40,7 +40,11 @@ if TYPE_CHECKING:
 
     from mind2web2.runs.agent_summary import AgentSummary
     from mind2web2.runs.comparison import AgentComparison
-    from mind2web2.runs.corrections import Correction, CorrectionRoots
+    from mind2web2.runs.corrections import (
+        Correction,
+        CorrectionRoots,
+        NoCorrection,
+    )
     from mind2web2.runs.freshness import ResultsNow
     from mind2web2.runs.result_file import ResultFile
     from mind2web2.runs.results import LoadedResult
@@ -130,7 +134,7 @@ class _Agent(NamedTuple):
     newest: ResultFile | None
     cautions: list[str]
     not_written: str | None
-    correction: Correction | None
+    correction: Correction | NoCorrection | None
     sentence: str | None
 
 
@@ -292,7 +296,7 @@ def _sentence(
     summary: AgentSummary,
     answers: Sequence[ScoredAnswer],
     results: Sequence[tuple[str, str, LoadedResult]],
-    correction: Correction | None,
+    correction: Correction | NoCorrection | None,
 ) -> str | None:
     """Return the sentence for a paper, ``None`` without a score."""
     from mind2web2.runs.citation import paper_sentence

@@ -188,6 +188,7 @@ function Span({ kind, limits: [low, high], y }) {
 /** @param {any} found */
 function corrected(found) {
   if (!found) return "no labels, no strong judge";
+  if (found.reason) return `not corrected by ${found.by}: ${found.reason}`;
   const limits = found.these_tasks ? html` <span class="interval">${percent(found.these_tasks.low)} to ${percent(found.these_tasks.high)}</span>` : "";
   return html`${found.corrected === null ? "no better value" : percent(found.corrected)}${limits}, ${found.by}`;
 }

@@ -70,7 +70,8 @@ class JudgeCascade:
         named, _, strong = text.rpartition(",")
         first, at, server = named.partition("@")
         names = first.strip(), strong.strip()
-        if not all(names) or names[0] == names[1] or (at and not server.strip()):
+        are_two = all(names) and names[0] != names[1] and "," not in named
+        if not are_two or (at and not server.strip()):
             raise ValueError(
                 f"{text!r} does not name two models: write CHEAP,STRONG or CHEAP@SERVER,STRONG"
             )

@@ -17,7 +17,7 @@ from mind2web2.llm_client.chat import ImagePart, Parameters, TextPart, Usage
 from mind2web2.llm_client.failures import allowances_in, one_line, start_of
 from mind2web2.llm_client.openai_protocol import OpenAITransport, openai_connection
 from mind2web2.llm_client.settings import OPENAI_DECISIONS
-from mind2web2.llm_client.structured_output import InvalidOutputError
+from mind2web2.llm_client.structured_output import InvalidOutputError, unambiguous_json
 from mind2web2.llm_client.transport import Completion, ReplyPart
 from mind2web2.utils.json_fields import JsonObject
 
@@ -150,6 +150,8 @@ class DecisionTransport(OpenAITransport):
         """
         try:
             by_name, served = self._read(completion.text, request)
+            # Of two numbers for one question, neither decides.
+            unambiguous_json(completion.text)
         except ValidationError as error:
             # What is wrong comes first: a long text is cut where it is shown.
             problem = one_line(_first_problem(error), self.service.secrets)

@@ -209,7 +209,7 @@ def read_template(
     )
     missing = [
         name
-        for name in _missing(_unambiguous(text), schema, schema)
+        for name in _missing(unambiguous_json(text), schema, schema)
         if name not in dispensable
     ]
     if missing:
@@ -251,8 +251,12 @@ def repair_messages(
     return turns
 
 
-def _unambiguous(text: str) -> Any:
-    """Return the JSON; an object that gives one property twice is invalid."""
+def unambiguous_json(text: str) -> Any:
+    """Return a JSON value, its integers as their lengths.
+
+    Raises:
+        InvalidOutputError: an object gives one property twice.
+    """
 
     def checked(pairs: list[tuple[str, object]]) -> object:
         seen: set[str] = set()

@@ -131,6 +131,8 @@ BAD_REPLIES = {
     "not asked": b'{"answers": [{"type": "predicate", "name": "question_7", "probability": 0.5}]}',
     "twice": b'{"answers": [{"type": "predicate", "name": "question_1", "probability": 0.5}, '
     b'{"type": "refusal", "name": "question_1"}]}',
+    "two numbers": b'{"answers": [{"type": "predicate", "name": "question_1", "probability": 0.1, '
+    b'"probability": 0.99}]}',
     "unnamed": b'{"answers": [{"type": "refusal"}, {"type": "refusal"}]}',
 }
 
@@ -154,13 +156,29 @@ async def test_a_malformed_probability_is_named_first(monkeypatch):
     assert not shown.endswith("...")
 
 
-@pytest.mark.parametrize("body", BAD_REPLIES.values(), ids=BAD_REPLIES)
-async def test_a_reply_that_cannot_be_read_is_no_answer(body, monkeypatch):
+BAD_NOULS = {
+    "unknown name": b'{"answers": {"question_7": {"noul": 0.5}}}',
+    "twice": b'{"answers": {"question_1": {"noul": 0.1}, "question_1": {"noul": 0.99}}}',
+    "twice, once refused": b'{"answers": {"question_1": {"noul": 0.1}, "question_1": null}}',
+    "two numbers": b'{"answers": {"question_1": {"noul": 0.1, "noul": 0.99}}}',
+    "two lists": b'{"answers": {}, "answers": {"question_1": {"noul": 0.99}}}',
+}
+
+
+@pytest.mark.parametrize(
+    ("provider", "body"),
+    [
+        *(("openai_decisions", body) for body in BAD_REPLIES.values()),
+        *(("systemone", body) for body in BAD_NOULS.values()),
+    ],
+    ids=[*BAD_REPLIES, *BAD_NOULS],
+)
+async def test_a_reply_that_cannot_be_read_is_no_answer(provider, body, monkeypatch):
     """It is asked for again, and is a failure in the end."""
     for faults in (1, 3):
         bad = [Answer(body)] * faults
         with DecisionServer(lambda _claim: 0.5, faults=bad) as server:
-            async with connected(server, monkeypatch, quiet_s=0) as client:
+            async with connected(server, monkeypatch, provider, quiet_s=0) as client:
                 if faults == 1:
                     reply = await client.chat(question("a"))
                     assert (reply.value.probability, reply.attempts) == (0.5, 2)

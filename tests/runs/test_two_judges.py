@@ -234,6 +234,7 @@ def test_both_judges_share_the_budget(project):
     [
         (("--judge_cascade", "one"), "does not name two models"),
         (("--judge_cascade", "a,a"), "does not name two models"),
+        (("--judge_cascade", "a,b,c"), "does not name two models"),
         (("--judge_cascade", "a@,b"), "does not name two models"),
         (("--judge_cascade", "a,b", "--judge_model", "c"), "leave --judge_model out"),
         (("--judge_doubt", "split"), "goes with --judge_cascade"),

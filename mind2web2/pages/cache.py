@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -295,6 +295,22 @@ class CacheFileSys:
         if record is None or record.sha256 != content or not troubles:
             return content
         return text_sha256(" ".join([content, *(trouble.kind for trouble in troubles)]))
+
+    def files_state(self, url: str) -> Hashable | None:
+        """Return a value that changes when the stored page's files are replaced; ``None`` if none are here.
+
+        Unlike ``digest`` this does not read them.
+        """
+        guard_access()
+        stored = self._find(url)
+        if stored is None:
+            return None
+        key, kind = stored
+        files = PageFiles.of(self.task_dir, key)
+        main, *others = (
+            file_state(path) for path in (*files.of_kind(kind), files.sidecar)
+        )
+        return None if main is None else (main, *others)
 
     def replace_record(self, url: str, record: CaptureRecord) -> None:
         """Give the stored page another record, whose ``sha256`` becomes that of the content.

@@ -14,7 +14,13 @@ from mind2web2.capture.models import CaptureRecord, PageKind, notes_for_judge
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
-from mind2web2.pages.page_cache import PageCache, addresses, capture_record, page_digest
+from mind2web2.pages.page_cache import (
+    PageCache,
+    addresses,
+    capture_record,
+    page_digest,
+    page_state,
+)
 from mind2web2.pages.preparation import Cut, prepared_content, screenshot_parts
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.prompts import address_flags, one_a_kind
@@ -53,6 +59,10 @@ class PageRequest:
     def digest(self) -> str | None:
         """Return a digest of the stored page; reads its files. Caches of scripts may know none."""
         return page_digest(self.cache, self.url)
+
+    def state(self) -> Hashable | None:
+        """Return a value that changes when the stored page is replaced; ``None`` where that is not known."""
+        return page_state(self.shared_cache, self.url)
 
 
 class PageMemory:
@@ -123,13 +133,15 @@ class PageLibrary:
             CaptureError: the page is unavailable; the text says why.
         """
         # Called each time, so that every answer's cache notes its pages.
-        kind = await asyncio.to_thread(request.cache.has, request.url)
+        kind, state = await asyncio.to_thread(
+            lambda: (request.cache.has(request.url), request.state())
+        )
         key = self._key(request)
         known = self._known.get(key)
-        if known is None or not self._holds(known, kind):
+        if known is None or not self._holds(known, kind, state):
             # Claims on one page arrive together; the first one prepares or captures it for all.
             known = await self._looking_up.result(
-                key, partial(self._look_up, key, request, kind)
+                key, partial(self._look_up, key, request, kind, state)
             )
         if isinstance(known.page, CaptureError):
             raise type(known.page)(str(known.page)) from known.page
@@ -177,20 +189,27 @@ class PageLibrary:
             id(shared), edition, request.url, request.settings, request.with_images
         )
 
-    def _holds(self, known: _Known, kind: PageKind | None) -> bool:
+    def _holds(
+        self, known: _Known, kind: PageKind | None, state: Hashable | None
+    ) -> bool:
+        # A page that is in the object store alone is not fetched again for this.
+        is_same = state is None or state == known.state
         if isinstance(known.page, CaptureError):
             # A script may store the page itself later.
-            return kind is None or not known.was_absent
-        return self._memory.get(known.content_key) is not None
+            return kind is None or (is_same and not known.was_absent)
+        return is_same and self._memory.get(known.content_key) is not None
 
     async def _look_up(
-        self, key: _PageKey, request: PageRequest, kind: PageKind | None
+        self,
+        key: _PageKey,
+        request: PageRequest,
+        kind: PageKind | None,
+        state: Hashable | None,
     ) -> _Known:
         if request.capture is not None:
             await self._addresses(request.shared_cache)
         try:
-            content_key, page = await self._prepared(key, request, kind)
-            known = _Known(page, content_key)
+            known = await self._prepared(key, request, kind)
         except (CaptureError, DocumentError) as error:
             log.info("page unavailable url=%s reason=%s", request.url, error)
             is_doubtful = isinstance(error, WorkerError | DoubtfulPageError)
@@ -199,7 +218,7 @@ class PageLibrary:
                 if is_doubtful
                 else CaptureError(str(error))
             )
-            known = _Known(reason, was_absent=kind is None)
+            known = _Known(reason, was_absent=kind is None, state=state)
             if known.was_absent and request.capture is None:
                 return known  # as quickly found again, and answers may name any number of such pages
         self._remember(key, known)
@@ -216,13 +235,15 @@ class PageLibrary:
 
     async def _prepared(
         self, key: _PageKey, request: PageRequest, kind: PageKind | None
-    ) -> tuple[Hashable, PreparedPage]:
+    ) -> _Known:
         if kind is None:
             kind = await _captured_kind(request)
         elif request.capture is not None:
             kind = await _kind_after_another_try(request, request.capture) or kind
         for _ in range(_READ_TRIES):
-            sha256 = await asyncio.to_thread(request.digest)
+            state, sha256 = await asyncio.to_thread(
+                lambda: (request.state(), request.digest())
+            )
             # A cache that knows no digests shares nothing between addresses.
             content_key = (
                 key
@@ -234,9 +255,8 @@ class PageLibrary:
                 prepare = partial(self._prepare, content_key, request, kind, sha256)
                 content = await self._preparing.result(content_key, prepare)
             if content is not None:
-                return content_key, await asyncio.to_thread(
-                    _page, request, content, sha256
-                )
+                page = await asyncio.to_thread(_page, request, content, sha256)
+                return _Known(page, content_key, state=state)
         raise DoubtfulPageError(
             "replaced again and again while it was read from the cache"
         )
@@ -327,11 +347,13 @@ class _Known:
         page: the page, or why it is unavailable.
         content_key: key of its content in memory.
         was_absent: it was not stored, and its capture failed.
+        state: of its files before they were read.
     """
 
     page: PreparedPage | CaptureError
     content_key: Hashable = None
     was_absent: bool = False
+    state: Hashable | None = None
 
 
 async def _captured_kind(request: PageRequest) -> PageKind:

@@ -286,6 +286,27 @@ def test_pages_that_are_stored_meanwhile_are_found(project):
         assert scorer.score_sync("lake", "It is deep.").score == 1.0
 
 
+def test_a_page_that_is_captured_again_is_judged_as_it_is_now(project):
+    """And one that was empty is read."""
+    project.add_script({"deep": (DEEP, URL)})
+    seen = []
+
+    class Reader(ClaimJudge):
+        async def async_response(self, **request):
+            seen.append("80 m" in str(request["messages"]))
+            return await super().async_response(**request)
+
+    cache = CacheFileSys(project.root / "cache/lake")
+    cache.task_dir.mkdir(parents=True)
+    with scorer_of(project, Reader(), pages=project.root / "cache") as scorer:
+        for number, text in enumerate(("", "Shallow.", "Depth: 80 m.")):
+            cache.put_web(URL, text, None)
+            cache.save()
+            outcome = scorer.score_sync("lake", f"answer {number}")
+            assert outcome.score == (1.0 if text else 0.0)
+    assert seen == [False, False, True, True]
+
+
 def test_an_empty_answer_has_the_score_zero(project):
     """The agent's own failure, without a question to the judge."""
     outcome = score_once(project, answer=" \n")

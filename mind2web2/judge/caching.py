@@ -169,6 +169,8 @@ class CachingJudge:
         key = judgment_key(request, subject.trial)
         turn = self._turns.setdefault(key, asyncio.Lock())
         async with turn:
+            if key in self._unwritten:
+                await self._write_unwritten()
             stored = await self._stored(key)
             # If a script's own checks changed, a stored reply may no longer fill the template.
             if stored is not None and (
@@ -202,8 +204,6 @@ class CachingJudge:
                     # Each further round means that another run has stored its reply, and is done.
                     while kept != judgment and not await _fits(kept, request):
                         kept = await to_the_end(self._write(judgment, kept))
-            if self._overwrite:
-                self._asked_now.add(key)
             return kept
 
     async def judgment_ahead(
@@ -337,6 +337,7 @@ class CachingJudge:
         try:
             if self._overwrite:
                 await self._store.put(judgment)
+                self._asked_now.add(judgment.key)
             else:
                 kept = await self._store.keep(judgment, instead_of)
         except JudgmentStoreError:

@@ -588,6 +588,24 @@ async def test_a_reply_that_a_full_disk_refuses_is_written_once_there_is_room(
     assert [kept.text for kept in store.all()] == ["a" * 9000]
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+async def test_a_reply_that_waits_for_room_is_not_asked_for_again(
+    store, limit_file_size, overwrite
+):
+    """The same question in the same run has it, once there is room."""
+    provider = Provider(lambda text: ChatReply(text=text * 9000))
+    run = CachingJudge(SETTINGS, provider, store, overwrite=overwrite)
+    limit_file_size(2000)
+    for _ in range(2):
+        with pytest.raises(JudgmentStoreError, match="room"):
+            await answer_judge(run).ask(question("a", None), subject(), None)
+    limit_file_size()
+    reply = await answer_judge(run).ask(question("a", None), subject(), None)
+    assert reply.text == "a" * 9000
+    assert provider.texts == {"a": 1}
+    assert run.usage.total().asked.judgments == 1
+
+
 async def test_a_judgment_that_does_not_fit_does_not_survive_a_full_disk(
     store, limit_file_size
 ):

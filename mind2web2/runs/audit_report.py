@@ -16,6 +16,7 @@ from mind2web2.runs.audited import (
     label_verdicts,
 )
 from mind2web2.runs.corrected import CorrectedScore, corrected_score
+from mind2web2.runs.drawn_labels import drawn_labels
 from mind2web2.runs.labels import LabelFile, auditors
 from mind2web2.statistics.agreement import Figures
 
@@ -27,7 +28,8 @@ class AuditReport:
     Args:
         quality: by auditor, from blind labels.
         pairs: of auditors, with the number of leaves that both decided.
-        score: corrected by the blind labels of all auditors.
+        score: corrected by the blind labels of all auditors that are a sample of all answers.
+        not_counting: by auditor, why the labels do not correct the score.
         settled: with the labels of the second pass in place of the blind ones; ``None`` without any.
     """
 
@@ -35,6 +37,7 @@ class AuditReport:
     quality: Mapping[str, JudgeQuality]
     pairs: Mapping[tuple[str, str], tuple[int, Figures]]
     score: CorrectedScore | None
+    not_counting: Mapping[str, str]
     settled: JudgeQuality | None
     settled_score: CorrectedScore | None
 
@@ -55,6 +58,7 @@ class AuditReport:
                 for names, (shared, figures) in self.pairs.items()
             ],
             "score": None if self.score is None else self.score.summary(),
+            "not_counting": dict(self.not_counting),
             "second_pass": None
             if self.settled is None
             else {
@@ -87,11 +91,20 @@ def audit_report(
     if not any(blind.values()):
         return None
     answers = audited_answers(eval_results_root, agent)
+    drawn = drawn_labels(files, agent, answers)
     second = {name: file.second() for name, file in files.items()}
     settled = None
+    settled_score = None
     if any(second.values()):
         settled = label_verdicts(
             answers, [{**blind[name], **second[name]} for name in files]
+        )
+        settled_labels = []
+        for name, labels in drawn.by_auditor.items():
+            again = {seen: second[name].get(seen, labels[seen]) for seen in labels}
+            settled_labels.append(again)
+        settled_score = corrected_score(
+            answers, label_verdicts(answers, settled_labels)
         )
     return AuditReport(
         agent=agent,
@@ -103,7 +116,10 @@ def audit_report(
             (one, other): between_auditors(answers, files[one], files[other])
             for one, other in combinations(files, 2)
         },
-        score=corrected_score(answers, label_verdicts(answers, list(blind.values()))),
+        score=corrected_score(
+            answers, label_verdicts(answers, list(drawn.by_auditor.values()))
+        ),
+        not_counting=drawn.reasons,
         settled=None if settled is None else judge_quality(answers, settled),
-        settled_score=None if settled is None else corrected_score(answers, settled),
+        settled_score=settled_score,
     )

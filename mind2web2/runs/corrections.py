@@ -19,6 +19,7 @@ from mind2web2.runs.audited import (
     label_verdicts,
 )
 from mind2web2.runs.corrected import corrected_score, interval_summary, spanned
+from mind2web2.runs.drawn_labels import drawn_labels
 from mind2web2.runs.labels import LabelFile, auditors
 from mind2web2.runs.provenance import Premises
 from mind2web2.runs.results import latest_results, write_file
@@ -218,16 +219,19 @@ def correction_of(
 def _corrected_by_labels(
     answers: Sequence[AuditedAnswer], audits: Path, agent: str, names: Sequence[str]
 ) -> Correction | NoCorrection | None:
-    verdicts = label_verdicts(
-        answers, [LabelFile(audits, agent, name).blind() for name in names]
-    )
+    files = {name: LabelFile(audits, agent, name) for name in names}
+    drawn = drawn_labels(files, agent, answers)
+    counting = [name for name, labels in drawn.by_auditor.items() if labels]
+    verdicts = label_verdicts(answers, list(drawn.by_auditor.values()))
     found = corrected_score(answers, verdicts)
     if found is None:
+        for name, reason in drawn.reasons.items():
+            return NoCorrection.for_reason(f"labels of {name}", answers, reason)
         return None
     leaves = [leaf for answer in answers for leaf in answer.leaves]
     cells, _ = judged_cells(leaves, verdicts)
     return Correction(
-        by=f"labels of {', '.join(names)}",
+        by=f"labels of {', '.join(counting)}",
         mean=found.mean,
         highest=found.highest,
         value=found.value,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from mind2web2.errors import ResultWriteError
 from mind2web2.utils.files import read_regular_file
@@ -52,8 +52,32 @@ class Label(BaseModel):
         return LeafName(self.task, self.answer, self.leaf)
 
 
+class LeafSample(BaseModel):
+    """The leaves that an auditor is asked about: a line of the file before the labels of them.
+
+    Args:
+        drawn_from: all answers, by task and name, whose leaves had a chance to be in it.
+        leaves: in the order in which they are shown.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    drawn_from: tuple[tuple[str, str], ...]
+    leaves: tuple[LeafName, ...]
+
+
+class LabelledSample(NamedTuple):
+    """A sample as far as the auditor came; ``drawn`` is ``None`` for labels of earlier versions."""
+
+    drawn: LeafSample | None
+    reached: set[LeafName]
+
+
 # By leaf, and by what a person saw of it.
 Labels = Mapping[tuple[LeafName, str], Label]
+
+
+_LINE: TypeAdapter[Label | LeafSample] = TypeAdapter(Label | LeafSample)
 
 
 class LabelFile:
@@ -84,7 +108,20 @@ class LabelFile:
             is_second=is_second,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
-        line = made.model_dump_json().encode("utf-8", "backslashreplace") + b"\n"
+        self._write(made)
+        return made
+
+    def begin(self, drawn: LeafSample) -> None:
+        """Write the sample that the next labels are of, unless the last ones are of the same.
+
+        Raises ResultWriteError: it cannot be written.
+        """
+        samples = [line for line in self._lines() if isinstance(line, LeafSample)]
+        if not samples or samples[-1] != drawn:
+            self._write(drawn)
+
+    def _write(self, content: Label | LeafSample) -> None:
+        line = content.model_dump_json().encode("utf-8", "backslashreplace") + b"\n"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab") as file:
@@ -96,7 +133,6 @@ class LabelFile:
                 os.fsync(file.fileno())
         except OSError as error:
             raise ResultWriteError.at(self.path, error) from error
-        return made
 
     def blind(self) -> Labels:
         """Return the first label of each leaf: it was given without the judge's verdict."""
@@ -108,17 +144,38 @@ class LabelFile:
 
     def _first(self, is_second: bool) -> Labels:
         found: dict[tuple[LeafName, str], Label] = {}
-        for label in self._lines():
-            if label.is_second is is_second:
-                found.setdefault((label.name, label.seen_sha256), label)
+        for line in self._lines():
+            if isinstance(line, Label) and line.is_second is is_second:
+                found.setdefault((line.name, line.seen_sha256), line)
         return found
 
-    def _lines(self) -> Iterable[Label]:
+    def samples(self) -> list[LabelledSample]:
+        """Return the samples with what was labelled of them.
+
+        Of leaves that had a label before, those count that come before the last leaf that was labelled as
+        part of the sample: behind it, they would be too many.
+        """
+        earlier = LabelledSample(None, set())
+        found = [earlier]
+        leaves: tuple[LeafName, ...] = ()
+        for line in self._lines():
+            if isinstance(line, LeafSample):
+                leaves = line.leaves
+                found.append(LabelledSample(line, set()))
+            elif line.is_second:
+                continue
+            elif len(found) == 1:
+                earlier.reached.add(line.name)
+            elif line.name in leaves:
+                found[-1].reached.update(leaves[: leaves.index(line.name) + 1])
+        return [one for one in found if one.reached]
+
+    def _lines(self) -> Iterable[Label | LeafSample]:
         if not self.path.is_file():
             return
         for line in read_regular_file(self.path).splitlines():
             try:
-                yield Label.model_validate_json(line)
+                yield _LINE.validate_json(line)
             except ValidationError:
                 # A crash has cut the line short.
                 continue

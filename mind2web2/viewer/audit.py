@@ -16,7 +16,7 @@ from mind2web2.rubric.verdicts import Evidence
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.audited import AuditedAnswer, JudgedLeaf, audited_answers, sample
 from mind2web2.runs.corrected import behind_wrong_gates
-from mind2web2.runs.labels import LabelFile, Verdict, verdicts_of
+from mind2web2.runs.labels import LabelFile, LeafSample, Verdict, verdicts_of
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
 from mind2web2.viewer.markdown import markdown_tree
@@ -69,6 +69,7 @@ class AuditSession:
             catalog.paths.eval_results_root, settings.agent, tasks
         )
         self._answers = {(one.task, one.answer): one for one in answers}
+        self._sample: LeafSample | None = None
         judged = [leaf for answer in answers for leaf in answer.leaves]
         if not judged:
             raise UsageError(
@@ -82,6 +83,10 @@ class AuditSession:
                 )
             return
         self._leaves = sample(judged, settings.size, settings.seed)
+        self._sample = LeafSample(
+            drawn_from=tuple(self._answers),
+            leaves=tuple(leaf.name for leaf in self._leaves),
+        )
         for leaf in list(self._leaves):
             self._add_behind(self._answer(leaf))
 
@@ -158,6 +163,8 @@ class AuditSession:
     def label(self, made: NewLabel) -> Json:
         """Keep a label, and return the judge's verdict and the number of leaves, which may have grown."""
         leaf, _, evidence = self._judged(made.number)
+        if self._sample is not None:
+            self._file.begin(self._sample)
         self._file.append(
             leaf.name,
             leaf.seen_sha256,

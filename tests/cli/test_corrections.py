@@ -13,6 +13,9 @@ from mind2web2.cli import evaluate_main, main
 from mind2web2.runs.audited import audited_answers
 from mind2web2.runs.labels import LabelFile
 from mind2web2.runs.result_file import with_checksum
+from mind2web2.utils.path_config import PathConfig
+from mind2web2.viewer.audit import AuditSession, AuditSettings, NewLabel
+from mind2web2.viewer.catalog import Catalog
 
 TASKS = [f"lake_{number}" for number in range(12)]
 EASY, HARD = TASKS[:6], TASKS[6:]
@@ -131,6 +134,64 @@ def test_too_few_labels_leave_the_strong_sample_in_force(project):
     assert WHOLE in score_line()
     for leaf in leaves:
         file.append(leaf.name, leaf.seen_sha256, "y")
+    assert "corrected by labels of ann" in score_line()
+
+
+def session_of(project, tasks=(), **more):
+    """Return a session of ann over some tasks."""
+    paths = PathConfig(project)
+    settings = AuditSettings(project / "audits", "bot", "ann", **more)
+    return AuditSession(Catalog(paths, ["bot"], tasks), settings)
+
+
+def labelled(session, number):
+    """Label the first leaves of a session as the strong judge would; those with a label keep it."""
+    for place, label in enumerate(session.state()["labels"][:number]):
+        is_easy = session.item(place)["task"] in EASY
+        if label is None:
+            session.label(NewLabel(number=place, label="y" if is_easy else "n"))
+
+
+def test_labels_say_nothing_about_answers_outside_of_their_sample(project):
+    """Labels of a part of the tasks correct these; a further sample of all answers corrects all."""
+    labelled(session_of(project, EASY, size=40, seed=0), 40)
+    line = score_line()
+    assert (
+        "not corrected by labels of ann: 12 answers of 24 came after the audit" in line
+    )
+    assert "view bot --audit ann" in line
+    assert "interval" not in line
+    audit = run("audit", "bot")
+    assert "Labels of ann do not correct the score: 12 answers of 24" in audit
+    assert "Corrected by the labels" not in audit
+    assert "corrected by labels of ann" in score_line(*chosen(EASY))
+    # Those of the first sample that the second has as well count as far as it was labelled.
+    labelled(session_of(project, size=80, seed=0), 60)
+    assert estimate() == pytest.approx(0.5, abs=0.15)
+    labelled(session_of(project, size=96, seed=0), 96)
+    assert estimate() == pytest.approx(0.5)
+
+
+def estimate():
+    """Return the score that ``audit`` corrects."""
+    found = json.loads(run("audit", "bot", "--json"))
+    assert found["not_counting"] == {}
+    return found["score"]["estimate"]
+
+
+def test_labels_of_earlier_versions_count_where_all_tasks_have_some(project):
+    """They do not tell which answers they were drawn from."""
+    file = LabelFile(project / "audits", "bot", "ann")
+    leaves = {}
+    for answer in audited_answers(project / "eval_results", "bot"):
+        for leaf in answer.leaves:
+            leaves.setdefault(leaf.name.task, []).append(leaf)
+    for task in (*EASY, *HARD[1:]):
+        leaf = leaves[task][0]
+        file.append(leaf.name, leaf.seen_sha256, "y" if task in EASY else "n")
+    assert "1 task of 12 may have been outside of the audit" in score_line()
+    last = leaves[HARD[0]][0]
+    file.append(last.name, last.seen_sha256, "n")
     assert "corrected by labels of ann" in score_line()
 
 

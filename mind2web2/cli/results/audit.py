@@ -70,7 +70,7 @@ def add_audits_root(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the figures and return the exit status."""
-    from mind2web2.cli.console import plain_console
+    from mind2web2.cli.console import line, plain_console
     from mind2web2.runs.audit_report import audit_report
     from mind2web2.runs.exported_labels import LabelExport
 
@@ -97,6 +97,8 @@ def run(options: argparse.Namespace) -> int:
             console, f"{one} and {other}: {counted(shared, 'leaf')}", _between(figures)
         )
     _print_score(console, found.score, "by the labels")
+    for name, reason in found.not_counting.items():
+        line(console, f"Labels of {name} do not correct the score: {reason}.")
     if found.settled is not None:
         _print_quality(
             console,

@@ -162,8 +162,14 @@ def test_the_price_of_a_sample_stands_beside_that_of_all_answers():
     assert re.search(r"judged 8 of 16 answers for \$0\.\d+", text), text
 
 
-def test_a_budget_ends_a_sample_at_an_answer_of_its_order(project, monkeypatch):
-    """What is judged by then corrects the score; without the budget the same command goes on."""
+def sample_record():
+    """Return the record of the sample."""
+    (path,) = Path("rejudged").rglob("sample.json")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_a_budget_ends_a_sample_at_a_part_of_its_order(project, monkeypatch):
+    """However many answers are judged at once; without the budget the same command asks for the rest."""
     _, asked = project
 
     def reply(body):
@@ -172,21 +178,65 @@ def test_a_budget_ends_a_sample_at_an_answer_of_its_order(project, monkeypatch):
 
     with JudgeServer(reply, input_tokens=2000, output_tokens=500) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        one = ("--max_concurrent_tasks", "1", "--max_concurrent_answers", "1")
-        words = (*PRICED, *one, "--max_llm_requests", "1", "--sample", "16")
-        # A reply costs $0.0014, and eight an answer.
-        cut = call(main, *words, "--max_cost", "0.06")
+        words = (*PRICED, "--sample", "16")
+        # A reply costs $0.0015, and eight an answer: the second part of six answers is not paid for.
+        cut = call(main, *words, "--max_cost", "0.11")
         assert cut.returncode == 1, cut.stderr
         found = json.loads(cut.stdout)["samples"]["bot"]
-        (path,) = Path("rejudged").rglob("sample.json")
-        size = json.loads(path.read_text(encoding="utf-8"))["size"]
-        assert 0 < size < 16
-        assert found["correction"]["sampled"] == size
-        assert found["cost_usd"] <= 0.06
+        assert sample_record()["size"] == found["correction"]["sampled"] == 6
+        assert found["cost_usd"] <= 0.11
         rest = json.loads(call(main, *words).stdout)["samples"]["bot"]
     assert rest["correction"]["sampled"] == 16
-    # What is stored is not asked again; the last reply of the budget may be lost.
-    assert 16 * 4 * 2 <= len(asked) <= 16 * 4 * 2 + 1
+    # What is stored is not asked again; the last replies of the budget may be lost.
+    assert 16 * 4 * 2 <= len(asked) < 16 * 4 * 2 + 20
+
+
+def test_a_sample_on_which_the_judge_fails_corrects_nothing(project, monkeypatch):
+    """The answers that it judged are no random choice; the same command asks for the others again."""
+    _, asked = project
+    is_broken = True
+
+    def reply(body):
+        asked.append(body["model"])
+        text = prompt_text(body)
+        if is_broken and any(f"lake_{n}" in text for n in range(3)):
+            return "no JSON"
+        return {"reasoning": "read", "result": "Fact 0" not in text}
+
+    with JudgeServer(reply) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        run = call(main, *STRONG, "--sample", "16")
+        assert run.returncode == 1
+        assert "bot: strong failed on 6 answers of the sample" in run.stdout
+        assert "bot: no corrected score" in run.stdout
+        assert "corrected by" not in call(main, "metrics", "bot").stdout
+        auto = call(main, *STRONG, "--sample", "auto", "--json")
+        found = json.loads(auto.stdout)["samples"]["bot"]
+        assert (found["correction"], found["without_result"]) == (None, 6)
+        is_broken = False
+        asked.clear()
+        assert sampled("--sample", "16")["correction"]["sampled"] == 16
+    assert len(asked) <= 6 * 4 * 2
+
+
+def test_a_size_after_auto_keeps_its_answers_and_its_least_reach(tmp_path, monkeypatch):
+    """A larger one as well; another seed draws a sample of its own."""
+
+    def reply(body):
+        return {"reasoning": "read", "result": "Fact 0" not in prompt_text(body)}
+
+    tasks = [f"lake_{number}" for number in range(16)]
+    with judged_agent(tmp_path, tasks, reply, "cheap") as server:
+        stand_in(tmp_path, server.base_url, monkeypatch)
+        by_auto = sampled("--sample", "auto", "--target", "0.1")["correction"]
+        assert (by_auto["sampled"], by_auto["of"]) == (30, 32)
+        assert by_auto["these_tasks"] == {"low": 0.65, "high": 0.85}
+        for size, expected in (("30", 30), ("6", 30), ("31", 31)):
+            again = sampled("--sample", size)["correction"]
+            assert again["sampled"] == expected
+            assert again["these_tasks"] == by_auto["these_tasks"]
+        assert sampled("--sample", "6", "--seed", "3")["correction"]["sampled"] == 6
+        assert sample_record()["target"] is None
 
 
 @pytest.mark.parametrize(

@@ -398,11 +398,11 @@ def _judge_samples(
         def judge(work: Sequence[TaskWork], agent: _Agent = agent) -> tuple[int, bool]:
             return _judge_once(agent, 1, work, purse), purse.is_empty
 
-        ended, drawn = judge_sample(sample, judge)
-        if ended not in (0, 1):
-            return ended, found
-        status = max(status, ended)
-        found[agent.name] = sample_figures(sample, drawn)
+        judged = judge_sample(sample, judge, has_budget=max_cost is not None)
+        if judged.status not in (0, 1):
+            return judged.status, found
+        status = max(status, judged.status)
+        found[agent.name] = sample_figures(sample, judged)
         if purse.is_empty:
             return 1, found
     return status, found

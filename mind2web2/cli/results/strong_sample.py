@@ -15,7 +15,12 @@ from mind2web2.utils.text import counted
 if TYPE_CHECKING:
     from mind2web2.runs.answers import TaskWork
     from mind2web2.runs.audited import AuditedAnswer
-    from mind2web2.runs.corrections import AnswerName, Correction, CorrectionJson
+    from mind2web2.runs.corrections import (
+        AnswerName,
+        Correction,
+        CorrectionJson,
+        SampleRecord,
+    )
     from mind2web2.statistics.paired import Estimate
 
 AUTO = "auto"
@@ -24,6 +29,8 @@ TARGET = 0.02
 _FIRST_SIZE = 30
 # A later look adds at least and at most this share of the answers judged so far.
 _LEAST_GROWTH, _MOST_GROWTH = 0.1, 1.0
+# With a budget, the sample grows by whole parts: a tenth of it, and as many answers as an interval takes.
+_LEAST_PART, _SHARE_OF_PART = 6, 0.1
 
 
 def add_sample_options(parser: argparse.ArgumentParser) -> None:
@@ -115,6 +122,28 @@ class StrongSample:
         )
         return min(wanted, len(self.order))
 
+    def parts(self, start: int, size: int, has_budget: bool) -> list[int]:
+        """Return the sizes by which the sample grows to ``size``.
+
+        What a budget leaves out of a part is not random, as long answers are judged last: the sample then
+        ends before that part.
+        """
+        if not has_budget:
+            return [size]
+        step = max(_LEAST_PART, round(_SHARE_OF_PART * size))
+        return [*range(start + step, size, step), size]
+
+    def without_result(self, size: int) -> int:
+        """Return how many of the first answers have no score by the strong judge."""
+        from mind2web2.runs.known_answers import agent_answers
+
+        scored = {
+            (one.task_id, one.answer_name.removesuffix(".md"))
+            for one in agent_answers(self.folder, self.agent)
+            if one.score is not None
+        }
+        return sum(name not in scored for name in self.order[:size])
+
     def next_size(self, size: int, found: Correction | None) -> int | None:
         """Return how many answers are judged before the next look; ``None`` at the end."""
         if self.sampling.size != AUTO or size >= len(self.order):
@@ -154,46 +183,91 @@ def strong_sample(
     return StrongSample(agent, judge, folder, eval_results_root, work, order, sampling)
 
 
+@dataclass(frozen=True)
+class JudgedSample:
+    """What a command has judged of a sample.
+
+    Args:
+        status: the exit status.
+        size: the answers in the sample, each with a score by the strong judge.
+        failed: the answers on which the strong judge failed: no random choice, so that the rest is no sample.
+    """
+
+    status: int
+    size: int
+    failed: int
+
+
 def judge_sample(
-    sample: StrongSample, judge: Callable[[Sequence[TaskWork]], tuple[int, bool]]
-) -> tuple[int, int]:
-    """Judge the answers of a sample; return the exit status and how many were drawn.
+    sample: StrongSample,
+    judge: Callable[[Sequence[TaskWork]], tuple[int, bool]],
+    has_budget: bool,
+) -> JudgedSample:
+    """Judge the answers of a sample and write its record.
 
     Args:
         judge: judges work, and returns an exit status and whether the budget ended it; what was judged
             before costs nothing.
     """
+    earlier = _earlier_record(sample)
+    asked = 0 if earlier is None else earlier.size
+    status, failed, recorded = 0, 0, 0
+    size: int | None = max(asked, sample.first_size())
+    is_ended = False
+    while size is not None and not is_ended:
+        for part in sample.parts(asked, size, has_budget):
+            # With all that was judged before: a run over some answers of a task replaces those of all.
+            ended, is_cut = judge(sample.work_on(part))
+            status = max(status, ended)
+            missing = sample.without_result(part)
+            is_ended = is_cut or ended not in (0, 1)
+            if not is_ended:
+                failed = missing
+            if not missing or not is_ended:
+                asked = part
+            if is_ended or failed:
+                break
+        is_ended = is_ended or failed > 0
+        recorded = _write_record(sample, earlier, asked)
+        size = sample.next_size(recorded, correction(sample))
+    return JudgedSample(status, recorded, failed)
+
+
+def _earlier_record(sample: StrongSample) -> SampleRecord | None:
+    """Return the record of what an earlier command judged of the same sample."""
+    from mind2web2.runs.corrections import read_sample
+
+    found = read_sample(sample.folder / sample.agent)
+    if found is None or found.seed != sample.sampling.seed:
+        return None
+    return found if found.order == tuple(sample.order) else None
+
+
+def _write_record(
+    sample: StrongSample, earlier: SampleRecord | None, asked: int
+) -> int:
+    """Write the record and return the size of the sample.
+
+    It has all answers that were asked, or else those of the earlier sample, if they all have a result. It has
+    no part between: the answers before the first failure are no random choice either.
+    """
     from mind2web2.runs.corrections import SampleRecord
 
-    size: int | None = sample.first_size()
-    drawn, status, is_cut = 0, 0, False
-    while size is not None and not is_cut and status in (0, 1):
-        ended, is_cut = judge(sample.work_on(size))
-        status = max(status, ended)
-        # What a budget leaves out is not random, but where the order of the sample is cut is.
-        drawn = _judged_without_gap(sample, size) if is_cut else size
-        sampling = sample.sampling
-        record = SampleRecord.made_now(
-            sample.judge,
-            sampling.seed,
-            sample.order,
-            drawn,
-            sampling.target if sampling.size == AUTO else None,
-        )
-        record.write(sample.folder / sample.agent)
-        size = sample.next_size(drawn, correction(sample))
-    return status, drawn
-
-
-def _judged_without_gap(sample: StrongSample, size: int) -> int:
-    from mind2web2.runs.judgings import Judging
-
-    scores = Judging.read(sample.folder, sample.agent).scores()
-    judged = {(task, name.removesuffix(".md")) for task, name in scores}
-    return next(
-        (place for place, name in enumerate(sample.order[:size]) if name not in judged),
-        size,
+    sampling = sample.sampling
+    target = sampling.target if sampling.size == AUTO else None
+    size = 0 if sample.without_result(asked) else asked
+    if earlier is not None:
+        if size <= earlier.size and not sample.without_result(earlier.size):
+            size = earlier.size
+            target = earlier.target
+        elif target is None:
+            # The earlier sample may have ended where its error was small enough.
+            target = earlier.target
+    record = SampleRecord.made_now(
+        sample.judge, sampling.seed, sample.order, size, target
     )
+    record.write(sample.folder / sample.agent)
+    return size
 
 
 def _answers(sample: StrongSample) -> list[AuditedAnswer]:
@@ -217,6 +291,7 @@ class SampleFigures:
 
     Args:
         more_wanted: further answers for an interval that reaches no farther than the target.
+        without_result: further answers on which the strong judge failed.
         cost_of_all_usd: about what it would cost to judge all answers.
         wrong_passes: share of the results' passes that the strong judge fails.
     """
@@ -229,28 +304,31 @@ class SampleFigures:
     cost_of_all_usd: float | None
     wrong_passes: Estimate
     wrong_failures: Estimate
+    without_result: int = 0
 
 
 @dataclass(frozen=True)
 class NoSampleFigures:
-    """No answer of the sample has a score by the strong judge."""
+    """There is no sample: the budget ended before its first part, or the strong judge failed on answers."""
 
     judge: str
     correction: None = None
+    without_result: int = 0
 
 
 Figures = SampleFigures | NoSampleFigures
 
 
-def sample_figures(sample: StrongSample, drawn: int) -> Figures:
-    """Return the figures of a sample of which so many answers were drawn."""
+def sample_figures(sample: StrongSample, judged: JudgedSample) -> Figures:
+    """Return the figures of a sample."""
     from mind2web2.runs.corrections import cost_of_sample
     from mind2web2.statistics.agreement import figures_of
 
     found = correction(sample)
     if found is None:
-        return NoSampleFigures(sample.judge)
-    cost = cost_of_sample(sample.folder, sample.agent, set(sample.order[:drawn]))
+        return NoSampleFigures(sample.judge, without_result=judged.failed)
+    drawn = set(sample.order[: judged.size])
+    cost = cost_of_sample(sample.folder, sample.agent, drawn)
     figures = figures_of(found.cells)
     scale = found.mean.population / found.mean.labels
     return SampleFigures(
@@ -262,13 +340,20 @@ def sample_figures(sample: StrongSample, drawn: int) -> Figures:
         cost_of_all_usd=None if cost is None else round(cost * scale, 6),
         wrong_passes=figures.wrong_passes,
         wrong_failures=figures.wrong_failures,
+        without_result=judged.failed,
     )
 
 
 def sample_lines(agent: str, found: Figures) -> Iterator[str]:
     """Yield the figures, one line each."""
+    if found.without_result:
+        failed = counted(found.without_result, "answer")
+        yield (
+            f"{agent}: {found.judge} failed on {failed} of the sample, and the others are no random choice: "
+            "they do not correct the score. The same command asks for the failed ones again."
+        )
     if isinstance(found, NoSampleFigures):
-        yield f"{agent}: no answer of the sample has a score by {found.judge}."
+        yield f"{agent}: no corrected score: too few answers of the sample have a score by {found.judge}."
         return
     corrected = found.correction
     value = "unknown with fewer than six tasks"

@@ -49,6 +49,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+OVERWRITE_CONTINUED = (
+    "The same command asks everything again from the start. Without --overwrite, it judges the answers "
+    "without a new result by stored replies: those of this run, and earlier ones where it has asked nothing."
+)
+
 _USAGE_COLUMNS = (
     "asked",
     "requests",
@@ -219,7 +224,9 @@ def _estimate_lines(
     if run.endpoint is None:
         yield "The judge's address is not set: results of any server count as valid."
     if max_cost is not None and expected.cost_usd > 0:
-        verdict = "will probably not cover the run: it stops there, and the same command continues"
+        verdict = "will probably not cover the run: it stops there"
+        if not run.overwrite:
+            verdict += ", and the same command continues"
         if expected.cost_usd <= max_cost:
             verdict = (
                 "covers the run"
@@ -271,6 +278,7 @@ class RunReport:
         summary: the agent's metrics, ``None`` where they could not be written.
         problems: failures beside the answers, one line each.
         recapture: the command that captures suspect pages again.
+        is_overwriting: it has asked everything again.
         is_quiet: without the judge's use and hints.
         is_one_of_several: without tables of scores too, where it is quiet: they follow for all runs together.
     """
@@ -284,6 +292,7 @@ class RunReport:
     elapsed_s: float
     recapture: str
     show: str
+    is_overwriting: bool = False
     is_quiet: bool = False
     is_one_of_several: bool = False
 
@@ -314,7 +323,7 @@ def print_run(console: Console, run: RunReport) -> None:
         f"{_judges_text(judge)}. {totals_text(judge.usage)}.",
     )
     if judge.budget is not None:
-        line(console, budget_text(judge.budget))
+        line(console, budget_text(judge.budget, run.is_overwriting))
     has_score = any(outcome.score is not None for outcome in run.outcomes)
     if has_score and not run.is_quiet:
         line(console, f"Why an answer has its score: {run.show}")
@@ -333,7 +342,11 @@ def _failure_lines(run: RunReport) -> Iterator[str]:
     for reason, names in unscored.items():
         yield f"No result: {name_list(names)}: {reason}"
     if unscored and not run.is_one_of_several:
-        yield "The same command judges the answers without a result again; what it has asked is kept."
+        yield (
+            OVERWRITE_CONTINUED
+            if run.is_overwriting
+            else "The same command judges the answers without a result again; what it has asked is kept."
+        )
     for task in run.work:
         yield from (
             f"Score 0: {task.task_id}/{name}: {why}"
@@ -435,16 +448,19 @@ def _cost(usage: Usage) -> str:
     return "unknown" if usage.cost_usd is None else dollars(usage.cost_usd)
 
 
-def budget_text(budget: Budget) -> str:
+def budget_text(budget: Budget, is_overwriting: bool) -> str:
     """Return how much of a budget was spent, and how to continue where it is used up."""
     limit = dollars_as_given(budget.max_usd)
     spent = f"Budget: {dollars(budget.spent_usd)} of --max_cost {limit} spent"
     if not budget.is_reached:
         return f"{spent}."
-    return (
-        f"{spent}, and nothing more was asked. The same command (without --overwrite) continues with another "
-        f"${limit}; a higher --max_cost goes further."
-    )
+    spent = f"{spent}, and nothing more was asked."
+    if is_overwriting:
+        return (
+            f"{spent} With --overwrite, give a --max_cost that covers everything (--estimate says how much), "
+            "or judge one task at a time (--task_id)."
+        )
+    return f"{spent} The same command continues with another ${limit}; a higher --max_cost goes further."
 
 
 # Reasons why scores may be wrong

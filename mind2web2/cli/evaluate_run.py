@@ -27,7 +27,12 @@ from mind2web2.bridges.telemetry import (
 )
 from mind2web2.cli.console import ConsoleHandler, line, plain_console
 from mind2web2.cli.displays import RunDisplay
-from mind2web2.cli.evaluate_report import RunReport, print_run, print_unreported
+from mind2web2.cli.evaluate_report import (
+    OVERWRITE_CONTINUED,
+    RunReport,
+    print_run,
+    print_unreported,
+)
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.suggestions import (
     caching_command,
@@ -55,6 +60,7 @@ from mind2web2.runs.run import (
     AnswerRunner,
     ProgressFile,
     RunProgress,
+    earlier_results_set_aside,
     evaluate_work,
     uncached_pages,
 )
@@ -108,7 +114,7 @@ class _Run:
         total = sum(len(task.answers) for task in self.work)
         then = "so far is kept: the same command continues from here."
         if self.settings.overwrite:
-            then = "so far is kept. The same command asks again; without --overwrite, earlier results stand."
+            then = f"so far is kept. {OVERWRITE_CONTINUED}"
         self.print(
             f"Stopped. {done} of {counted(total, 'answer')} done, and every judgment {then}"
         )
@@ -278,7 +284,13 @@ async def _run_session_with_display(
             if judge_check is not None and (failed := failure(judge_check)):
                 run.print(f"Warning: {failed}")
             here = _this_machine(session) if run.settings.engine != RAY else None
+            overwriting = (
+                earlier_results_set_aside(run.work, run.folders, judge.usage)
+                if run.settings.overwrite
+                else nullcontext()
+            )
             async with (
+                overwriting,
                 here or _cluster(run, ray, session) as (runner, concurrency),
                 display,
             ):
@@ -321,6 +333,7 @@ def _report(
         elapsed_s=elapsed_s,
         recapture=caching_command(agent_name, settings, "--only", "suspect"),
         show=suggested_command(settings, "show", agent_name, "TASK", "ANSWER"),
+        is_overwriting=settings.overwrite,
         is_quiet=settings.quiet,
         is_one_of_several=run.checked is not settings,
     )

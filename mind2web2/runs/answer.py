@@ -30,6 +30,7 @@ from mind2web2.prompts import flags_of
 from mind2web2.rubric.written_tree import TREE_FORMAT
 from mind2web2.runs.answers import AnswerJob, AnswerSetting, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, moment_of, provenance_now
+from mind2web2.runs.overwriting import list_overwritten
 from mind2web2.runs.provenance import JudgeRecord, Provenance, served_by
 from mind2web2.runs.result_file import (
     Barred,
@@ -47,6 +48,7 @@ from mind2web2.runs.results import (
     write_file,
     write_result,
 )
+from mind2web2.runs.task_summary import UNSCORED_NAME
 from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment
 from mind2web2.scripts.inputs import variable_digests
@@ -236,8 +238,10 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
     """
     newest: str | None = None
     try:
-        # Another machine may have added results and pages.
-        await bring_here_in_thread(job.folder, job.task_cache.task_dir)
+        # Another machine may have added results and pages, or have begun to overwrite.
+        await bring_here_in_thread(
+            job.folder, job.folder.parent / UNSCORED_NAME, job.task_cache.task_dir
+        )
         newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
         text = await asyncio.to_thread(read_answer, job.answer.path)
         earlier, changed = await _reusable_result(job, run, text, newest)
@@ -253,6 +257,11 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
                     earlier, changed = await _reusable_result(job, run, text, newest)
                 if earlier is None:
                     run.judge.raise_if_out()
+                    if _is_overwritten(run, newest):
+                        # Another run may have written this result since the start of this one.
+                        await asyncio.to_thread(
+                            list_overwritten, job.folder.parent, [job.answer.name]
+                        )
                     result, is_same = await _evaluate_and_write(job, run, text)
                     changed = None if is_same else changed
                     return AnswerOutcome(
@@ -279,8 +288,7 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
         reason = f"internal error: {type(error).__name__}: {_one_line(error)}"
     if _is_overwritten(run, newest):
         reason += (
-            "; its earlier result is not counted, as --overwrite asks for a new one; the command without "
-            "--overwrite counts it if nothing has changed"
+            "; its earlier result is not counted, as --overwrite asks for a new one"
         )
     # An answer that cannot be read has no log of its own.
     log.info(

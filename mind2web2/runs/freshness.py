@@ -30,6 +30,7 @@ from mind2web2.runs.dataset_record import dataset_commit
 from mind2web2.runs.provenance import JudgeRecord, Provenance
 from mind2web2.runs.results import LoadedResult, latest_result, latest_results
 from mind2web2.runs.scored_answer import ScoredAnswer
+from mind2web2.runs.task_summary import overwritten_results
 from mind2web2.scripts.clock import AsOf, answer_moment, reading_at, recorded_moment
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs, variable_digests
 from mind2web2.utils.files import file_sha256, text_sha256
@@ -91,8 +92,13 @@ def held_result(
 ) -> tuple[LoadedResult | None, str | None]:
     """Return the newest result if it still holds, or why it does not, in one line, if there is one."""
     found = latest_result(job.folder / "results")
-    changed = None if found is None else why_judged_again(found, job, text, conditions)
-    if found is None or changed is not None:
+    if found is None:
+        return None, None
+    overwritten = overwritten_results(job.folder.parent)
+    if overwritten.get(job.answer.name) == found.path.name:
+        return None, "an unfinished --overwrite may have replaced its judgments"
+    changed = why_judged_again(found, job, text, conditions)
+    if changed is not None:
         return None, changed
     return found, None
 

@@ -26,7 +26,7 @@ from mind2web2.runs.summaries import (
     unscored_in,
     write_task_summary,
 )
-from mind2web2.runs.task_summary import SUMMARY_NAME
+from mind2web2.runs.task_summary import SUMMARY_NAME, overwritten_results
 from mind2web2.runs.usage_file import merge_usage
 from mind2web2.utils.files import (
     first_link,
@@ -227,6 +227,7 @@ def _merge_task(places: _Places, task_id: str, report: MergeReport) -> None:
         unscored_in(current),
         names,
         failed_in(current),
+        overwritten=overwritten_results(source),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mind2web2.errors import ResultWriteError, StorageError
+from mind2web2.errors import StorageError
 from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.known_answers import (
     agent_answers,
@@ -29,18 +29,19 @@ from mind2web2.runs.shard_states import shard_caution
 from mind2web2.runs.task_summary import (
     REMOVED,
     SUMMARY_NAME,
-    UNSCORED_NAME,
     TaskEntry,
+    overwritten_results,
     read_entries,
     sound_entries,
     task_summary,
+    write_entries,
+    write_summary_file,
 )
 from mind2web2.storage.publication import (
     bring_here,
     is_in_object_store,
-    remove_published,
 )
-from mind2web2.utils.files import read_regular_file, write_whole
+from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.names import natural_key
 
@@ -95,7 +96,9 @@ def summarised_answers(
             if not answers:
                 return None
             summary = stored_metrics(output_dir, agent_name, answers, task_ids)
-            _write_json(output_dir / agent_name / SUMMARY_NAME, summary.as_json())
+            write_summary_file(
+                output_dir / agent_name / SUMMARY_NAME, summary.as_json()
+            )
             return SummedUp(answers, summary)
 
     return published(output_dir / agent_name, write)
@@ -131,7 +134,7 @@ def merge_all_results(
         agents = [folder.name for folder in bring_here(*folders, only_again=True)]
         with writing_in(root):
             merged = _merged_results(root, agents)
-            _write_json(root / ALL_RESULTS_NAME, _merged_as_json(merged))
+            write_summary_file(root / ALL_RESULTS_NAME, _merged_as_json(merged))
         return merged
 
     return _merged_as_json(published(root / ALL_RESULTS_NAME, write))
@@ -139,7 +142,9 @@ def merge_all_results(
 
 def _merged_as_json(merged: _Merged) -> dict[str, dict[str, list[JsonObject]]]:
     return {
-        task_id: {agent: _entries_as_json(own) for agent, own in by_agent.items()}
+        task_id: {
+            agent: [entry.as_json() for entry in own] for agent, own in by_agent.items()
+        }
         for task_id, by_agent in merged.items()
     }
 
@@ -183,6 +188,7 @@ def write_task_summary(
     answer_names: Collection[str] | None = None,
     failed: Mapping[str, str] | None = None,
     elsewhere: Collection[str] = (),
+    overwritten: Mapping[str, str] | None = None,
 ) -> list[ScoredAnswer]:
     """Write a task's ``summary.json`` and ``unscored.json`` and return its answers.
 
@@ -193,6 +199,7 @@ def write_task_summary(
             ``removed`` and not counted, here or when the folder is read again.
         failed: why the agent failed, by answer name; such a run counts as 0.
         elsewhere: answers that other shards judge; they remain as they are listed.
+        overwritten: results as ``overwritten_results`` returns them, beside those of this folder.
 
     Raises:
         ResultWriteError: the file cannot be written.
@@ -211,14 +218,12 @@ def write_task_summary(
                 {**unscored, **unscored_in(others)},
                 names,
                 {**(failed or {}), **failed_in(others)},
+                {
+                    *overwritten_results(folder).items(),
+                    *(overwritten or {}).items(),
+                },
             )
-            scored = [entry for entry in entries if entry.score is not None]
-            unscored_entries = [entry for entry in entries if entry.score is None]
-            _write_json(folder / SUMMARY_NAME, _entries_as_json(scored))
-            if unscored_entries:
-                _write_json(folder / UNSCORED_NAME, _entries_as_json(unscored_entries))
-            elif (folder / UNSCORED_NAME).exists():
-                remove_published(folder / UNSCORED_NAME)
+            write_entries(folder, entries)
         return answers
 
     return published(folder, write)
@@ -247,6 +252,7 @@ def _task_entries(
     unscored: Mapping[str, str],
     answer_names: Collection[str] | None,
     failed: Mapping[str, str],
+    overwritten: Collection[tuple[str, str]],
 ) -> tuple[list[ScoredAnswer], list[TaskEntry]]:
     found = judged_answers(folder)
     names = found.keys() if answer_names is None else set(answer_names)
@@ -273,28 +279,21 @@ def _task_entries(
         for name in sorted(found.keys() - current, key=natural_key)
     ]
     entries = [
-        _with_earlier_result(entry, folder) for entry in task_summary(answers) + removed
+        _with_earlier_result(entry, folder, overwritten)
+        for entry in task_summary(answers) + removed
     ]
     return answers, entries
 
 
-def _with_earlier_result(entry: TaskEntry, folder: Path) -> TaskEntry:
+def _with_earlier_result(
+    entry: TaskEntry, folder: Path, overwritten: Collection[tuple[str, str]]
+) -> TaskEntry:
     # Names the result that does not count, so that a later one does: clocks and stamps can be alike.
     earlier = newest_result_name(results_dir_of(folder, entry.answer_name))
     is_result_of_script = entry.score is not None and entry.reason is None
     if earlier is None or is_result_of_script:
         return entry
-    return entry.model_copy(update={"earlier_result": earlier})
-
-
-def _entries_as_json(entries: Iterable[TaskEntry]) -> list[JsonObject]:
-    return [entry.as_json() for entry in entries]
-
-
-def _write_json(path: Path, content: object) -> None:
-    text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
-    try:
-        # A lone surrogate from a file name becomes its JSON escape.
-        write_whole(path, text.encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise ResultWriteError.at(path, error) from error
+    named = entry.model_copy(update={"earlier_result": earlier})
+    if (entry.md_name, earlier) not in overwritten:
+        return named
+    return named.model_copy(update={"is_overwritten": True})

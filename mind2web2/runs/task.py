@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,11 @@ from mind2web2.judge.store import FILE_NAME
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answers import RunFolders, TaskWork, answer_files, without_empty
 from mind2web2.runs.concurrency import Concurrency
-from mind2web2.runs.run import RunProgress, evaluate_work
+from mind2web2.runs.run import (
+    RunProgress,
+    earlier_results_set_aside,
+    evaluate_work,
+)
 from mind2web2.runs.session import OwnParts, open_run
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
@@ -123,6 +128,9 @@ async def evaluate_task(
     async with (
         open_run(settings, folders.agent_results / FILE_NAME, own=own) as run,
         run.at_work(),
+        earlier_results_set_aside([work], folders, run.judge.usage)
+        if overwrite
+        else nullcontext(),
     ):
         outcomes = await evaluate_work(
             [work],

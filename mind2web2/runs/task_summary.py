@@ -9,9 +9,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from mind2web2.errors import ResultWriteError
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.runs.scored_answer import NO_RESULT, ScoredAnswer
-from mind2web2.utils.files import read_regular_file
+from mind2web2.storage.publication import remove_published
+from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.lenient import read_leniently
 from mind2web2.utils.names import is_file_name
@@ -33,6 +35,8 @@ class TaskEntry(BaseModel):
         status: ``success``, ``failed``, ``unscored`` or ``removed``.
         reason: why there is no score; with a score, how the agent's run failed.
         earlier_result: the newest result file where it does not count, so that a later one does.
+        is_overwritten: a run with ``--overwrite`` began to replace the judgments that ``earlier_result``
+            rests on, and has not written another result.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -43,6 +47,7 @@ class TaskEntry(BaseModel):
     success: bool = False
     reason: str | None = None
     earlier_result: str | None = None
+    is_overwritten: bool = False
 
     @property
     def md_name(self) -> str:
@@ -112,3 +117,37 @@ def _is_sound(entry: JsonObject) -> bool:
         return False
     score = entry["score"]
     return is_file_name(entry["answer_name"]) and (score is None or is_score(score))
+
+
+def overwritten_results(folder: Path) -> dict[str, str]:
+    """Return the results whose judgments an unfinished ``--overwrite`` may have replaced, by answer name.
+
+    Args:
+        folder: of the task.
+    """
+    return {
+        entry.md_name: entry.earlier_result
+        for entry in read_entries(folder / UNSCORED_NAME)
+        if entry.is_overwritten and entry.earlier_result is not None
+    }
+
+
+def write_entries(folder: Path, entries: Sequence[TaskEntry]) -> None:
+    """Write a task's two files. Raises ResultWriteError: they cannot be written."""
+    scored = [entry.as_json() for entry in entries if entry.score is not None]
+    unscored = [entry.as_json() for entry in entries if entry.score is None]
+    write_summary_file(folder / SUMMARY_NAME, scored)
+    if unscored:
+        write_summary_file(folder / UNSCORED_NAME, unscored)
+    elif (folder / UNSCORED_NAME).exists():
+        remove_published(folder / UNSCORED_NAME)
+
+
+def write_summary_file(path: Path, content: object) -> None:
+    """Write a file that sums up results. Raises ResultWriteError: it cannot be written."""
+    text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    try:
+        # A lone surrogate from a file name becomes its JSON escape.
+        write_whole(path, text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise ResultWriteError.at(path, error) from error

@@ -1,0 +1,186 @@
+"""``evaluate --overwrite`` that ends early: results, stored judgments and messages agree again afterwards."""
+
+import json
+import shutil
+import signal
+import threading
+
+import pytest
+from projects import AGENT, call, entered, start_command
+from servers.judge_server import JudgeServer, status
+
+from mind2web2.cli import evaluate_main, main
+
+ANSWERS = 3
+CLAIMS = {
+    "first": ("The lake is deep.", None),
+    "second": ("The lake is cold.", None),
+}
+MODEL = "gpt-4o"
+PATIENCE_S = 60
+# One request a claim, one after the other: the fourth one is about the second claim on the second answer.
+OPTIONS = ("--agent_name", AGENT, "--judge_model", MODEL)
+OPTIONS += ("--votes", "1", "--max_llm_requests", "1", "--max_concurrent_answers", "1")
+# With three requests.
+MIXED = {"answer_1.md": 0.0, "answer_2.md": 0.5, "answer_3.md": 1.0}
+CONTINUED = (
+    "The same command asks everything again from the start. Without --overwrite, it judges the answers "
+    "without a new result by stored replies: those of this run, and earlier ones where it has asked nothing."
+)
+
+
+class TurningJudge:
+    """Supports every claim, until it turns: then none, and it may hold requests back."""
+
+    def __init__(self):
+        """Support every claim."""
+        self.verdict = True
+        self.left, self.failure = None, None
+        self.arrived, self.released = threading.Event(), threading.Event()
+
+    def turn(self, answered=None, failure=None):
+        """Support no claim from now on; after so many requests fail, or hold further ones back."""
+        self.verdict, self.left, self.failure = False, answered, failure
+
+    def fault(self, _body):
+        """Fail where no more requests are to be answered."""
+        return self.failure if self.left == 0 else None
+
+    def __call__(self, _body):
+        """Answer, after the release where no more are to be answered."""
+        if self.left == 0:
+            self.arrived.set()
+            self.released.wait(PATIENCE_S)
+        elif self.left is not None:
+            self.left -= 1
+        return {"reasoning": "read", "result": self.verdict}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Return a project with some answers, each of which takes two requests."""
+    project = entered(tmp_path, monkeypatch)
+    for number in range(1, ANSWERS + 1):
+        project.add_answer(f"answer_{number}", f"Text {number}.")
+    project.add_script(CLAIMS)
+    return project
+
+
+@pytest.fixture
+def judge():
+    """Return a judge that can turn."""
+    return TurningJudge()
+
+
+@pytest.fixture
+def server(project, judge):
+    """Return its server, after it has judged all answers, for a hundredth of a dollar a reply."""
+    tokens = {"input_tokens": 2000, "cached_tokens": 0, "output_tokens": 500}
+    with JudgeServer(judge, faults=judge.fault, **tokens) as server:
+        assert evaluate(server).returncode == 0
+        assert scores(project) == dict.fromkeys(MIXED, 1.0)
+        yield server
+        judge.released.set()
+
+
+def evaluate(server, *more):
+    """Evaluate with this judge."""
+    return call(evaluate_main, *OPTIONS, "--judge_base_url", server.base_url, *more)
+
+
+def scores(project):
+    """Return the score of each answer, as the task's files have it."""
+    return {name: entry["score"] for name, entry in project.task_summary().items()}
+
+
+def stopped(project, server, judge, end):
+    """Judge all again, let three requests be answered, end the process, and return what it printed."""
+    judge.turn(answered=3)
+    words = (*OPTIONS, "--judge_base_url", server.base_url, "--overwrite")
+    with start_command(*words, cwd=project.root, COLUMNS="300") as process:
+        assert judge.arrived.wait(PATIENCE_S)
+        process.send_signal(end)
+        stdout, _ = process.communicate(timeout=PATIENCE_S)
+    judge.released.set()
+    return stdout
+
+
+def assert_continued_without_a_request(project, server):
+    """Without ``--overwrite`` nothing is asked, and results, store and replay agree."""
+    before = len(server.calls)
+    run = evaluate(server)
+    assert (run.returncode, len(server.calls)) == (0, before)
+    assert "answer_1.md: 0.0000, reused" in run.stdout
+    assert "an unfinished --overwrite may have replaced its judgments" in run.stdout
+    assert scores(project) == MIXED
+    assert evaluate(server).stdout.count(", reused") == ANSWERS
+    verified = call(main, "verify-results", AGENT)
+    assert (verified.returncode, verified.stderr) == (0, "")
+    replay = call(main, "evaluate", AGENT, "--llm_provider", "replay", "--votes", "1")
+    assert (replay.returncode, scores(project)) == (0, MIXED)
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_run_counts_no_result_whose_judgments_it_may_have_replaced(
+    project, server, judge, end
+):
+    """Until a run without ``--overwrite`` has judged these answers by the stored replies, for nothing."""
+    stdout = stopped(project, server, judge, end)
+    if end is signal.SIGINT:
+        assert f"every judgment so far is kept. {CONTINUED}" in stdout
+    found = json.loads(call(main, "metrics", AGENT, "--json").stdout)
+    assert found["num_runs"] == 1
+    metrics = call(main, "metrics", AGENT).stdout
+    assert "being judged again (--overwrite)" in metrics
+    estimate = evaluate(server, "--estimate").stdout
+    assert "Answers to evaluate: 2 of 3; 1 have a result" in estimate
+    assert_continued_without_a_request(project, server)
+
+
+def test_a_budget_that_does_not_suffice_is_continued_without_overwrite(
+    project, server, judge
+):
+    """The messages say what the same command does, with ``--overwrite`` and without."""
+    judge.turn()
+    before = len(server.calls)
+    run = evaluate(server, "--overwrite", "--max_cost", "0.035")
+    assert (run.returncode, len(server.calls) - before) == (1, 3)
+    assert CONTINUED in run.stdout
+    assert "and nothing more was asked. With --overwrite, give a" in run.stdout
+    assert "continues with another" not in run.stdout
+    assert scores(project) == {**dict.fromkeys(MIXED), "answer_1.md": 0.0}
+    assert_continued_without_a_request(project, server)
+
+
+def test_a_judge_that_fails_is_continued_in_the_same_way(project, server, judge):
+    """Its replies before the outage count, and earlier ones where there are none."""
+    judge.turn(answered=3, failure=status(400))
+    assert evaluate(server, "--overwrite").returncode == 1
+    assert scores(project) == {**dict.fromkeys(MIXED), "answer_1.md": 0.0}
+    assert_continued_without_a_request(project, server)
+
+
+def test_a_judge_that_takes_no_request_leaves_all_results(project, server, judge):
+    """As nothing was replaced."""
+    listed = project.task_summary()
+    judge.turn(answered=0, failure=status(401))
+    assert evaluate(server, "--overwrite").returncode == 2
+    assert project.task_summary() == listed
+
+
+def test_an_unfinished_overwriting_outlasts_other_failures_and_a_merge(
+    project, server, judge
+):
+    """A run that fails for another reason does not make the earlier result count again."""
+    stopped(project, server, judge, signal.SIGKILL)
+    [script] = project.root.rglob("lake.py")
+    text = script.read_text()
+    script.write_text("this is no script")
+    assert evaluate(server).returncode != 0
+    script.write_text(text)
+    shutil.copytree(project.results.parent, "part")
+    merged = call(main, "merge", "part", "--into", "all")
+    assert (merged.returncode, merged.stderr) == (0, "")
+    shutil.rmtree(project.results.parent)
+    shutil.copytree("all", project.results.parent)
+    assert_continued_without_a_request(project, server)

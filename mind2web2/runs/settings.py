@@ -655,7 +655,8 @@ class RunSettings:
         None,
         Setting(
             "stop asking when the run has cost this many dollars; what is done is kept, unfinished answers "
-            "have no result, and the same command continues with as much again",
+            "have no result, and the same command continues with as much again "
+            "(with --overwrite it starts over)",
             parse=values.positive_dollars,
             metavar="USD",
             group=_COSTS,

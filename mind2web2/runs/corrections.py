@@ -282,7 +282,7 @@ def corrected_by_judge(
 def correction_by_sample(
     answers: Sequence[AuditedAnswer], folder: Path, agent: str
 ) -> Correction | NoCorrection | None:
-    """Return the score corrected by a strong judge's sample; ``None`` where none of the answers is in it.
+    """Return the score corrected by a strong judge's sample; ``None`` where no answer is in it.
 
     There is no correction if the sample is not a random one of these answers as they are now.
 
@@ -293,6 +293,8 @@ def correction_by_sample(
     if record is None:
         return None
     drawn = set(record.order[: record.size])
+    if not any((one.task, one.answer) in drawn for one in answers):
+        return None
     strong = {
         (one.task, one.answer): one
         for one in audited_answers(folder, agent)
@@ -300,24 +302,10 @@ def correction_by_sample(
     }
     pairs = [(one, strong.get((one.task, one.answer))) for one in answers]
     sampled = [(one, other) for one, other in pairs if other is not None]
-    if not sampled:
-        return None
-    known = set(record.order)
-    others = [one for one in answers if (one.task, one.answer) not in known]
-    outdated = _outdated(sampled)
-    repeat = f"`{program()} rejudge {agent} --judge_model STRONG --sample N`"
-    if others:
-        reason = (
-            f"{counted(len(others), 'answer')} of {len(answers)} came after the sample or were outside of "
-            f"it; repeat {repeat}"
-        )
-        return NoCorrection.for_reason(record.judge, answers, reason)
-    if outdated:
-        causes = ", ".join(f"{cause}: {count}" for cause, count in outdated.items())
-        reason = (
-            f"{outdated.total()} of {counted(len(sampled), 'sampled answer')} were judged on other premises "
-            f"than the results ({causes}); run `{program()} evaluate {agent}`, then repeat {repeat}"
-        )
+    reason = _not_random(answers, record, sampled)
+    if reason is not None:
+        repeat = f"{program()} rejudge {agent} --judge_model STRONG --sample N"
+        reason = f"{reason}; run `{program()} evaluate {agent}`, then repeat `{repeat}`"
         return NoCorrection.for_reason(record.judge, answers, reason)
     twice = [
         JudgedTwice(one.task, one.score, None if other is None else other.score)
@@ -336,6 +324,29 @@ def correction_by_sample(
         cells=_cells(sampled),
         weight=weight,
     )
+
+
+def _not_random(
+    answers: Sequence[AuditedAnswer],
+    record: SampleRecord,
+    sampled: Sequence[tuple[AuditedAnswer, AuditedAnswer]],
+) -> str | None:
+    """Return why a sample is no random one of all answers as they are now, ``None`` where it is."""
+    known = set(record.order)
+    others = [one for one in answers if (one.task, one.answer) not in known]
+    if others:
+        outside = f"{counted(len(others), 'answer')} of {len(answers)}"
+        return f"{outside} came after the sample or were outside of it"
+    drawn = set(record.order[: record.size])
+    size = sum((one.task, one.answer) in drawn for one in answers)
+    of_sample = f"of {counted(size, 'sampled answer')}"
+    if len(sampled) < size:
+        return f"{size - len(sampled)} {of_sample} have no score by {record.judge}"
+    outdated = _outdated(sampled)
+    if not outdated:
+        return None
+    causes = ", ".join(f"{cause}: {count}" for cause, count in outdated.items())
+    return f"{outdated.total()} {of_sample} were judged on other premises than the results ({causes})"
 
 
 def _outdated(pairs: Iterable[tuple[AuditedAnswer, AuditedAnswer]]) -> Counter[str]:

@@ -111,6 +111,16 @@ def test_a_sample_ends_where_answers_are_judged_otherwise(project, change, cause
     assert "corrected by strong on 24 of 24 answers" in score_line()
 
 
+def test_a_sample_with_gaps_corrects_nothing(project):
+    """Records of earlier versions counted answers on which the judge failed, which are no random choice."""
+    run(*STRONG, "16")
+    (path,) = (project / "rejudged").rglob("sample.json")
+    record = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**record, "size": 20}), encoding="utf-8")
+    line = score_line()
+    assert "not corrected by strong: 4 of 20 sampled answers have no score" in line
+
+
 def test_results_without_premises_are_not_alike(project):
     """Two checksums that are missing are no equal ones."""
     run(*STRONG, "24")

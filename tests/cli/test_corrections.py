@@ -164,7 +164,11 @@ def labelled(session, number):
 
 def test_labels_say_nothing_about_answers_outside_of_their_sample(project):
     """Labels of a part of the tasks correct these; a further sample of all answers corrects all."""
-    labelled(session_of(project, EASY, size=40, seed=0), 40)
+    for number in (20, 40):
+        labelled(session_of(project, EASY, size=40, seed=0), number)
+    # A session that goes on has its sample once.
+    labels = (project / "audits/bot/ann.jsonl").read_text(encoding="utf-8")
+    assert len(labels.splitlines()) == 1 + 40
     line = score_line()
     assert (
         "not corrected by labels of ann: 12 answers of 24 came after the audit" in line

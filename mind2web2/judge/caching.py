@@ -57,6 +57,8 @@ from mind2web2.utils.loop_turns import loop_turn
 from mind2web2.utils.text import counted
 
 REPLAY_ENDPOINT = "replay"
+# Judgments asked ahead that are known as such: an open scorer asks them for ever.
+_MOST_AHEAD = 20_000
 
 
 class CachingJudge:
@@ -115,8 +117,9 @@ class CachingJudge:
         self._checking, self._is_checked = asyncio.Lock(), False
         self._unreachable: JudgeUnusableError | None = None
         self._asked_now: set[str] = set()
-        # Judgments asked ahead that nothing rests on yet: task and usage, by key.
-        self._ahead: dict[str, tuple[str, Usage]] = {}
+        # The latest judgments asked ahead that nothing rests on yet, and the usage of all earlier ones.
+        self._ahead: dict[str, Usage] = {}
+        self._earlier_ahead = Usage()
         # Those whose caller was cancelled while their request was in flight.
         self._given_up: set[asyncio.Task[Judgment]] = set()
         # Replies that a full disk did not take. No request follows until they are written.
@@ -245,7 +248,9 @@ class CachingJudge:
     ) -> Judgment:
         judgment = await self.judgment(request, subject, source, limits)
         if question.is_sent:
-            self._ahead[judgment.key] = (source[0], usage_of(judgment, self.price))
+            self._ahead[judgment.key] = usage_of(judgment, self.price)
+            if len(self._ahead) > _MOST_AHEAD:
+                self._earlier_ahead += self._ahead.pop(next(iter(self._ahead)))
         return judgment
 
     def _forget_given_up(self, asked: asyncio.Task[Judgment]) -> None:
@@ -255,7 +260,7 @@ class CachingJudge:
 
     def spent_for_nothing(self) -> Usage:
         """Return the usage of the judgments that were asked ahead for leaves that were skipped then."""
-        own = sum((usage for _, usage in self._ahead.values()), Usage())
+        own = sum(self._ahead.values(), self._earlier_ahead)
         if self.first is None:
             return own
         return own + self.first.spent_for_nothing()
@@ -309,18 +314,32 @@ class CachingJudge:
         """
         if self.first is not None:
             await self.first.write_rest()
-        if self._given_up:
-            if self.settings.batch:
-                # A job may take hours, and a later run fetches its replies.
-                for asked in self._given_up:
-                    asked.cancel()
-            await asyncio.wait(self._given_up)
+        # A job may take hours, and a later run fetches its replies.
+        await self.end_given_up(0.0 if self.settings.batch else None)
         try:
             await self._write_unwritten()
         except JudgmentStoreError as error:
             raise JudgmentStoreError(
                 f"{counted(len(self._unwritten), 'judge reply')} not stored, to be requested again: {error}"
             ) from error
+
+    @property
+    def given_up(self) -> int:
+        """Return how many questions without a caller still wait for their replies."""
+        return len(self._given_up) + (0 if self.first is None else self.first.given_up)
+
+    async def end_given_up(self, patience_s: float | None) -> None:
+        """Wait for replies that no caller waits for, and after so long cancel their requests."""
+        asked = set(self._given_up)
+        if self.first is not None:
+            asked |= self.first._given_up
+        if not asked:
+            return
+        _, late = await asyncio.wait(asked, timeout=patience_s)
+        for question in late:
+            question.cancel()
+        if late:
+            await asyncio.wait(late)
 
     async def _write_unwritten(self) -> None:
         if self._unwritten:

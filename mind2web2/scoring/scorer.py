@@ -71,6 +71,7 @@ from mind2web2.utils.files import text_sha256
 from mind2web2.utils.loop_thread import LoopThread
 from mind2web2.utils.names import check_name
 from mind2web2.utils.path_config import PathConfig, ScriptFile, script_in
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     pass
@@ -87,6 +88,8 @@ _AGENT_NAME = "scorer"
 _TRY_AGAIN_AFTER_S = 10.0
 # For calls in flight to end when the scorer is closed; a script that blocks the thread never does.
 _CLOSE_GRACE_S = 20.0
+# Of these, for replies that no call waits for: they are paid for, but the next scorer may ask again.
+_REPLIES_GRACE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,12 +429,19 @@ class Scorer:
         try:
             ending.result(_CLOSE_GRACE_S)
         except TimeoutError:
-            log.error("scorer's thread is left behind: the judge's client blocks it")
+            log.error("scorer's thread is left behind: %s", self._what_is_left(parts))
             self._is_left_behind = True
             for future in list(self._futures):
                 future.cancel()
         else:
             self._loop_thread.join(_CLOSE_GRACE_S)
+
+    def _what_is_left(self, parts: _Parts) -> str:
+        if not self._is_closing:
+            return "the judge's client blocks it"
+        calls = counted(len(self._calls), "call")
+        requests = counted(parts.session.judge.given_up, "judge request")
+        return f"{calls} and {requests} without a call have not ended in {_CLOSE_GRACE_S:g} s"
 
     def _begin(self, task: str, answer: str) -> Future[Score | NoScore]:
         with self._lock:
@@ -563,6 +573,7 @@ class Scorer:
             call.cancel()
         if calls:
             await asyncio.wait(calls)
+        await parts.session.judge.end_given_up(_REPLIES_GRACE_S)
         await parts.exits.aclose()
 
 

@@ -3,11 +3,13 @@
 import asyncio
 import threading
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
 
 import pytest
 from servers.judge_server import JudgeServer, rate_limited
 
 from mind2web2.errors import JudgeError
+from mind2web2.judge import caching
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.permit import AnswerLimits
@@ -66,6 +68,18 @@ async def test_a_judgment_ahead_is_for_nothing_until_it_is_asked_for(run, server
         0,
         1,
     )
+
+
+async def test_the_memory_of_judgments_ahead_is_bounded(run, monkeypatch):
+    """All count; only of the latest is it known later that something rests on them."""
+    monkeypatch.setattr(caching, "_MOST_AHEAD", 2)
+    request, *others = QUESTION
+    for number in range(5):
+        messages = [{"role": "user", "content": f"Is it {number}?"}]
+        await run.judgment_ahead(replace(request, messages=messages), *others, limits())
+    assert len(run._ahead) == 2
+    assert run.spent_for_nothing().judgments == 5
+    assert run.spent_for_nothing().requests == 5
 
 
 async def test_a_stored_judgment_is_not_for_nothing(run, server):

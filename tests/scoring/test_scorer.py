@@ -509,6 +509,41 @@ async def test_calls_in_flight_end_with_the_scorer(project):
         await scorer.__aenter__()
 
 
+GATED = """
+row = evaluator.add_sequential("row", "x")
+gate = evaluator.add_leaf("gate", "Its depth", parent=row)
+leaf = evaluator.add_leaf("leaf", "Its fish", parent=row)
+await evaluator.verify(claim="It is deep.", node=gate)
+await evaluator.verify(claim="It has fish.", node=leaf)
+return evaluator.get_summary()
+"""
+
+
+def test_a_request_without_a_call_does_not_keep_the_scorer_from_closing(
+    project, monkeypatch, caplog
+):
+    """It was asked ahead, and its leaf was skipped while the reply was still to come."""
+    monkeypatch.setattr(scorer_module, "_REPLIES_GRACE_S", 0.05)
+    project.add_script_body(GATED)
+    is_ahead, ended = asyncio.Event(), []
+
+    async def judged(claim):
+        if claim == "It is deep.":
+            await is_ahead.wait()
+            return False
+        is_ahead.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(claim)
+
+    with scorer_of(project, ClaimJudge(judged)) as scorer:
+        assert scorer.score_sync("lake", "It is deep.").score == 0.0
+        assert not ended
+    assert set(ended) == {"It has fish."}
+    assert not caplog.records
+
+
 def test_a_client_that_blocks_the_thread_does_not_keep_the_scorer_from_closing(
     project, monkeypatch, caplog
 ):

@@ -50,7 +50,12 @@ from mind2web2.runs.results import (
 from mind2web2.runs.session import OwnParts, replaying_judge, run_parts
 from mind2web2.runs.settings import REPLAY, RunSettings
 from mind2web2.runs.summaries import ALL_RESULTS_NAME
-from mind2web2.runs.task_summary import SUMMARY_NAME, read_entries, task_summary
+from mind2web2.runs.task_summary import (
+    SUMMARY_NAME,
+    overwritten_results,
+    read_entries,
+    task_summary,
+)
 from mind2web2.storage.publication import bring_here
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import read_regular_file, text_sha256
@@ -372,13 +377,23 @@ async def _compare_replays(
                     else ""
                 )
                 text = f"its judgments give another result: {'; '.join(differences[:_MAX_NAMED])}{more}"
-                if reasons := made_from.inputs.not_compared:
+                reasons = list(made_from.inputs.not_compared)
+                if _is_overwritten(paths.eval_results_root / agent_name, check):
+                    reasons.append("an unfinished --overwrite has replaced some")
+                if reasons:
                     check.add("stale", f"{text} ({'; '.join(reasons)})", "evaluate")
                 else:
                     check.findings.insert(0, Finding("wrong", text, "overwrite"))
 
         with open_for_replay(copied_store(judgments, root / FILE_NAME)) as store:
             await all_or_first_error(compare(check, store) for check in checks)
+
+
+def _is_overwritten(agent_results: Path, check: Check) -> bool:
+    """Tell whether an unfinished ``--overwrite`` may have replaced judgments of a result."""
+    assert check.task_id and check.answer_name and check.found, "a result is compared"
+    listed = overwritten_results(agent_results / check.task_id)
+    return listed.get(check.answer_name) == check.found.path.name
 
 
 def _linked_pages(pages: Path, folder: Path) -> CacheFileSys:

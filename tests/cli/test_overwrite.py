@@ -132,6 +132,10 @@ def test_a_stopped_run_counts_no_result_whose_judgments_it_may_have_replaced(
     assert found["num_runs"] == 1
     metrics = call(main, "metrics", AGENT).stdout
     assert "being judged again (--overwrite)" in metrics
+    verified = call(main, "verify-results", AGENT)
+    assert verified.returncode == 3
+    assert "an unfinished --overwrite has replaced some" in verified.stdout
+    assert "evaluate bot --overwrite" not in verified.stdout
     estimate = evaluate(server, "--estimate").stdout
     assert "Answers to evaluate: 2 of 3; 1 have a result" in estimate
     assert_continued_without_a_request(project, server)

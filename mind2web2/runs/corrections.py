@@ -304,8 +304,8 @@ def correction_by_sample(
     sampled = [(one, other) for one, other in pairs if other is not None]
     reason = _not_random(answers, record, sampled)
     if reason is not None:
-        repeat = f"{program()} rejudge {agent} --judge_model STRONG --sample N"
-        reason = f"{reason}; run `{program()} evaluate {agent}`, then repeat `{repeat}`"
+        repeat = f"`{program()} rejudge {agent} --judge_model STRONG --sample N`"
+        reason = f"{reason} repeat {repeat}"
         return NoCorrection.for_reason(record.judge, answers, reason)
     twice = [
         JudgedTwice(one.task, one.score, None if other is None else other.score)
@@ -331,22 +331,26 @@ def _not_random(
     record: SampleRecord,
     sampled: Sequence[tuple[AuditedAnswer, AuditedAnswer]],
 ) -> str | None:
-    """Return why a sample is no random one of all answers as they are now, ``None`` where it is."""
+    """Return why a sample is no random one of all answers as they are now, ``None`` where it is.
+
+    The command to repeat follows the reason.
+    """
     known = set(record.order)
     others = [one for one in answers if (one.task, one.answer) not in known]
     if others:
         outside = f"{counted(len(others), 'answer')} of {len(answers)}"
-        return f"{outside} came after the sample or were outside of it"
+        return f"{outside} came after the sample or were outside of it:"
     drawn = set(record.order[: record.size])
     size = sum((one.task, one.answer) in drawn for one in answers)
     of_sample = f"of {counted(size, 'sampled answer')}"
     if len(sampled) < size:
-        return f"{size - len(sampled)} {of_sample} have no score by {record.judge}"
+        return f"{size - len(sampled)} {of_sample} have no score by {record.judge}:"
     outdated = _outdated(sampled)
     if not outdated:
         return None
     causes = ", ".join(f"{cause}: {count}" for cause, count in outdated.items())
-    return f"{outdated.total()} {of_sample} were judged on other premises than the results ({causes})"
+    premises = f"were judged on other premises than the results ({causes}):"
+    return f"{outdated.total()} {of_sample} {premises} evaluate results that are out of date, then"
 
 
 def _outdated(pairs: Iterable[tuple[AuditedAnswer, AuditedAnswer]]) -> Counter[str]:

@@ -70,7 +70,8 @@ def test_a_sample_says_nothing_about_answers_outside_of_it(project):
     run(*STRONG, "8", *chosen(EASY))
     line = score_line()
     assert "not corrected by strong: 12 answers of 24 came after the sample" in line
-    assert "rejudge bot --judge_model STRONG --sample N" in line
+    assert "outside of it: repeat `" in line
+    assert "rejudge bot --judge_model STRONG --sample N`." in line
     assert "interval" not in line
     assert "not corrected for the judge's errors" in run("metrics", "bot")
     assert "corrected by strong on 8 of 12 answers: 1.0000" in score_line(*chosen(EASY))

@@ -271,14 +271,6 @@ def read_sample(agent_folder: Path) -> SampleRecord | None:
         return None
 
 
-def corrected_by_judge(
-    answers: Sequence[AuditedAnswer], folder: Path, agent: str
-) -> Correction | None:
-    """Return the score corrected by a strong judge's sample, ``None`` where it corrects none."""
-    found = correction_by_sample(answers, folder, agent)
-    return found if isinstance(found, Correction) else None
-
-
 def correction_by_sample(
     answers: Sequence[AuditedAnswer], folder: Path, agent: str
 ) -> Correction | NoCorrection | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from judged_agent import judged_agent, stand_in
-from projects import call, claim_in
+from projects import Project, call, claim_in
 from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2.cli import main
@@ -220,7 +220,7 @@ def test_a_sample_on_which_the_judge_fails_corrects_nothing(project, monkeypatch
 
 
 def test_a_size_after_auto_keeps_its_answers_and_its_least_reach(tmp_path, monkeypatch):
-    """A larger one as well; another seed draws a sample of its own."""
+    """A larger one as well; another seed draws a sample of its own, and outdated results end one."""
 
     def reply(body):
         return {"reasoning": "read", "result": "Fact 0" not in prompt_text(body)}
@@ -237,6 +237,14 @@ def test_a_size_after_auto_keeps_its_answers_and_its_least_reach(tmp_path, monke
             assert again["these_tasks"] == by_auto["these_tasks"]
         assert sampled("--sample", "6", "--seed", "3")["correction"]["sampled"] == 6
         assert sample_record()["target"] is None
+        Project(tmp_path).add_script({"leaf_0": ("Fact 1, in short.", None)}, tasks[0])
+        run = call(main, *STRONG, "--sample", "auto", "--target", "0.01")
+        assert (
+            "bot: no corrected score: 2 of 30 sampled answers were judged" in run.stdout
+        )
+        assert (
+            "(another script: 2): evaluate results that are out of date" in run.stdout
+        )
 
 
 @pytest.mark.parametrize(

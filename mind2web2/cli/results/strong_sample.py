@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         AnswerName,
         Correction,
         CorrectionJson,
+        NoCorrection,
         SampleRecord,
     )
     from mind2web2.statistics.paired import Estimate
@@ -148,14 +149,12 @@ class StrongSample:
         """Return how many answers are judged before the next look; ``None`` at the end."""
         if self.sampling.size != AUTO or size >= len(self.order):
             return None
-        if found is not None and found.mean.is_within(self.sampling.target):
+        # More answers do not help where those that are judged correct nothing.
+        if found is None or found.mean.is_within(self.sampling.target):
             return None
         least = max(1, round(_LEAST_GROWTH * size))
         most = round(_MOST_GROWTH * size)
-        if found is None:
-            more = most
-        else:
-            more = found.mean.more_wanted(self.sampling.target)
+        more = found.mean.more_wanted(self.sampling.target)
         return min(len(self.order), size + min(most, max(least, more)))
 
 
@@ -209,6 +208,8 @@ def judge_sample(
         judge: judges work, and returns an exit status and whether the budget ended it; what was judged
             before costs nothing.
     """
+    from mind2web2.runs.corrections import Correction
+
     earlier = _earlier_record(sample)
     asked = 0 if earlier is None else earlier.size
     status, failed, recorded = 0, 0, 0
@@ -229,7 +230,10 @@ def judge_sample(
                 break
         is_ended = is_ended or failed > 0
         recorded = _write_record(sample, earlier, asked)
-        size = sample.next_size(recorded, correction(sample))
+        found = correction(sample)
+        size = sample.next_size(
+            recorded, found if isinstance(found, Correction) else None
+        )
     return JudgedSample(status, recorded, failed)
 
 
@@ -278,11 +282,11 @@ def _answers(sample: StrongSample) -> list[AuditedAnswer]:
     return [one for one in found if (one.task, one.answer) in wanted]
 
 
-def correction(sample: StrongSample) -> Correction | None:
-    """Return the corrected score, ``None`` before any answer has a score by the strong judge."""
-    from mind2web2.runs.corrections import corrected_by_judge
+def correction(sample: StrongSample) -> Correction | NoCorrection | None:
+    """Return the corrected score or why there is none; ``None`` where no answer is in the sample."""
+    from mind2web2.runs.corrections import correction_by_sample
 
-    return corrected_by_judge(_answers(sample), sample.folder, sample.agent)
+    return correction_by_sample(_answers(sample), sample.folder, sample.agent)
 
 
 @dataclass(frozen=True)
@@ -309,9 +313,14 @@ class SampleFigures:
 
 @dataclass(frozen=True)
 class NoSampleFigures:
-    """There is no sample: the budget ended before its first part, or the strong judge failed on answers."""
+    """There is no corrected score.
+
+    Args:
+        reason: a budget that ended before the first part, answers without a result, or results out of date.
+    """
 
     judge: str
+    reason: str
     correction: None = None
     without_result: int = 0
 
@@ -321,12 +330,15 @@ Figures = SampleFigures | NoSampleFigures
 
 def sample_figures(sample: StrongSample, judged: JudgedSample) -> Figures:
     """Return the figures of a sample."""
-    from mind2web2.runs.corrections import cost_of_sample
+    from mind2web2.runs.corrections import Correction, NoCorrection, cost_of_sample
     from mind2web2.statistics.agreement import figures_of
 
     found = correction(sample)
-    if found is None:
-        return NoSampleFigures(sample.judge, without_result=judged.failed)
+    if not isinstance(found, Correction):
+        reason = f"too few answers of the sample have a score by {sample.judge}"
+        if isinstance(found, NoCorrection):
+            reason = found.reason
+        return NoSampleFigures(sample.judge, reason, without_result=judged.failed)
     drawn = set(sample.order[: judged.size])
     cost = cost_of_sample(sample.folder, sample.agent, drawn)
     figures = figures_of(found.cells)
@@ -353,7 +365,7 @@ def sample_lines(agent: str, found: Figures) -> Iterator[str]:
             "they do not correct the score. The same command asks for the failed ones again."
         )
     if isinstance(found, NoSampleFigures):
-        yield f"{agent}: no corrected score: too few answers of the sample have a score by {found.judge}."
+        yield f"{agent}: no corrected score: {found.reason}."
         return
     corrected = found.correction
     value = "unknown with fewer than six tasks"

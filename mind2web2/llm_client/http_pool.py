@@ -252,11 +252,8 @@ class HttpPool:
         content: RequestContent = _EMPTY,
         timeout_s: float | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        import aiohttp  # takes half a second
-
-        timeout = aiohttp.ClientTimeout(timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         with self._failures():
-            opened = await self._requested(method, url, content, timeout)
+            opened = await self._requested(method, url, content, timeout_s)
         async with opened:
             if not 200 <= opened.status < 300:
                 body = await _read_start(opened)
@@ -268,14 +265,14 @@ class HttpPool:
         method: str,
         url: str | URL,
         content: RequestContent,
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - of aiohttp, which applies it
+        timeout_s: float | None,
     ) -> aiohttp.ClientResponse:
         """Return the response to a request, after redirects too.
 
         aiohttp follows more of them: to other servers, and with a question turned into a request without one.
         """
         for _ in range(_MOST_REQUESTS_REDIRECTED):
-            response = await self._sent(method, url, content, timeout)
+            response = await self._sent(method, url, content, timeout_s)
             if response.status not in _REDIRECTS:
                 return response
             async with response:
@@ -289,13 +286,14 @@ class HttpPool:
         method: str,
         url: str | URL,
         content: RequestContent,
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - of aiohttp, which applies it
+        timeout_s: float | None,
     ) -> aiohttp.ClientResponse:
-        import aiohttp
+        import aiohttp  # takes half a second
 
         body: aiohttp.FormData | aiohttp.Payload | None = content.form
         if content.json_body is not None:
             body = _json_payload()(content.json_body)
+        timeout = aiohttp.ClientTimeout(timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         taken = _TakenConnection()
         loop = asyncio.get_running_loop()
         started_s = loop.time()

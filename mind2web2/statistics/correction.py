@@ -22,7 +22,7 @@ from mind2web2.statistics.uncertainty import (
 
 Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 # Sums of the same numbers in another order differ by less.
-_NOISE = 1e-9
+NOISE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def _with_choice_of_tasks(
 ) -> tuple[float, float]:
     """Return how far the interval of tasks at large reaches below and above, given that of these tasks."""
     tasks = len(by_task)
-    if max(by_task) - min(by_task) > _NOISE:
+    if max(by_task) - min(by_task) > NOISE:
         quantile = student_quantile((1 + LEVEL) / 2, tasks - 1)
         squared = quantile**2 * variance(by_task) / tasks
     else:

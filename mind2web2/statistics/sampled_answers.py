@@ -9,16 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median, variance
 
-from mind2web2.statistics.correction import CorrectedMean
+from mind2web2.statistics.correction import NOISE, CorrectedMean
 from mind2web2.statistics.uncertainty import (
     LEVEL,
     none_seen,
     student_quantile,
     wilson,
 )
-
-# Sums of the same numbers in another order differ by less.
-_NOISE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +169,8 @@ def _least_reach(answers: Sequence[JudgedTwice], weight: float) -> tuple[float, 
     differences = [own - other for own, other in zip(exact, expected, strict=True)]
     # The finite population correction.
     items = len(sampled) / (1 - len(sampled) / len(answers))
-    below = [-one for one in differences if one < -_NOISE]
-    above = [one for one in differences if one > _NOISE]
+    below = [-one for one in differences if one < -NOISE]
+    above = [one for one in differences if one > NOISE]
     largest = max(below + above, default=1.0)
     room_below = _room(below, largest, len(sampled), items)
     room_above = _room(above, largest, len(sampled), items)

@@ -51,6 +51,7 @@ from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLi
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.run import LONGEST_BLOCK_S
 from mind2web2.utils.garbage_collection import gc_paused
+from mind2web2.utils.machine import memory_bytes
 from mind2web2.utils.mounts import network_file_system
 
 if TYPE_CHECKING:
@@ -584,7 +585,4 @@ def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
 
 
 def _most_answers() -> int:
-    if not hasattr(os, "sysconf"):
-        return _LEAST_ANSWERS
-    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min(_MOST_ANSWERS, memory_bytes // 4 // _ANSWER_BYTES)
+    return min(_MOST_ANSWERS, memory_bytes() // 4 // _ANSWER_BYTES)

@@ -19,6 +19,7 @@ SINGLE = {_constants.IN, _constants.LITERAL, _constants.NOT_LITERAL, _constants.
 
 
 def possessive_groups(part: object) -> Iterator[object]:
+    """Return the parts of a pattern that repeat a group possessively."""
     if isinstance(part, _parser.SubPattern | list | tuple):
         if isinstance(part, tuple) and part[0] is _constants.POSSESSIVE_REPEAT:
             repeated = part[1][2]

@@ -23,10 +23,13 @@ def program_words() -> list[str]:
 def _typed(program: str) -> str:
     """Return a program's path as the user types it: its name, if the shell finds it by that."""
     path = Path(program)
-    if found := shutil.which(path.name):
-        return path.name if Path(found).samefile(path) else program
-    here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else program
+    if shutil.which(path.name):
+        return path.name
+    return (
+        str(path.relative_to(Path.cwd()))
+        if path.is_relative_to(Path.cwd())
+        else program
+    )
 
 
 def program() -> str:

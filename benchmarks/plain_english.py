@@ -24,7 +24,8 @@ MIDDLES = re.compile(
     r"|(?:What|Who|Those)\b(?!.*\?)"
 )
 IS_NO = re.compile(
-    r"(?<!there )(?<!There )\b(?:is|are|was|were) no (?!longer\b|more\b|one\b|less\b|matter\b)[a-z]+"
+    r"(?<!there )(?<!There )\b(?:is|are|was|were) no "
+    r"(?!longer\b|more\b|one\b|less\b|matter\b)[a-z]+"
 )
 QUOTATION = re.compile(r"\"[^\"\n]*\"|“[^”]*”|`[^`\n]*`|\*[^*\n]+\*")
 
@@ -102,10 +103,11 @@ def main() -> None:
         where = place.path.relative_to(ROOT)
         counts[place.pattern, where.parts[0]] += 1
         if "-v" in sys.argv:
-            print(f"{where}:{place.line}: {place.text[:110]!r}")
+            sys.stdout.write(f"{where}:{place.line}: {place.text[:110]!r}\n")
     for pattern in ("begins in the middle", "is no ..."):
         rows = {folder: n for (name, folder), n in counts.items() if name == pattern}
-        print(f"{pattern}: {sum(rows.values())}", dict(sorted(rows.items())))
+        folders = ", ".join(f"{folder} {n}" for folder, n in sorted(rows.items()))
+        sys.stdout.write(f"{pattern}: {sum(rows.values())} ({folders})\n")
 
 
 if __name__ == "__main__":

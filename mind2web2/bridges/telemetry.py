@@ -156,7 +156,7 @@ class Telemetry:
     """Makes spans and events of a run.
 
     Args:
-        with_texts: events have claims and addresses of pages. Texts of prompts and answers are in nothing.
+        with_texts: events have claims and addresses of pages, and reasons why there is no score.
     """
 
     def __init__(self, tracer: Tracer, logger: Logger, *, with_texts: bool) -> None:
@@ -178,8 +178,10 @@ class Telemetry:
             start_time=asked.started_ns,
         )
         if asked.failure is not None:
-            span.set_attribute("error.type", type(asked.failure).__name__)
-            span.set_status(Status(StatusCode.ERROR, str(asked.failure)))
+            kind = type(asked.failure).__name__
+            span.set_attribute("error.type", kind)
+            reason = str(asked.failure) if self._with_texts else kind
+            span.set_status(Status(StatusCode.ERROR, reason))
         span.end()
 
     def following(self, runner: AnswerRunner) -> AnswerRunner:
@@ -210,7 +212,8 @@ class Telemetry:
         named = _answer_attributes(job)
         context = self._context((job.task_id, job.answer.name))
         if outcome.result is None or outcome.score is None:
-            reason = outcome.reason or "no result"
+            # Reasons quote replies of judges and texts of exceptions.
+            reason = (outcome.reason if self._with_texts else None) or "no result"
             failed: Attributes = {
                 "error.type": "no_score",
                 "gen_ai.evaluation.explanation": reason,

@@ -176,6 +176,8 @@ async def open_run(
         first_batches = _first_batches(settings, judgments, named, store, batches)
         price = own.price or settings.prices.get(settings.model)
         budget = own.budget or budget_of(settings, price)
+        if budget is not None:
+            budget.learn_stored(store.latest_usages(settings.model), settings.model)
         with gc_paused():
             client = (
                 None

@@ -426,7 +426,8 @@ class RunSettings:
     judge_extra_body: str | None = _setting(
         None,
         Setting(
-            f"further parameters of each request, such as '{_EXTRA_BODY_EXAMPLE}' of vLLM",
+            f"further parameters of each request, such as '{_EXTRA_BODY_EXAMPLE}' of vLLM; "
+            "results show them, so put no key there",
             parse=extra_body,
             metavar="JSON",
             group=_JUDGE,

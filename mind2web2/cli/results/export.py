@@ -58,7 +58,7 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--anonymous",
         action="store_true",
-        help="leave out descriptions, claims and addresses",
+        help="leave out descriptions, claims, addresses and reasons; ids and tags become digests",
     )
     add_folder_options(parser, "eval_results_root")
     parser.set_defaults(run=run)
@@ -103,16 +103,14 @@ def run(options: argparse.Namespace) -> int:
         return _write_inspect_log(options.inspect, names, root, console)
     with warnings_on(console):
         agents = [results(name, root) for name in names]
+    if options.anonymous:
+        agents = [without_texts(agent) for agent in agents]
     if options.answers:
         answers = [record for agent in agents for record in agent.answers]
         write_table(options.output, answers, AnswerRecord)
         line(console, f"{counted(len(answers), 'answer')} written to {options.output}")
         return 0
     leaves = [record for agent in agents for record in agent.leaves]
-    write_table(
-        options.output,
-        without_texts(leaves) if options.anonymous else leaves,
-        LeafRecord,
-    )
+    write_table(options.output, leaves, LeafRecord)
     line(console, f"{counted(len(leaves), 'leaf')} written to {options.output}")
     return 0

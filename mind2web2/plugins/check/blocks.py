@@ -24,7 +24,9 @@ _LABELS = re.compile(
     r"(?:\\?\[\^?[^\[\]\s]{1,40}?\\?\]:|(?:(?:\\?\[\d{1,3}\\?\]|【\d{1,3}】)\s*)+)"
 )
 _ADDRESS = re.compile(r"https?:|www\.|\bdoi\b|\b10\.\d{4}", re.IGNORECASE)
-_BOLD_LINE = re.compile(r"(\*\*|__)(?!\s)[^\n]+?\1:?$")
+_ENDS_IN_ADDRESS = re.compile(r"(?:https?://|www\.|\b10\.\d{4,9}/)\S+$", re.IGNORECASE)
+_AUTHOR_LINE = re.compile(r"[^\W\d_][^()\n]{2,150}\((?:1[5-9]|20)\d\d[a-z]?\)")
+BOLD_LINE = re.compile(r"(\*\*|__)(?!\s)[^\n]+?\1:?$")
 _HARD_BREAK = re.compile(r"(?: {2,}|\\|<br\s*/?>)$")
 _SENTENCE_END = re.compile(r"[.!?。！？:：;,，、]\W*$")
 _MAX_SHORT_LINE = 50
@@ -68,7 +70,7 @@ def _as_heading(block: Block, text: str) -> Block:
     if block.kind == "paragraph" and "-->" in content:
         # A diagram whose fence was lost.
         return replace(block, kind="code")
-    is_bold_line = block.kind == "paragraph" and _BOLD_LINE.fullmatch(content)
+    is_bold_line = block.kind == "paragraph" and BOLD_LINE.fullmatch(content)
     if is_bold_line and not re.search(r"[.!?。！？]\W*$", content):
         return replace(block, kind="heading", level=BOLD_HEADING)
     return block
@@ -180,6 +182,10 @@ class _Cutter:
             return True
         if labels:
             return labels[0].endswith(":") or bool(_ADDRESS.search(content))
+        if _ENDS_IN_ADDRESS.search(before.rstrip()):
+            return not content[0].islower()
+        if _AUTHOR_LINE.match(content) and before.rstrip().endswith("."):
+            return True
         if _LABELS.match(before.strip()) and _ADDRESS.search(before):
             return bool(_ADDRESS.search(content))
         is_title = len(before.strip()) < _MAX_SHORT_LINE and not _SENTENCE_END.search(

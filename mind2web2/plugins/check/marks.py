@@ -29,10 +29,15 @@ _BRACKETS = re.compile(
     rf"|［\s*({_RANGE})\s*］|【\s*({_RANGE})\s*】|〔\s*({_RANGE})\s*〕",
     re.IGNORECASE,
 )
-_FOOTNOTE = re.compile(r"\[\^([^\[\]\s^]{1,40})\](?!:)")
+_FOOTNOTE = re.compile(r"\[\^([^\[\]\s^]{1,40})\^?\](?!:)")
+_WORDED = re.compile(
+    rf"[(（]\s*{SOURCE_WORD}\s*#?({_RANGE}(?:\s*[,;]\s*(?:and\s+)?{SOURCE_WORD}\s*#?\d{{1,3}})*)\s*[)）]",
+    re.IGNORECASE,
+)
 _RAISED = re.compile(
     rf"<sup>\s*\\?\[?({_RANGE})\\?\]?\s*</sup>|\^\[?({_RANGE})\]?\^", re.IGNORECASE
 )
+_NUMBER = re.compile(r"\d+(?:\s*[-–—]\s*\d+)?")
 _SUPERSCRIPT = re.compile(r"[¹²³⁰⁴-⁹]{1,3}(?:[,⁻–][¹²³⁰⁴-⁹]{1,3})*")
 _FROM_SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _NUMBERED_NAME = re.compile(
@@ -54,7 +59,7 @@ _IN_PARENTHESES = re.compile(
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
 _NAME = r"[^\W\d_][\w.’'\- ]{0,80}?"
 _PARENTHESIS = re.compile(
-    rf"[(（]([^()（）\n]{{0,300}}?{_YEAR}[^()（）\n]{{0,120}}?)[)）]"
+    rf"[(（\[]([^()（）\[\]\n]{{0,300}}?{_YEAR}[^()（）\[\]\n]{{0,120}}?)[)）\]](?![(:])"
 )
 _AUTHOR_YEAR = re.compile(
     rf"\s*(?:see(?: also)?|e\.g\.,?|cf\.|vgl\.|见|参见)?\s*({_NAME}(?:(?:,| and|,? &| et| und| y) {_NAME})*?)"
@@ -127,6 +132,10 @@ class CitationFinder:
         found += self._matches(_CITE, lambda match: self._numbered(match, match[1]))
         found += self._matches(_FOOTNOTE, self._footnote)
         found += self._matches(_BRACKETS, self._bracketed)
+        found += self._matches(
+            _WORDED,
+            lambda match: self._numbered(match, ",".join(_NUMBER.findall(match[1]))),
+        )
         found += self._matches(_RAISED, self._raised)
         found += self._matches(_SUPERSCRIPT, self._superscript)
         has_plain_marks = self._lists.numbers and not any(
@@ -173,7 +182,7 @@ class CitationFinder:
         self._take(address.start, address.end)
         mark = _as_mark("", address.name) if number else ""
         is_text = (
-            address.name is not None
+            bool((address.name or "").strip())
             and number is None
             and not self._is_enclosed(address)
         )

@@ -22,13 +22,19 @@ _LOOSE_HEADING = re.compile(
     r"(?: (?:to|for|used|cited|consulted|and|by|in|on|from|with|list|that|index)\b.*)?[\W_]*",
     re.IGNORECASE,
 )
+_BRACKETED = r"\\?\[\^?([^\[\]\s^]{1,40}?)\^?\\?\](?!\()"
 _LABELS = re.compile(
-    r"(?:\s*(?:\*\*|<sup>)?(?:\\?\[\^?([^\[\]\s^]{1,40}?)\\?\]:?|【(\d{1,3})】|^([¹²³⁰⁴-⁹]+)(?=\s*\S))(?:\*\*|</sup>)?:?)+"
+    rf"(?:\s*(?:\*\*|<sup>)?(?:{_BRACKETED}:?|【(\d{{1,3}})】|^([¹²³⁰⁴-⁹]+)(?=\s*\S))"
+    r"(?:\*\*|</sup>)?:?)+"
 )
-_LABEL = re.compile(r"\[\^?([^\[\]\s^]{1,40}?)\\?\]|【(\d{1,3})】|([¹²³⁰⁴-⁹]+)")
+_LABEL = re.compile(rf"{_BRACKETED}|【(\d{{1,3}})】|([¹²³⁰⁴-⁹]+)")
 _NUMBER_CELL = re.compile(r"\W*(\d{1,3})\W*\|")
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
-_DEFINITION = re.compile(r"\\?\[\^?[^\[\]\s^]{1,40}?\\?\]:")
+_DEFINITION = re.compile(r"\\?\[\^?[^\[\]\s^]{1,40}?\^?\\?\]:")
+_ADDRESS_WORD = re.compile(
+    r"\b(?:url|link|doi|source|website|available (?:at|from)|retrieved from|accessed at)\b|链接|网址|来源|連結",
+    re.IGNORECASE,
+)
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d[a-z]?\b")
 _MARKUP = re.compile(r"[*_\[\]#]+")
 
@@ -190,7 +196,8 @@ class _Finder:
     def _is_address_only(self, index: int) -> bool:
         block = self._blocks[index]
         rest = self._rest(index, block.start)
-        return bool(self._by_block[index]) and not rest.strip(" <>.,;()*")
+        rest = _ADDRESS_WORD.sub("", rest).strip(" <>.,;:：()*_-")
+        return bool(self._by_block[index]) and not rest
 
     def _rest(self, index: int, start: int) -> str:
         """Return a block's text from a place on, without its addresses."""
@@ -249,8 +256,7 @@ class _Finder:
             cell = _NUMBER_CELL.match(self._text, block.start, block.end)
             return (cell[1],) if cell else ()
         labels = _LABELS.match(self._text, block.start, block.end)
-        # "[title](address)" is a link, not a label.
-        if labels and self._text[labels.end() : labels.end() + 1] != "(":
+        if labels:
             found = _LABEL.findall(labels[0])
             names = [(first or second or third) for first, second, third in found]
             return tuple(name.translate(_SUPERSCRIPTS).strip("\\") for name in names)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from mind2web2.plugins.check.addresses import addresses_in
-from mind2web2.plugins.check.blocks import Block, blocks_of
+from mind2web2.plugins.check.blocks import BOLD_LINE, Block, blocks_of
 from mind2web2.plugins.check.marks import Citation, CitationFinder
 from mind2web2.plugins.check.references import source_lists
 from mind2web2.plugins.check.words import (
@@ -307,7 +307,9 @@ class _Statements:
         if block.kind == "row":
             cells = [cell for cell in content.split("|") if _WORD.search(cell)]
             return len(cells) > 1
-        if content.rstrip(" *_").endswith((":", "：", "?", "？")):
+        if content.rstrip(" *_").endswith((":", "：", "?", "？")) or (
+            BOLD_LINE.fullmatch(content.strip()) and not segment.is_closed
+        ):
             return False
         if segment.is_closed:
             return words >= _MIN_WORDS or ideographs >= _MIN_CJK

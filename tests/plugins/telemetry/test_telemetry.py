@@ -8,9 +8,9 @@ from projects import AGENT, TASK, call, claim_in, entered
 from servers.judge_server import JudgeServer, prompt_text, status
 from servers.otlp_receiver import OtlpReceiver
 
-from mind2web2.bridges.telemetry import EVENT, signals_of
 from mind2web2.cli import evaluate_main
 from mind2web2.errors import UsageError
+from mind2web2.plugins.telemetry.telemetry import EVENT, signals_of
 
 CLAIMS = {"deep": ("The lake is deep.", None), "wide": ("The lake is wide.", None)}
 ADDRESS = "OTEL_EXPORTER_OTLP_ENDPOINT"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-
 from mind2web2.cli.options import Subcommands
 
 _DESCRIPTION = """\
 Find out whether a report is true: find its statements and the sources that each cites.
 
-  mind2web2 check report.md --list     print statements, sources and marks as JSON; nothing is opened or asked
+  mind2web2 check REPORT --list     print statements, sources and marks as JSON; nothing is opened or asked
 
 REPORT is markdown, HTML, DOCX, PDF, or - for standard input.
 """
@@ -31,14 +29,4 @@ def add_command(commands: Subcommands) -> None:
         required=True,
         help="print the statements with their sources as JSON, and stop",
     )
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Print what each report states, and return the exit status."""
-    from mind2web2.plugins.check.inputs import report_text
-    from mind2web2.plugins.check.statements import read_report
-
-    for report in options.reports:
-        print(read_report(report_text(report)).model_dump_json(indent=2))  # noqa: T201
-    return 0
+    parser.set_defaults(run="mind2web2.plugins.check.checking")

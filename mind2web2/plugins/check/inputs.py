@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pypdfium2  # type: ignore[import-untyped] # it ships no types
 
+from mind2web2.capture.page.office import office_html
 from mind2web2.errors import DocumentError, UsageError
 from mind2web2.utils.text import as_unicode_text
 
@@ -96,8 +97,6 @@ def _as_text(data: bytes, name: str) -> str:
     if data.startswith(b"%PDF"):
         return pdf_text(data)
     if data.startswith(b"PK\3\4"):
-        from mind2web2.capture.page.office import office_html
-
         return html_text(office_html(data, name).html)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace")

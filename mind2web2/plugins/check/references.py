@@ -32,7 +32,8 @@ _NUMBER_CELL = re.compile(r"\W*(\d{1,3})\W*\|")
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _DEFINITION = re.compile(r"\\?\[\^?[^\[\]\s^]{1,40}?\^?\\?\]:")
 _ADDRESS_WORD = re.compile(
-    r"\b(?:url|link|doi|source|website|available (?:at|from)|retrieved from|accessed at)\b|链接|网址|来源|連結",
+    r"\b(?:url|link|doi|source|website|available (?:at|from)|retrieved from|accessed at)\b"
+    r"|链接|网址|来源|連結",
     re.IGNORECASE,
 )
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d[a-z]?\b")

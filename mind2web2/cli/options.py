@@ -247,14 +247,13 @@ def add_settings(
     parser.set_defaults(base=defaults, takes=taken)
 
 
-def asking_providers(help_text: str = "", more: Sequence[str] = ()) -> Setting:
+def asking_providers(help_text: str = "") -> Setting:
     """Return the declaration of ``--llm_provider`` for a command that replays nothing."""
-    providers = (*JUDGE_PROVIDERS, *more)
     return replace(
         SETTINGS["llm_provider"],
         help=help_text or JUDGE_HELP,
-        parse=values.one_of(providers),
-        metavar=f"{{{','.join(providers)}}}",
+        parse=values.one_of(JUDGE_PROVIDERS),
+        metavar=f"{{{','.join(JUDGE_PROVIDERS)}}}",
     )
 
 

@@ -189,7 +189,7 @@ _WORDS_OF_NUMBERS = {str(number): word for word, number in NUMBER_WORDS.items()}
 def _written_like(written: str, value: str) -> str:
     """Write a number as another one is written: in words, or with the same mark between thousands."""
     if written.isalpha():
-        word = _WORDS_OF_NUMBERS.get(value, value)
+        word: str = _WORDS_OF_NUMBERS.get(value, value)
         return word.capitalize() if written[0].isupper() else word
     if ":" in value:
         return value
@@ -254,7 +254,7 @@ def _moved_date(fact: Fact, move: tuple[int, int]) -> str:
     matches = list(day_of_month.finditer(fact.text))
     # In 2024-03-03 the day is last; in 3 March 2024 it is the only one.
     match = matches[-1] if fact.text[:4].isdigit() else matches[0]
-    width = len(re.match(r"\d+", match[0])[0])  # type: ignore[index] # it begins with a digit
+    width = len(match[0].rstrip("stndrh"))
     return f"{fact.text[: match.start()]}{old_day + days:0{width}}{fact.text[match.end() :]}"
 
 
@@ -456,9 +456,8 @@ def _remove_passage(page: JudgedPage, random: Random) -> Change | Discarded | No
     if not edits:
         return None
     change = _edited("passage", page, edits)
-    values = {
-        fact.value for kind in ("number", "date") for fact in _quoted_facts(page, kind)
-    }  # type: ignore[arg-type] # both are kinds
+    facts = [*_quoted_facts(page, "number"), *_quoted_facts(page, "date")]
+    values = {fact.value for fact in facts}
     rest = [
         each for each in _page_facts(page.text) if not _is_within(each, page.supporting)
     ]

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 from evaluations import PAGE
-from projects import AGENT, TASK, ClaimJudge, Project, evaluate
-
-from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore
 from mind2web2.runs.current_inputs import (
     EDITED,
     NO_PROVENANCE,
     Present,
     settings_sha256,
 )
+from projects import AGENT, TASK, ClaimJudge, Project, evaluate
+
+from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore
 from mind2web2.runs.freshness import (
     PresentReader,
     ResultsNow,

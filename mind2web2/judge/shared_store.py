@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -45,6 +45,9 @@ _SERVER_LIMITS = f"""
     SET tcp_keepalives_count = {_PROBES};
     SET tcp_user_timeout = {_UNACKNOWLEDGED_MS}
 """
+# The system of a worker that stands still acknowledges probes, so that its connection stays. So each session
+# shows every few seconds that it lives, and ends the sessions that have not for long.
+_SIGN_OF_LIFE_EVERY_S, _LONGEST_SILENCE_S = 5.0, 20.0
 # A database that restarts is back within seconds; one that fails over, within a minute or two.
 OUTAGE_WAIT_S = 120.0
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.2, 5.0
@@ -79,6 +82,12 @@ _OPEN_BUDGET = "INSERT INTO mind2web2_budgets VALUES (%s, 0) ON CONFLICT DO NOTH
 _LEASED = "SELECT leased_usd FROM mind2web2_budgets WHERE run = %s FOR UPDATE"
 _LEASE = "UPDATE mind2web2_budgets SET leased_usd = leased_usd + %s WHERE run = %s"
 _UNLOCK = "SELECT pg_advisory_unlock(%s)"
+_END_SILENT_SESSIONS = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE application_name = %s AND datname = current_database() AND usename = current_user
+          AND state LIKE 'idle%%' AND state_change < now() - make_interval(secs => %s)
+"""
+_APPLICATION = "mind2web2"
 
 _URL = re.compile(r"\w+://(?:[^@/?#]*@)?[^@]*")
 _FORM = "write judgments as postgresql://USER@HOST:PORT/DATABASE, special characters of a password as %XX"
@@ -148,6 +157,7 @@ class JudgmentDatabase:
         self._locks: set[int] = set()
         self._connection: psycopg.Connection[Any] | None = None
         self._closing = threading.Event()
+        self._life = threading.Thread(target=self._show_life, daemon=True)
         self._queue: ThreadQueue[_Work, _Found] = ThreadQueue(
             "shared judgments", self._do
         )
@@ -157,6 +167,13 @@ class JudgmentDatabase:
             self.close()
             raise
         self._outage_wait_s = outage_wait_s
+        self._life.start()
+
+    def _show_life(self) -> None:
+        while not self._closing.wait(_SIGN_OF_LIFE_EVERY_S):
+            # Who needs the database next sees its failure.
+            with suppress(JudgmentStoreError):
+                self._call(_end_silent_sessions)
 
     async def find(self, key: str, endpoint: str) -> Judgment | None:
         """Return the judgment with this key and endpoint."""
@@ -182,7 +199,8 @@ class JudgmentDatabase:
         """Hold a question, so that no other worker asks it; or yield the judgment that another one got.
 
         While another worker holds the question, this waits. The database ends a worker's locks with its
-        connection, so that a worker that died holds nothing, and one whose machine vanished nothing for long.
+        connection, so that a worker that died holds nothing. A worker that stands still, or whose machine
+        vanished, holds nothing for long.
         """
         question = key, endpoint, ""
         found: _Found | None = None
@@ -235,6 +253,8 @@ class JudgmentDatabase:
     def close(self) -> None:
         """Close the connection."""
         self._closing.set()
+        if self._life.is_alive():
+            self._life.join()
         self._queue.call(self._disconnect)
         self._queue.close()
 
@@ -319,7 +339,7 @@ class JudgmentDatabase:
                 self._psycopg.conninfo.make_conninfo(self._url, **_CLIENT_LIMITS),
                 autocommit=True,
                 connect_timeout=_CONNECT_TIMEOUT_S,
-                application_name="mind2web2",
+                application_name=_APPLICATION,
             )
             self._connection = connection
             connection.execute(_SERVER_LIMITS)
@@ -432,6 +452,10 @@ class SharedJudgmentStore(JudgmentStore):
         """Close file and connection."""
         self.database.close()
         super().close()
+
+
+def _end_silent_sessions(cursor: psycopg.Cursor[Any]) -> None:
+    cursor.execute(_END_SILENT_SESSIONS, (_APPLICATION, _LONGEST_SILENCE_S))
 
 
 def _row_of(judgment: Judgment) -> _Row:

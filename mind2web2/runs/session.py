@@ -50,6 +50,7 @@ from mind2web2.scheduling.options import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.run import LONGEST_BLOCK_S
+from mind2web2.utils.entry_points import loaded_part
 from mind2web2.utils.garbage_collection import gc_paused
 from mind2web2.utils.mounts import network_file_system
 
@@ -73,6 +74,8 @@ _MOST_OF_DATABASE, _MOST_OF_NO_FILE = 1000, 20_000
 
 
 JudgeClient: TypeAlias = "LLMClient | BatchClient | DecisionClient"
+# The hook ``stores``, by the scheme of ``--judgments URL``: takes the agent's own file and the URL.
+StoreOpener = Callable[[Path, str], JudgmentStore]
 CapturesMaker = Callable[[OpenBrowser, PagesOfOthers | None], SharedCaptures]
 
 
@@ -176,6 +179,8 @@ async def open_run(
         first_batches = _first_batches(settings, judgments, named, store, batches)
         price = own.price or settings.prices.get(settings.model)
         budget = own.budget or budget_of(settings, price)
+        if budget is not None:
+            budget.learn_stored(store.latest_usages(settings.model), settings.model)
         with gc_paused():
             client = (
                 None
@@ -258,6 +263,10 @@ def _store(
         return open_for_replay(replayed_file(settings, judgments))
     if settings.judgments is None or not settings.is_shared:
         return SharingJudgmentStore(judgments, others)
+    scheme = settings.judgments.partition("://")[0]
+    open_store: StoreOpener | None = loaded_part("stores", scheme)
+    if open_store is not None:
+        return open_store(judgments, settings.judgments)
     if settings.engine == RAY and network_file_system(judgments.parent):
         # SQLite cannot keep judgments there; the database has them all.
         return SharedJudgmentStore(None, settings.judgments, most=_MOST_OF_DATABASE)

@@ -1,7 +1,6 @@
 """Judgments that several machines share in PostgreSQL."""
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from stored_judgments import judgment
 
 from mind2web2.cli import main
 from mind2web2.errors import JudgmentStoreError, UsageError
+from mind2web2.judge import shared_store
 from mind2web2.judge.shared_store import JudgmentDatabase, SharedJudgmentStore
 from mind2web2.judge.store import JudgmentStore
 
@@ -138,29 +138,6 @@ async def test_a_worker_that_failed_or_was_cancelled_holds_nothing(machines):
         await asyncio.gather(waiting, return_exceptions=True)
     async with one.claimed("k1", ENDPOINT) as theirs, other.claimed("k0", ENDPOINT):
         assert theirs is None
-
-
-async def test_a_worker_that_is_killed_holds_nothing(url, tmp_path):
-    """The database ends its locks with its connection."""
-    holder = (
-        "import asyncio, sys\n"
-        "from mind2web2.judge.shared_store import JudgmentDatabase\n"
-        "async def hold():\n"
-        f"    async with JudgmentDatabase(sys.argv[1]).claimed('k1', {ENDPOINT!r}):\n"
-        "        print('held', flush=True)\n"
-        "        await asyncio.sleep(1000)\n"
-        "asyncio.run(hold())\n"
-    )
-    with subprocess.Popen(  # noqa: ASYNC220 - nothing else runs in this loop
-        [sys.executable, "-c", holder, url],
-        stdout=subprocess.PIPE,
-        env=clean_environment(),
-    ) as process:
-        assert process.stdout.readline() == b"held\n"
-        with SharedJudgmentStore(tmp_path / "a.sqlite3", url) as store:
-            os.kill(process.pid, signal.SIGKILL)
-            async with store.claimed("k1", ENDPOINT) as theirs:
-                assert theirs is None
 
 
 async def test_a_database_that_restarts_is_waited_for(server, machines):
@@ -294,6 +271,23 @@ async def claimed_by_another(url):
     with closing(JudgmentDatabase(url)) as database:
         async with asyncio.timeout(60), database.claimed("k1", "judge") as found:
             return found
+
+
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_worker_that_is_killed_or_stands_still_holds_nothing(url, monkeypatch, sign):
+    """Its system keeps the connection of a worker that stands still."""
+    monkeypatch.setattr(shared_store, "_SIGN_OF_LIFE_EVERY_S", 0.1)
+    monkeypatch.setattr(shared_store, "_LONGEST_SILENCE_S", 0.5)
+    command = [sys.executable, "-c", HOLDER, url]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, env=clean_environment()
+    ) as holder:
+        try:
+            assert holder.stdout.readline() == b"held\n"
+            holder.send_signal(sign)
+            assert asyncio.run(claimed_by_another(url)) is None
+        finally:
+            holder.kill()
 
 
 def test_a_machine_that_vanishes_holds_no_question_for_long():

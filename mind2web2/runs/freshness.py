@@ -42,7 +42,6 @@ from mind2web2.utils.names import name_list
 from mind2web2.utils.path_config import PathConfig, ScriptFile
 from mind2web2.utils.program import program
 
-EDITED = "it was changed after it was written: its content does not match its checksum"
 NO_PROVENANCE = "it does not say what it was made from"
 
 log = logging.getLogger(__name__)
@@ -265,9 +264,8 @@ class FilesNow:
             log.info("answer not compared: %s", error)
             answer_sha256 = None
         pages = self._pages(task_id) if self._with_pages else None
-        return [
-            *changes_since(made_from, answer_sha256, self.script(task_id), pages),
-        ]
+        script = self.script(task_id)
+        return list(changes_since(made_from, answer_sha256, script, pages))
 
     def is_run_again(self, task_id: str) -> bool:
         """Tell whether only running a task's script again tells whether its results hold."""
@@ -396,11 +394,10 @@ def _stale(
         if (task_id, name) not in judged:
             continue
         made_from = found.content.provenance
-        changes = [EDITED] if found.content.is_edited else []
         if made_from is None:
-            changes.append(NO_PROVENANCE)
+            changes = [NO_PROVENANCE]
         else:
-            changes += files.changes_since(task_id, name, made_from)
+            changes = files.changes_since(task_id, name, made_from)
         if changes:
             stale[f"{task_id}/{name}"] = tuple(changes)
     return stale

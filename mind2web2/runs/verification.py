@@ -35,7 +35,7 @@ from mind2web2.runs.answers import (
     failed_runs,
     read_answer,
 )
-from mind2web2.runs.freshness import EDITED, NO_PROVENANCE, FilesNow
+from mind2web2.runs.freshness import NO_PROVENANCE, FilesNow
 from mind2web2.runs.known_answers import agent_answers, task_answers
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.provenance import JudgeRecord, Provenance
@@ -210,7 +210,10 @@ def _checked_file(
     result = found.content
     check = Check(task_id, name, found, score=result.final_score)
     if result.is_edited:
-        check.add("wrong", EDITED)
+        check.add(
+            "wrong",
+            "it was changed after it was written: its content does not match its checksum",
+        )
     elif reason is not None:
         check.add("missing", f"its score does not count: {reason}")
     by_tree = result.other_score_by_tree

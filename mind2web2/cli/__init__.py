@@ -30,9 +30,8 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 answer AGENT              ask an agent the questions of the tasks
   mind2web2 answers import AGENT F    store answers from a file
   mind2web2 new TASK                  write a task of your own
-  mind2web2 draft QUESTION -o FILE    have a model draft a task, for you to review
   mind2web2 rehearse TASK             try a task without a judge, before agents answer it
-  mind2web2 rubric show FILE          show, convert or import tasks written as rubric files
+  mind2web2 rubric show FILE          show or convert tasks written as rubric files
   mind2web2 lint                      find faults of eval scripts and rubric files
   mind2web2 cache AGENT               store the pages that the agent's answers cite
   mind2web2 pages import AGENT FILE   store pages that the agent saw (JSON lines, WARC, MHTML, PDF)
@@ -66,7 +65,6 @@ _MODULES = {
     ),
     **{
         "new": "new",
-        "draft": "draft",
         "rubric": "rubric",
         "lint": "lint",
         "rehearse": "rehearse",

@@ -63,7 +63,7 @@ def suggested_check(settings: RunSettings) -> str:
     words = []
     for name in JUDGE_SETTINGS:
         value = getattr(settings, name)
-        is_left_out = name in ("judge_outage_wait", "max_images") or value is None
+        is_left_out = name == "max_images" or value is None
         if name not in settings.given or is_left_out:
             continue
         for each in value if isinstance(value, tuple) else (value,):

@@ -348,6 +348,7 @@ class RunSettings:
             in_file=InFile(
                 '["qwen3-vl=Qwen/Qwen3-VL-32B"]', (str, list), _aliases_in_file
             ),
+            has_option=False,
             see="#several-servers",
         ),
     )
@@ -434,6 +435,8 @@ class RunSettings:
             parse=values.positive_seconds,
             metavar="S",
             group=_JUDGE,
+            in_file=InFile("600", (int, float)),
+            has_option=False,
         ),
     )
     judgments: str | None = setting(
@@ -517,6 +520,8 @@ class RunSettings:
             parse=values.byte_count,
             metavar="SIZE",
             group=_LIMITS,
+            in_file=InFile('"512M"', (str,)),
+            has_option=False,
             default_text="256M",
         ),
     )
@@ -573,6 +578,8 @@ class RunSettings:
             parse=values.byte_count,
             metavar="SIZE",
             group=_SCRIPTS,
+            in_file=InFile('"2G"', (str,)),
+            has_option=False,
             default_text="1G, on Linux",
         ),
     )
@@ -680,7 +687,14 @@ class RunSettings:
     overwrite: bool = flag(
         "reuse neither results nor stored judgments: ask everything again"
     )
-    keep_apart: bool = flag("reuse no judgments and no pages of other agents")
+    keep_apart: bool = setting(
+        False,
+        Setting(
+            "reuse no judgments and no pages of other agents",
+            in_file=InFile("true", (bool,)),
+            has_option=False,
+        ),
+    )
     dump_cache: bool = flag(
         "when a task is done, rewrite its cache index to list exactly the pages on disk"
     )
@@ -881,11 +895,6 @@ def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
         yield "--overwrite asks everything again, --llm_provider replay asks nothing: leave one of them out"
     if settings.is_replay and settings.names_a_pool:
         yield "a replay asks no server: leave the judge pool out"
-    if "judge_alias" in settings.given and not settings.names_a_pool:
-        yield (
-            "--judge_alias goes with the servers of a pool (--judge_pool, or several --judge_base_url): one "
-            "server is asked by the name in --judge_model; leave --judge_alias out"
-        )
     yield from _cascade_conflicts(settings)
 
 

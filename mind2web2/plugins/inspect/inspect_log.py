@@ -12,9 +12,9 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from mind2web2 import __version__
-from mind2web2.bridges.inspect_texts import explained
 from mind2web2.bridges.tables import AgentResults, AnswerRecord, LeafRecord, results
 from mind2web2.errors import UsageError
+from mind2web2.plugins.inspect.inspect_texts import explained
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.results import answer_dir, latest_results
 

@@ -14,8 +14,8 @@ from fixtures.process_tree import wait_for_end
 from projects import ClaimJudge, Project, call, clean_environment, evaluate, read_json
 from servers.agent_server import AgentServer
 
-from mind2web2.benchmark import agents
 from mind2web2.cli import main
+from mind2web2.plugins.agents import agents
 
 # Writes the question into the answer, and its starts into a file.
 AGENT = """\

@@ -181,7 +181,13 @@ class CommandAgent:
         ):
             raise UsageError(f"--callable {place!r} is not of the form module:function")
         files = ("{question_file}", "{answer_file}", "{meta_file}")
-        call = (sys.executable, "-m", "mind2web2.benchmark.agents", module, function)
+        call = (
+            sys.executable,
+            "-m",
+            "mind2web2.plugins.agents.agents",
+            module,
+            function,
+        )
         loaded = subprocess.run(
             call,
             check=False,

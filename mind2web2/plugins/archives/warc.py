@@ -1,28 +1,26 @@
-"""WARC files: pages that other crawlers stored, and our own stored pages for other tools."""
+"""WARC files: pages that crawlers stored."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import logging
-import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from gzip import BadGzipFile
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zlib import error as ZlibError  # noqa: N812 - an exception's name
 
-from mind2web2.capture.models import StoredResponse, StoredResponses
-from mind2web2.errors import CacheMiss, DocumentError, UsageError
-from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.cache_files import screenshot_bytes, sidecar_text
+from mind2web2.capture.models import StoredResponse
+from mind2web2.errors import DocumentError, UsageError
+from mind2web2.pages.cache_files import screenshot_bytes
+from mind2web2.pages.found_pages import Fault, FoundPage, FoundPages
 from mind2web2.urls.parts import lookup_key
-from mind2web2.utils.files import check_replaceable
 
 log = logging.getLogger(__name__)
 
@@ -34,38 +32,6 @@ _MAX_READ_S = 600.0
 # As Browsertrix names a page's text and screenshot.
 _TEXT, _SCREENSHOT = "urn:text:", "urn:view:"
 _DROPPED_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Why a part of a file cannot be imported."""
-
-    place: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class FoundPage:
-    """A page of a file.
-
-    Args:
-        place: where in the file, such as ``line 3``.
-        text: as the agent saw it; without, that of the rendered page.
-        screenshot: JPEG; without, that of the rendered page.
-        stored: responses to render the page from.
-        fetched_at: UTC, ISO 8601.
-    """
-
-    place: str
-    url: str
-    text: str | None = None
-    screenshot: bytes | None = None
-    stored: StoredResponses | None = None
-    status: int | None = None
-    fetched_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +188,11 @@ class WarcFile:
         return StoredResponse(bytes(body[:MAX_BODY_BYTES]), headers, status)
 
 
+def importer(path: Path, _url: str | None) -> FoundPages:
+    """Return what reads the pages of a WARC file."""
+    return partial(warc_pages, path)
+
+
 def warc_pages(path: Path) -> Iterator[FoundPage | Fault]:
     """Yield the pages of a WARC file, or why it cannot be read."""
     try:
@@ -300,77 +271,3 @@ def _in_utc(date: str | None) -> str | None:
         return None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return moment.astimezone(UTC).isoformat(timespec="seconds")
-
-
-def export_warc(caches: Iterable[CacheFileSys], path: Path) -> int:
-    """Write the pages of the caches to a WARC file, each page once, and return the number of pages.
-
-    A PDF is a resource under its URL; of a web page there are its text and screenshot, named as Browsertrix
-    names them. The record of the capture is a metadata record beside them.
-
-    Raises:
-        CacheReadError: a page cannot be read.
-        OSError: the file cannot be written.
-    """
-    from warcio.warcwriter import WARCWriter
-
-    check_replaceable(path)
-    written: set[tuple[str, str | None]] = set()
-    with tempfile.NamedTemporaryFile(
-        dir=path.parent, prefix=f".{path.name}-", delete=False
-    ) as file:
-        try:
-            writer = WARCWriter(file, gzip=path.name.endswith(".gz"))
-            about = {"software": "mind2web2", "format": "WARC File Format 1.0"}
-            _write(writer, writer.create_warcinfo_record(path.name, about))
-            for cache in caches:
-                for url in cache.get_all_urls():
-                    identity = (lookup_key(url) or url, cache.digest(url))
-                    if identity not in written and _write_page(writer, cache, url):
-                        written.add(identity)
-            file.close()
-            Path(file.name).chmod(0o644)
-            Path(file.name).replace(path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
-    return len(written)
-
-
-def _write(writer: Any, record: Any) -> None:
-    writer.write_record(record)
-    record.raw_stream.close()  # a temporary file, in which warcio computes the digests
-
-
-def _write_page(writer: Any, cache: CacheFileSys, url: str) -> bool:
-    address = url if "://" in url else f"http://{url}"
-    record = cache.capture_record(url)
-    date = _in_utc(record.captured_at if record is not None else None)
-    headers = {"WARC-Date": date.replace("+00:00", "Z")} if date else {}
-
-    def write(kind: str, target: str, content: bytes, media_type: str) -> None:
-        stream = BytesIO(content)
-        record = writer.create_warc_record(
-            target,
-            kind,
-            stream,
-            warc_content_type=media_type,
-            warc_headers_dict=dict(headers),
-        )
-        _write(writer, record)
-
-    try:
-        if cache.has_pdf(url):
-            write("resource", address, cache.get_pdf(url), "application/pdf")
-        else:
-            text, screenshot = cache.get_web(url)
-            write(
-                "resource", _TEXT + address, text.encode(), "text/plain; charset=utf-8"
-            )
-            if screenshot is not None:
-                write("resource", _SCREENSHOT + address, screenshot, "image/jpeg")
-    except CacheMiss:  # removed since it was listed
-        return False
-    if record is not None:
-        write("metadata", address, sidecar_text(record).encode(), "application/json")
-    return True

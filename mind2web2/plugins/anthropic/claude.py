@@ -1,4 +1,4 @@
-"""Claude at Anthropic and on Bedrock, over the official SDK (extras ``anthropic`` and ``bedrock``)."""
+"""Claude at Anthropic, over the official SDK (extra ``anthropic``)."""
 
 from __future__ import annotations
 
@@ -39,20 +39,17 @@ from mind2web2.llm_client.failures import (
 )
 from mind2web2.llm_client.http_pool import HttpPool, PoolPerLoop, Server
 from mind2web2.llm_client.openai_protocol import MODELS_TIMEOUT_S, read_models
-from mind2web2.llm_client.provider import AsyncProviderClient
-from mind2web2.llm_client.retries import RetryPolicy
+from mind2web2.llm_client.providers import Provider
 from mind2web2.llm_client.settings import (
     ADDRESS_GIVEN,
-    ANTHROPIC_ADDRESS,
     KEY_GIVEN,
     Setting,
-    check_keys,
     checked_service,
+    named_endpoint,
     public_address,
     require_all,
     setting,
     split_login,
-    variable,
 )
 from mind2web2.llm_client.structured_output import check_unambiguous
 from mind2web2.llm_client.transport import (
@@ -69,6 +66,7 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic, AsyncAnthropicBedrock
 
 
+_ADDRESS = "https://api.anthropic.com"
 _DATA_URL = re.compile(r"data:(image/[\w.+-]+);base64,")
 
 # A common alias; Claude takes only the registered type.
@@ -147,12 +145,8 @@ class _Body(ReplyPart):
     model: str | None = None
 
 
-def anthropic_client(
-    base_url: str | None = None,
-    api_key: str | None = None,
-    retry: RetryPolicy | None = None,
-) -> AsyncProviderClient:
-    """Return a judge at Anthropic, or behind a gateway that speaks its messages protocol.
+def anthropic_transport(base_url: str | None, api_key: str | None) -> ClaudeTransport:
+    """Return a connection to Anthropic, or to a gateway that speaks its messages protocol.
 
     Args:
         base_url: without ``/v1``; default ``ANTHROPIC_BASE_URL``, else Anthropic itself.
@@ -163,70 +157,25 @@ def anthropic_client(
     """
     key = setting(api_key, KEY_GIVEN, "ANTHROPIC_API_KEY")
     require_all({"ANTHROPIC_API_KEY": key.value})
-    address = setting(base_url, ADDRESS_GIVEN, "ANTHROPIC_BASE_URL")
-    address = Setting(address.value or ANTHROPIC_ADDRESS, address.name)
+    address = _address(base_url)
     service = checked_service("anthropic", address, {key.name: key.value})
-    anthropic = _package("anthropic", "Anthropic's API", "anthropic")
+    anthropic = package("anthropic", "Anthropic's API", "anthropic")
     connect = partial(
-        _connected,
+        connected,
         anthropic.AsyncAnthropic,
         address.value,
         service.secrets,
         api_key=key.value,
     )
-    return AsyncProviderClient(
-        ClaudeTransport(connect, service), retry or RetryPolicy()
-    )
+    return ClaudeTransport(connect, service)
 
 
-def bedrock_client(
-    base_url: str | None = None, retry: RetryPolicy | None = None
-) -> AsyncProviderClient:
-    """Return a judge on Bedrock; keys and region come from ``AWS_...`` variables.
-
-    Args:
-        base_url: default the region's own address.
-
-    Raises:
-        UsageError: a key, the region or the optional package is missing.
-    """
-    keys = {name: variable(name) for name in ("AWS_ACCESS_KEY", "AWS_SECRET_KEY")}
-    region = variable("AWS_REGION")
-    require_all({**keys, "AWS_REGION": region})
-    check_keys({"AWS_REGION": region})
-    address = Setting(
-        base_url or f"https://bedrock-runtime.{region}.amazonaws.com",
-        ADDRESS_GIVEN if base_url else "AWS_REGION",
-    )
-    session_token = variable("AWS_SESSION_TOKEN")
-    check_keys({"AWS_SESSION_TOKEN": session_token})
-    service = checked_service("bedrock_anthropic", address, keys)
-    service = replace(service, secrets=(*service.secrets, session_token))
-    anthropic = _package("anthropic", "Bedrock", "bedrock")
-    # It signs the requests; the SDK imports it only with the first one.
-    _package("boto3", "Bedrock", "bedrock")
-    connect = partial(
-        _connected,
-        anthropic.AsyncAnthropicBedrock,
-        address.value,
-        service.secrets,
-        aws_access_key=keys["AWS_ACCESS_KEY"],
-        aws_secret_key=keys["AWS_SECRET_KEY"],
-        aws_session_token=session_token or None,
-        aws_region=region,
-    )
-    try:
-        transport = ClaudeTransport(connect, service, lists_models=False)
-    except (
-        ValueError
-    ) as error:  # the SDK reads a bearer token, too, and takes one of the two
-        raise UsageError(
-            f"unset AWS_BEARER_TOKEN_BEDROCK to use AWS_ACCESS_KEY: {error}"
-        ) from error
-    return AsyncProviderClient(transport, retry or RetryPolicy())
+def _address(base_url: str | None) -> Setting:
+    address = setting(base_url, ADDRESS_GIVEN, "ANTHROPIC_BASE_URL")
+    return Setting(address.value or _ADDRESS, address.name)
 
 
-def _package(name: str, judge: str, extra: str) -> Any:
+def package(name: str, judge: str, extra: str) -> Any:
     """Return an optional package; it takes seconds to import, and may be absent."""
     try:
         return importlib.import_module(name)
@@ -239,7 +188,7 @@ def _package(name: str, judge: str, extra: str) -> Any:
 Sdk = TypeVar("Sdk", bound="AsyncAnthropic | AsyncAnthropicBedrock")
 
 
-def _connected(
+def connected(
     client: Callable[..., Sdk],
     address: str,
     secrets: tuple[str, ...],
@@ -477,3 +426,10 @@ def _parameters(wire: WireRequest) -> Parameters:
             "tool_choice": {"type": "tool", "name": wire.schema.name},
         }
     return parameters
+
+
+PROVIDER = Provider(
+    connect=anthropic_transport,
+    endpoint=lambda base_url: named_endpoint("anthropic", _address(base_url)),
+    help="needs ANTHROPIC_API_KEY and the extra 'anthropic'",
+)

@@ -47,7 +47,6 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 leaves                    show which leaves of a rubric tell something
   mind2web2 compare AGENT AGENT       test whether agents differ by more than chance
   mind2web2 rejudge AGENT             judge again, to see how far the judge varies
-  mind2web2 economy AGENT             show what fewer votes would have saved and changed
   mind2web2 verify-results AGENT      check that every score is correct and up to date
   mind2web2 judgments export AGENT F  write the judge's replies to a file, so that others can replay them
   mind2web2 judgments import AGENT F  read the judge's replies from such a file
@@ -73,7 +72,6 @@ _MODULES = {
         "show": "results.show",
         "audit": "results.audit",
         "leaves": "results.leaves",
-        "economy": "results.economy",
         "export": "results.export",
     },
     **dict.fromkeys(("view", "report"), "results.view"),

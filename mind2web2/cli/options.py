@@ -256,9 +256,9 @@ def add_settings(
     parser.set_defaults(base=defaults, takes=taken)
 
 
-def asking_providers(help_text: str = "", more: Sequence[str] = ()) -> Setting:
+def asking_providers(help_text: str = "") -> Setting:
     """Return the declaration of ``--llm_provider`` for a command that replays nothing."""
-    providers = (*JUDGE_PROVIDERS, *more, *hook_names("judges"))
+    providers = (*JUDGE_PROVIDERS, *hook_names("judges"))
     return replace(
         SETTINGS["llm_provider"],
         help=help_text or JUDGE_HELP,

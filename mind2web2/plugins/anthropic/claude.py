@@ -431,5 +431,4 @@ def _parameters(wire: WireRequest) -> Parameters:
 PROVIDER = Provider(
     connect=anthropic_transport,
     endpoint=lambda base_url: named_endpoint("anthropic", _address(base_url)),
-    help="needs ANTHROPIC_API_KEY and the extra 'anthropic'",
 )

@@ -71,5 +71,4 @@ def _address(base_url: str | None) -> Setting:
 PROVIDER = Provider(
     connect=bedrock_transport,
     endpoint=lambda base_url: named_endpoint("bedrock_anthropic", _address(base_url)),
-    help="needs AWS_ACCESS_KEY, AWS_SECRET_KEY, AWS_REGION and the extra 'bedrock'",
 )

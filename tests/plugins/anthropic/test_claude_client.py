@@ -29,10 +29,9 @@ from mind2web2.errors import (
     JudgeUnusableError,
     UsageError,
 )
+from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest, Usage
-from mind2web2.llm_client.claude_client import (
-    anthropic_client,
-    bedrock_client,
+from mind2web2.plugins.anthropic.claude import (
     claude_messages,
     read_completion,
 )
@@ -97,8 +96,16 @@ def claude(quick, provider):
 
     def build(server):
         if provider == "anthropic":
-            return anthropic_client(server.url, "wJalr-secret", quick)
-        return bedrock_client(server.url, quick)
+            return LLMClient(
+                "anthropic",
+                is_async=True,
+                base_url=server.url,
+                api_key="wJalr-secret",
+                retry=quick,
+            )
+        return LLMClient(
+            "bedrock_anthropic", is_async=True, base_url=server.url, retry=quick
+        )
 
     return build
 
@@ -145,7 +152,12 @@ async def test_a_request_to_bedrock_is_signed_as_it_is_sent(quick):
 
     model = "arn:aws:bedrock:us-east-1:1:inference-profile/a b@c"
     with LocalHttp(answer) as server:
-        async with bedrock_client(f"{server.url}/proxy", quick) as client:
+        async with LLMClient(
+            "bedrock_anthropic",
+            is_async=True,
+            base_url=f"{server.url}/proxy",
+            retry=quick,
+        ) as client:
             await client.chat(question(model=model, template=None))
         [request] = seen
         assert request.path.startswith("/proxy/model/arn:aws:bedrock")
@@ -366,7 +378,9 @@ async def test_anthropic_lists_its_models(quick):
     with JudgeServer(
         faults=[claude_error(404, "model: claude-9")], models=["claude-8"]
     ) as server:
-        async with anthropic_client(server.url, "k", quick) as client:
+        async with LLMClient(
+            "anthropic", is_async=True, base_url=server.url, api_key="k", retry=quick
+        ) as client:
             await client.check_reachable()
             with pytest.raises(
                 JudgeAccessError, match="no model claude-9; did you mean claude-8"
@@ -378,7 +392,9 @@ async def test_an_unreachable_server_is_found_before_the_first_request(quick):
     """The run then ends with one line."""
     with JudgeServer() as server:
         pass
-    async with anthropic_client(server.url, "k", quick) as client:
+    async with LLMClient(
+        "anthropic", is_async=True, base_url=server.url, api_key="k", retry=quick
+    ) as client:
         with pytest.raises(
             JudgeUnusableError, match="cannot connect to the judge at http"
         ):
@@ -411,9 +427,9 @@ def test_missing_keys_are_named(monkeypatch):
     monkeypatch.delenv("AWS_SECRET_KEY")
     monkeypatch.delenv("AWS_REGION")
     with pytest.raises(UsageError, match=r"set AWS_SECRET_KEY and AWS_REGION$"):
-        bedrock_client()
+        LLMClient("bedrock_anthropic", is_async=True)
     with pytest.raises(UsageError, match=r"set ANTHROPIC_API_KEY$"):
-        anthropic_client()
+        LLMClient("anthropic", is_async=True)
 
 
 @pytest.mark.parametrize("package", ["anthropic", "boto3"])
@@ -421,14 +437,14 @@ def test_a_missing_package_is_named(monkeypatch, package):
     """Without the optional extra the error says how to install it."""
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(UsageError, match=r"pip install 'mind2web2\[bedrock\]'"):
-        bedrock_client()
+        LLMClient("bedrock_anthropic", is_async=True)
     if package == "anthropic":
         with pytest.raises(UsageError, match=r"pip install 'mind2web2\[anthropic\]'"):
-            anthropic_client(api_key="k")
+            LLMClient("anthropic", is_async=True, api_key="k")
 
 
 def test_a_bearer_token_beside_the_keys_is_explained(monkeypatch):
     """The SDK takes one of the two; the text says which to unset."""
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "token")
     with pytest.raises(UsageError, match="unset AWS_BEARER_TOKEN_BEDROCK"):
-        bedrock_client()
+        LLMClient("bedrock_anthropic", is_async=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mind2web2.judge_check.invented.book import Book, row, table
-from mind2web2.judge_check.invented.world import long_date
+from invented.book import Book, row, table
+from invented.world import long_date
 
 
 @dataclass(frozen=True)

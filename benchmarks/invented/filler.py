@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from mind2web2.judge_check.invented.world import MONTHS
+from invented.world import MONTHS
 
 # No beginning is the beginning of a name that ``World`` draws, so that no section speaks of a case's subject.
 _STARTS = (

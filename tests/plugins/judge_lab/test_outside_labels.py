@@ -12,7 +12,7 @@ from servers.local_http import Answer, LocalHttp
 
 from mind2web2.cli import main
 from mind2web2.errors import UsageError
-from mind2web2.judge_check.outside_labels import annotators_agree, read_labels
+from mind2web2.plugins.judge_lab.outside_labels import annotators_agree, read_labels
 
 TEXT = "The bridge is 310 m long. It opened in 1911."
 

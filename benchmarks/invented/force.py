@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from mind2web2.judge_check.invented.book import Book
+from invented.book import Book
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
-from mind2web2.judge_check.invented.book import Book, row, table
-from mind2web2.judge_check.invented.subjects import bridge, grid, museum
-from mind2web2.judge_check.invented.world import MONTHS, long_date, slug
+from invented.book import Book, row, table
+from invented.subjects import bridge, grid, museum
+from invented.world import MONTHS, long_date, slug
 from mind2web2.judge_check.labelled_set import Picture
 
 PAIRS = 7

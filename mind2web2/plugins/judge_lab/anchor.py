@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2 import __version__
-from mind2web2.errors import ResultWriteError
+from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.judge.store import CHECKS_FOLDER, JudgeIdentity, check_file_stem
 from mind2web2.judge_check.check import JudgeCheck
+from mind2web2.judge_check.labelled_set import shipped_set
+from mind2web2.judge_check.other_cases import CheckNews, OtherCases
 from mind2web2.statistics.paired import binomial_p_value
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.text import counted
@@ -177,3 +181,48 @@ def keep_anchor(results_root: Path, now: AnchorRecord) -> None:
 
 def _path(results_root: Path, judge: JudgeIdentity) -> Path:
     return results_root / CHECKS_FOLDER / "anchors" / f"{check_file_stem(judge)}.jsonl"
+
+
+class AnchorCheck:
+    """``check-judge --anchor``: 60 cases that are asked again, whatever is stored."""
+
+    def add_options(self, parser: argparse._ActionsContainer) -> None:
+        """Add ``--anchor`` and ``--fail_if_changed``."""
+        parser.add_argument(
+            "--anchor",
+            action="store_true",
+            help="ask 60 cases again, whatever is stored, and compare with the last and the first time",
+        )
+        parser.add_argument(
+            "--fail_if_changed",
+            action="store_true",
+            help="with --anchor: exit with 5 where a judge's replies have changed beyond chance",
+        )
+
+    def cases(self, options: argparse.Namespace) -> OtherCases | None:
+        """Return the anchor, if it is asked for."""
+        if not options.anchor:
+            if options.fail_if_changed:
+                raise UsageError("--fail_if_changed goes with --anchor")
+            return None
+        news = partial(_news, fails_if_changed=options.fail_if_changed)
+        return OtherCases(shipped_set().sample(CASES), asks_again=True, news=news)
+
+
+def _news(
+    results_root: Path, check: JudgeCheck, votes: int, *, fails_if_changed: bool
+) -> CheckNews:
+    """Compare a judge's replies with its earlier ones, and keep them."""
+    now = anchor_of(check, votes)
+    changes = drifts(earlier_anchors(results_root, now.judge), now)
+    if now.right:
+        keep_anchor(results_root, now)
+    lines = [change.sentence for change in changes] or [
+        "The first anchor of this judge with these cases and votes: ask it again later."
+    ]
+    has_changed = any(change.is_shown for change in changes)
+    summary = [change.summary() for change in changes]
+    return CheckNews(lines, summary, has_changed and fails_if_changed)
+
+
+CHECK = AnchorCheck()

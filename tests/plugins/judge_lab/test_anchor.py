@@ -1,6 +1,7 @@
 """``check-judge --anchor``: a hosted model that changed under its name is noticed, and only such a one."""
 
 import json
+from pathlib import Path
 
 import pytest
 from projects import call
@@ -8,8 +9,8 @@ from servers.labelled_judge import labelled_judge
 
 from mind2web2.cli import main
 from mind2web2.judge.store import JudgeIdentity
-from mind2web2.judge_check.anchor import AnchorRecord, drift, drifts
-from mind2web2.judge_check.invented_set import invented_set
+from mind2web2.judge_check.labelled_set import shipped_set
+from mind2web2.plugins.judge_lab.anchor import AnchorRecord, drift, drifts
 
 # The categories on which the model errs; a test changes them, as a provider does behind a model's name.
 WEAK: set[str] = set()
@@ -43,9 +44,9 @@ def test_a_model_that_changed_is_noticed(anchor):
     assert "No sign that the judge has changed since 20" in second.stdout
     assert second.returncode == 0
 
-    WEAK.update(invented_set().categories[:6])
+    WEAK.update(shipped_set().categories[:6])
     third, _ = anchor("--fail_if_changed", "--json")
-    found = json.loads(third.stdout)["anchor"]["hosted"]
+    found = json.loads(third.stdout)["news"]["hosted"]
     assert third.returncode == 5
     assert [(one["lost"] > 5, one["gained"], one["is_shown"]) for one in found] == [
         (True, 0, True)
@@ -60,12 +61,17 @@ def test_a_model_that_changed_is_noticed(anchor):
             "--anchor has its own cases: leave out --sample",
         ),
         (("--fail_if_changed",), "--fail_if_changed goes with --anchor"),
-        (("--labels", "x.jsonl", "--seed", "1"), "--labels are in place of the set"),
+        (
+            ("--anchor", "--labels", "labels.jsonl"),
+            "leave one of --labels and --anchor out",
+        ),
     ],
 )
 def test_words_that_contradict_each_other(tmp_path, monkeypatch, words, message):
     """One line, and exit status 2."""
     monkeypatch.chdir(tmp_path)
+    row = {"claim": "The lake is deep.", "label": True, "text": "It is deep."}
+    Path("labels.jsonl").write_text(json.dumps(row))
     outcome = call(main, "check-judge", *words)
     assert outcome.returncode == 2 and message in outcome.stderr
 

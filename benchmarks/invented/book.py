@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mind2web2.judge_check.invented.filler import Filler
-from mind2web2.judge_check.invented.world import World, slug
+from invented.filler import Filler
+from invented.world import World, slug
 from mind2web2.judge_check.labelled_set import (
     FieldKind,
     LabelledClaim,

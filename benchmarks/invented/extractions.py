@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mind2web2.judge_check.invented.book import Book
-from mind2web2.judge_check.invented.subjects import bridge, grid, museum
-from mind2web2.judge_check.invented.world import long_date, slug
+from invented.book import Book
+from invented.subjects import bridge, grid, museum
+from invented.world import long_date, slug
 
 FORMS = 10
 

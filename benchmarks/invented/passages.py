@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
-from mind2web2.judge_check.invented.book import Book, row, table
-from mind2web2.judge_check.invented.world import long_date
+from invented.book import Book, row, table
+from invented.world import long_date
 from mind2web2.judge_check.labelled_set import Picture
 
 PAIRS = 6

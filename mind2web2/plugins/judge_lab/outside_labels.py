@@ -6,25 +6,26 @@ the rows that these data sets publish; none of the data sets is part of this pac
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Field,
     ValidationError,
-    model_validator,
 )
 
 from mind2web2.errors import UsageError
+from mind2web2.judge_check.label_rows import OutsideLabel, Source
 from mind2web2.judge_check.labelled_set import LabelledClaim, LabelledPage, LabelledSet
+from mind2web2.judge_check.other_cases import OtherCases
 from mind2web2.utils.near_names import nearest_name
 
 _QUESTION = "Which of these statements does the source support?"
@@ -33,65 +34,6 @@ _MOST_BYTES = 2 * 1024**3
 _HOST = "https://labels.example"
 # The likeness of a field's name and a misspelling of it.
 _SAME_WORD = 0.8
-
-
-class Source(BaseModel):
-    """A page that a claim is held against.
-
-    Args:
-        url: its address; without text and image the page is captured.
-        image: the file of its screenshot, beside the file of the labels.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    text: str | None = Field(default=None, min_length=1)
-    url: str | None = Field(default=None, min_length=1)
-    image: str | None = Field(default=None, min_length=1)
-
-    @property
-    def is_given(self) -> bool:
-        """Tell whether the page needs no capture."""
-        return self.text is not None or self.image is not None
-
-
-class OutsideLabel(Source):
-    """One row, with one page of its own or several in ``pages``, or none for a claim about the answer.
-
-    Args:
-        label: whether one of the pages supports the claim.
-        question: what was asked when the claim was made.
-        response: the answer that the claim is from.
-        instruction: of the eval script that made the claim.
-        labels: of several annotators.
-    """
-
-    claim: str = Field(min_length=1)
-    label: bool
-    id: str | None = None
-    question: str | None = None
-    response: str | None = None
-    instruction: str | None = None
-    category: str = "labels"
-    labels: tuple[bool, ...] = ()
-    pages: tuple[Source, ...] = ()
-
-    @model_validator(mode="after")
-    def _has_sources(self) -> Self:
-        own = (self.text, self.url, self.image)
-        if self.pages and any(own):
-            raise ValueError("write text, url and image in each of pages alone")
-        if not self.pages and not any(own) and self.response is None:
-            raise ValueError("text, url, image or pages missing")
-        if len({source.is_given for source in self.sources}) > 1:
-            raise ValueError("give text or image of all pages, or of none")
-        return self
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """Return the pages."""
-        has_own = self.text or self.url or self.image
-        return (self,) if has_own else self.pages
 
 
 def read_labels(named: str) -> tuple[LabelledSet, float | None]:
@@ -346,3 +288,26 @@ _ROWS: dict[str, type[_DataSetRow]] = {
     "aggrefact": _AggreFactRow,
     "memerag": _MemeragRow,
 }
+
+
+class LabelsCheck:
+    """``check-judge --labels FILE``: labels in place of the set."""
+
+    def add_options(self, parser: argparse._ActionsContainer) -> None:
+        """Add ``--labels``."""
+        parser.add_argument(
+            "--labels",
+            metavar="FILE",
+            help="labels in place of the set: JSON lines with claim, label and text, url or image; or "
+            "attributionbench:FILE, aggrefact:FILE, memerag:FILE; results name no such check",
+        )
+
+    def cases(self, options: argparse.Namespace) -> OtherCases | None:
+        """Return the labels of the file that the options name."""
+        if options.labels is None:
+            return None
+        labelled, ceiling = read_labels(options.labels)
+        return OtherCases(labelled, is_recorded=False, ceiling=ceiling)
+
+
+CHECK = LabelsCheck()

@@ -12,8 +12,8 @@ from sphinx.application import Sphinx
 from mind2web2 import __version__
 
 project = "Mind2Web-2"
-author = "the Mind2Web-2 authors"
-project_copyright = "the Mind2Web-2 authors, MIT licence"
+author = "The Mind2Web-2 toolkit authors"
+project_copyright = f"{author}, MIT licence"
 version = release = __version__
 
 extensions = [

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from mind2web2.utils.entry_points import hook_names
 from mind2web2.utils.near_names import did_you_mean
 
 DATABASE_URLS = ("postgresql://", "postgres://")
@@ -84,9 +85,13 @@ def share(text: str) -> float:
     return _amount(text, "a score from 0 to 1", most=1)
 
 
-def confidence(text: object) -> float:
-    """Return a probability above which something is decided."""
-    return _amount(str(text), "a probability from 0.5 to 1", least=0.5, most=1)
+def votes(text: object) -> str:
+    """Return how often a judge votes on a claim: ``always`` or an odd number."""
+    rule = str(text)
+    is_odd = re.fullmatch("[0-9]{0,2}[13579]", rule) is not None
+    if rule != "always" and not is_odd:
+        raise ValueError(f"{rule!r} is neither always nor an odd number such as 1")
+    return rule
 
 
 def _amount(
@@ -133,7 +138,9 @@ def root(text: str) -> Path | str:
 
 def file_or_database(text: str) -> str:
     """Return the path of a file with judgments, or the URL of a database."""
-    if "://" in text and not text.startswith(DATABASE_URLS):
+    scheme, separator, _ = text.partition("://")
+    is_known = text.startswith(DATABASE_URLS) or scheme in hook_names("stores")
+    if separator and not is_known:
         raise ValueError("takes a file on this machine or postgresql://HOST/DATABASE")
     return text
 

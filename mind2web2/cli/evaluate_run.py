@@ -194,7 +194,7 @@ def _ray(settings: RunSettings) -> AbstractAsyncContextManager[Any]:
     """Return the connection to the run's Ray cluster, of a run on this machine nothing."""
     if settings.engine != RAY:
         return nullcontext()
-    from mind2web2.cluster.engine import ray_connected
+    from mind2web2.cluster.connection import ray_connected
 
     return ray_connected(settings.ray_address)
 
@@ -355,29 +355,23 @@ async def _cluster(
     run: _Run, ray: Any, session: Session
 ) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
     """Open a Ray cluster, whose nodes evaluate the answers."""
-    from mind2web2.cluster.engine import RayEngine
-    from mind2web2.cluster.node import NodeSetup
+    from mind2web2.cluster.engine import ShardEngine
+    from mind2web2.cluster.shard import RunOrder
     from mind2web2.judge.shared_store import SharedJudgmentStore
 
-    settings = run.settings
     judge = session.judge
     store = session.store
     assert isinstance(store, SharedJudgmentStore), (
         "RunSettings.check refuses another one"
     )
-    setup = NodeSetup.of(
-        settings, run.folders.agent_name, session.parts.judge_check, judge.budget
+    order = RunOrder.of(
+        run.settings, run.folders.agent_name, session.parts.judge_check, judge.budget
     )
-    answers = sum(len(task.answers) for task in run.work)
-    engine = RayEngine(
-        ray, setup, answers, judge.usage, store, judge.endpoint, judge.budget
+    engine = ShardEngine(
+        ray, order, run.work, judge.usage, store, judge.endpoint, judge.budget
     )
     async with engine.opened():
-        at_once = (
-            settings.max_concurrent_tasks or NO_LIMIT,
-            settings.max_concurrent_answers or NO_LIMIT,
-        )
-        yield engine, Concurrency(*at_once, engine)
+        yield engine, Concurrency(NO_LIMIT, NO_LIMIT)
 
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:

@@ -1,9 +1,8 @@
-"""The Ray engine: an actor on each node of a cluster, to which this process gives the answers of a run.
+"""The Ray engine: tasks on the nodes of a cluster judge shards of a run, and this process takes the results.
 
-Answers are independent of each other, and what must outlive a process is in storage: results in their folder,
-judgments in PostgreSQL. So a node that dies loses only the answers that it was evaluating; others evaluate
-them, with the judgments that are stored by then. The actors end with this process, and the same command
-continues.
+A shard is a part of the answers. Only this process writes results, and judgments are in PostgreSQL. So a node
+that is lost costs the requests in flight; its shards start again on other nodes, without the answers that are
+judged. The tasks end with this process, and the same command continues.
 """
 
 from __future__ import annotations
@@ -11,570 +10,408 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-import os
-import socket
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
-from contextlib import asynccontextmanager, nullcontext, suppress
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from pydantic import BaseModel
-
-from mind2web2.cluster.node import (
-    SILENT_AFTER_S,
-    ActorHandle,
-    ClusterNews,
-    NodeActor,
-    NodeJob,
-    NodeReport,
-    NodeSetup,
-)
+from mind2web2.cluster.connection import on_node
+from mind2web2.cluster.shard import JudgedAnswer, RunOrder, ShardNews, judge_shard
 from mind2web2.errors import (
     JudgeUnusableError,
     JudgmentStoreError,
     MachineError,
-    StorageError,
     UsageError,
 )
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.shared_store import SharedJudgmentStore
 from mind2web2.judge.transfer import judgments_named
 from mind2web2.judge.usage import RunUsage, TaskUsage
-from mind2web2.llm_client.chat import Retries, Slowdown
-from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.runs.answers import AnswerJob
-from mind2web2.runs.results import latest_result, newest_result_name
-from mind2web2.storage.publication import bring_here_in_thread
-from mind2web2.utils.aio import all_or_first_error
-from mind2web2.utils.private_attributes import check_private_attributes
+from mind2web2.runs.answer import AnswerOutcome, answer_locked
+from mind2web2.runs.answers import AnswerJob, TaskWork
+from mind2web2.runs.results import latest_result, write_file
+from mind2web2.runs.shards import MOST_SHARDS, Shard
 
 log = logging.getLogger(__name__)
 
-LEAST_RAY = (2, 60)
-# Of a Ray that this process starts: nothing large passes through it.
-_OBJECT_STORE_BYTES = 100 * 1024**2
-_CONNECT_TIMEOUT_S = 10.0
-_REPORT_EVERY_S = 1.0
+# Shards that a node judges at the same time, by its processors, and how many follow each other in such a
+# place: more and smaller ones leave less to do again, and no node waits long for the last one of another.
+_PROCESSORS_A_SHARD, _LEAST_AT_ONCE, _MOST_AT_ONCE = 4, 2, 8
+_SHARDS_A_PLACE, _ANSWERS_A_SHARD = 4, 4
+# A shard that gives no news for so long is lost. Ray takes longer to find out that a machine vanished, and
+# does not find out that a process stands still.
+_SILENT_AFTER_S = 30
+# Ray starts a process for the first shards of a node, which loads this package.
+_LONGEST_START_S = 120
 _LOOK_EVERY_S = 2.0
-_CLOSE_TIMEOUT_S = 30.0
-# A network file system shows another machine's new file within a minute.
-_RESULT_WAIT_S = 90.0
 # Ray has nodes start again, or new ones join, within so long; then the run ends.
 _LONGEST_WITHOUT_NODE_S = 120.0
-# A node that fails so often in a row is left out; an answer that so many nodes were lost with has no result.
-MOST_STARTS, MOST_LOSSES = 3, 3
-# Calls at once of an actor, far more than answers.
-_MOST_CALLS = 10_000
+# A node that fails so often in a row is left out; a shard that so many nodes were lost with has no results.
+MOST_FAILURES, MOST_LOSSES = 3, 3
+
+# The task and the name of an answer.
+_Name: TypeAlias = tuple[str, str]
 
 
 class _NodeLostError(Exception):
-    """A node or its actor ended, or cannot evaluate answers; never leaves this module."""
+    """A node ended, stands still, or cannot judge; never leaves this module."""
+
+
+@dataclass
+class _ShardWork:
+    """A shard with its answers that have no outcome yet, and the nodes that were lost with it."""
+
+    shard: Shard
+    answers: set[_Name]
+    lost: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)
 class _Node:
-    """A node with an actor, and its use of the judge so far."""
+    """A node of the cluster.
 
+    Args:
+        at_once: shards that it judges at the same time.
+        running: shards that it judges now.
+        failures: in a row.
+    """
+
+    node_id: str
     name: str
-    actor: Any  # Ray's handles have the methods of the class
-    answers: int = 0  # that it evaluates now, or has offered to take
-    lost: asyncio.Event = field(default_factory=asyncio.Event)
-    is_taken: asyncio.Event = field(default_factory=asyncio.Event)
-    usage: dict[str, TaskUsage] = field(default_factory=dict)
-    slowdown: Slowdown = field(default_factory=Slowdown)
-    retries: Retries = field(default_factory=Retries)
-    spent_usd: float = 0.0
-    # Judgments of its results, which it may not have reported yet.
-    unreported: set[str] = field(default_factory=set)
-    # The actors of the other nodes by name, as it knows them.
-    peers: dict[str, ActorHandle] = field(default_factory=dict)
-    # Until when servers that refused the node want no request.
-    pauses_until_s: dict[str, float] = field(default_factory=dict)
+    at_once: int
+    running: int = 0
+    failures: int = 0
+    problem: str = ""
 
     @property
-    def is_lost(self) -> bool:
-        """Tell whether the node or its actor ended, or gives no news."""
-        return self.lost.is_set()
+    def places(self) -> int:
+        """Return how many shards it may judge now: one, until it has shown that it works again."""
+        return 1 if self.failures else self.at_once
 
 
-@asynccontextmanager
-async def ray_connected(address: str | None) -> AsyncIterator[Any]:
-    """Connect to the Ray cluster at an address, or to the one that Ray finds or starts; yield the module.
-
-    Raises:
-        UsageError: Ray is missing or too old, or the address does not answer.
-    """
-    ray = await asyncio.to_thread(_imported)
-    try:
-        await asyncio.to_thread(_connect, ray, address)
-        yield ray
-    finally:
-        await asyncio.to_thread(ray.shutdown)
-
-
-def _imported() -> Any:
-    try:
-        found = version("ray")
-    except PackageNotFoundError as error:
-        raise UsageError(
-            "--engine ray needs Ray: run `pip install 'mind2web2[ray]'`"
-        ) from error
-    if tuple(map(int, found.split(".")[:2])) < LEAST_RAY:
-        raise UsageError(
-            f"--engine ray needs Ray 2.60 or newer, not {found}: run `pip install -U ray`"
-        )
-    # No statistics to Ray's makers, and no copy of this process's environment and folder on the nodes.
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
-    # A command that is terminated, as at the time limit of a Slurm job, prints no stack of Ray.
-    os.environ["RAY_DISABLE_FAILURE_SIGNAL_HANDLER"] = "1"
-    ray = importlib.import_module("ray")
-    logging.getLogger("ray").setLevel(logging.CRITICAL)
-    check_private_attributes("ray")
-    private: Any = importlib.import_module("ray._private")
-    private.worker.print_to_stdstream = _log_message
-    private.utils.get_entrypoint_name = lambda: "mind2web2"
-    return ray
-
-
-class _LogMessage(BaseModel):
-    """What Ray reports from its processes."""
-
-    lines: object = ""
-
-
-def _log_message(message: Mapping[str, object], **_: object) -> None:
-    lines = _LogMessage.model_validate(message).lines
-    log.info("ray: %s", " ".join(str(lines)[:500].split()))
-
-
-def _connect(ray: Any, address: str | None) -> None:
-    where = address or os.environ.get("RAY_ADDRESS", "auto")
-    if where not in ("auto", "local"):
-        _check_address(where)
-    quiet = {
-        "log_to_driver": False,
-        "configure_logging": False,
-        "namespace": "mind2web2",
-    }
-    try:
-        if where != "local":
-            with suppress(ConnectionError) if where == "auto" else nullcontext():
-                ray.init(where, **quiet)
-                return
-        log.info("ray starts on this machine alone")
-        ray.init(
-            "local",
-            **quiet,
-            object_store_memory=_OBJECT_STORE_BYTES,
-            include_dashboard=False,
-        )
-    except (OSError, RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise UsageError(f"Ray at {where} cannot be used: {reason}") from error
-
-
-def _check_address(address: str) -> None:
-    host, _, port = address.rpartition(":")
-    if "://" in address or not host or not port.isdecimal():
-        raise UsageError(
-            f"--ray_address takes HOST:PORT of the cluster's head, such as 10.0.0.1:6379, not {address}: run "
-            "the command on a machine of the cluster"
-        )
-    try:
-        socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S).close()
-    except OSError as error:
-        raise UsageError(
-            f"no Ray cluster answers at {address} ({error.strerror or error}): start one there with "
-            "`ray start --head`, or correct --ray_address"
-        ) from error
-
-
-def placed_actor(ray: Any, kind: type, node_id: str) -> Any:
-    """Start an actor of a class on a node."""
-    strategies = importlib.import_module("ray.util.scheduling_strategies")
-    place = strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
-    options = {
-        "num_cpus": 0,
-        "max_concurrency": _MOST_CALLS,
-        "scheduling_strategy": place,
-    }
-    return ray.remote(kind).options(**options).remote()
-
-
-class RayEngine:
-    """Evaluates answers on the nodes of a Ray cluster; entered by each answer that waits for a place there.
+class ShardEngine:
+    """Has the answers of a run judged by the nodes of a Ray cluster.
 
     Args:
         ray: the module, connected.
-        setup: for each node.
-        answers: to evaluate.
-        usage: of the run, to which the nodes' is added.
-        store: the agent's own judgments, to which the nodes' are added.
+        order: for each node.
+        work: the answers to judge.
+        usage: of the run, to which the shards' is added.
+        store: the agent's own judgments, to which those of new results are added.
         endpoint: of the judge.
-        budget: shows what the nodes spend; they lease it from the database.
+        budget: shows what the shards spend; they lease it from the database.
     """
 
     def __init__(
         self,
         ray: Any,
-        setup: NodeSetup,
-        answers: int,
+        order: RunOrder,
+        work: Sequence[TaskWork],
         usage: RunUsage,
         store: SharedJudgmentStore,
         endpoint: str,
         budget: Budget | None = None,
     ) -> None:
         self._ray = ray
-        self._setup = setup
-        self._unfinished = answers
+        self._order = order
         self._usage = usage
         self._store = store
         self._endpoint = endpoint
         self._budget = budget
         self._errors = importlib.import_module("ray.exceptions")
-        # By Ray's id: those that serve now, and how often each failed in a row. All that ever served.
-        self._serving: set[str] = set()
-        self._failures: Counter[str] = Counter()
-        self._nodes: list[_Node] = []
-        self._problems: dict[str, str] = {}
-        # Nodes that may take one more answer, and those taken by answers that have not begun.
-        self._offers: asyncio.Queue[_Node] = asyncio.Queue()
-        self._taken: deque[_Node] = deque()
-        self._turn = asyncio.Lock()
-        self._answer_ended = asyncio.Event()
-        self._watching: asyncio.Task[None]
+        self._task = ray.remote(judge_shard)
+        self._nodes: dict[str, _Node] = {}
+        # The latest news of each attempt at a shard, by its number and how many were lost before.
+        self._latest: dict[tuple[int, int], ShardNews] = {}
+        loop = asyncio.get_running_loop()
+        self._judged: dict[_Name, asyncio.Future[JudgedAnswer]] = {
+            (task.task_id, answer.name): loop.create_future()
+            for task in work
+            for answer in task.answers
+        }
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Start the actors, and follow which nodes come and go.
-
-        Raises:
-            UsageError: no node can evaluate answers.
-        """
-        self._watching = asyncio.create_task(self._watch())
+        """Have the shards judged for as long as this is entered."""
+        judging = asyncio.create_task(self._judge_all())
+        judging.add_done_callback(self._pass_on_failure)
         try:
-            self._offers.put_nowait(await self._offer())
             yield
-            await self._close()
+            await judging
         finally:
-            self._watching.cancel()
-            await asyncio.gather(self._watching, return_exceptions=True)
-            for node in self._nodes:
-                self._end(node)
+            judging.cancel()
+            await asyncio.gather(judging, return_exceptions=True)
 
-    async def __aenter__(self) -> None:
-        """Wait until a node can take one more answer."""
-        self._taken.append(await self._offer())
-
-    async def __aexit__(self, *_: object) -> None:
-        """Leave the place to the node, which knows when the answer has ended."""
+    def _pass_on_failure(self, judging: asyncio.Task[None]) -> None:
+        error = None if judging.cancelled() else judging.exception()
+        for judged in self._judged.values():
+            if error is not None and not judged.done():
+                judged.set_exception(error)
+                judged.exception()  # not every answer waits for it yet
 
     async def evaluate(self, job: AnswerJob) -> AnswerOutcome | None:
-        """Evaluate an answer on a node, as ``reuse_or_evaluate`` does; on another one if that node is lost.
+        """Return the outcome of an answer once a shard has it, and write its files.
 
         Raises:
             JudgeUnusableError: as ``reuse_or_evaluate``.
-            MachineError: no node is left, or its results do not arrive here.
+            UsageError: no node can judge answers.
+            MachineError: no node is left.
         """
-        lost: list[str] = []
-        while len(lost) < MOST_LOSSES:
-            if lost:
-                await self.__aenter__()
-            node = self._taken.popleft()
-            try:
-                outcome = await self._called(
-                    node, node.actor.evaluate.remote(NodeJob.of(job))
-                )
-            except _NodeLostError:
-                log.info(
-                    "answer starts again task=%s answer=%s lost=%s",
-                    job.task_id,
-                    job.answer.name,
-                    node.name,
-                )
-                lost.append(node.name)
-                continue
-            finally:
-                node.answers -= 1
-                self._answer_ended.set()
-            if isinstance(outcome, JudgeUnusableError):
-                raise JudgeUnusableError(f"{outcome} (node {node.name})")
-            if outcome is None:
-                # Another process of that node judges it, of which nothing is known here.
-                await asyncio.sleep(_LOOK_EVERY_S)
+        judged = await asyncio.shield(self._judged[job.task_id, job.answer.name])
+        async with answer_locked(job.folder) as is_ours:
+            if not is_ours:
                 return None
-            self._unfinished -= 1
-            complete = await with_result(job, outcome)
-            named = (
-                set()
-                if complete.result is None
-                else judgments_named(complete.result.document)
-            )
-            node.unreported |= named
-            if (
-                lost or complete.reused
-            ):  # who judged it may have ended before it reported its judgments
-                await self._keep(named)
-            return complete
-        self._unfinished -= 1
-        reason = (
-            f"{len(lost)} nodes were lost while they evaluated it: {', '.join(lost)}"
-        )
-        return AnswerOutcome(job.task_id, job.answer.name, None, reason)
+            await asyncio.to_thread(_write_files, job.folder, judged)
+            outcome = await asyncio.to_thread(_with_result, job, judged.outcome)
+        if outcome.result is not None:
+            await self._copy_judgments(judgments_named(outcome.result.document))
+        return outcome
 
-    async def _keep(self, keys: Iterable[str]) -> None:
+    async def _copy_judgments(self, keys: Iterable[str]) -> None:
         """Copy judgments that the agent's own file lacks from the database."""
         try:
-            # Answers that end while the database is asked add to the keys of their node.
-            for key in list(keys):
-                await self._store.get(key, self._endpoint)
+            await asyncio.gather(
+                *(self._store.get(key, self._endpoint) for key in keys)
+            )
         except JudgmentStoreError as error:
             log.error(
                 "the agent's own file lacks judgments, which the database has: %s",
                 error,
             )
 
-    async def _offer(self) -> _Node:
-        """Return a node that can take one more answer."""
-        async with self._turn:
-            while True:
-                offer = asyncio.create_task(self._offers.get())
-                try:
-                    await asyncio.wait(
-                        {offer, self._watching}, return_when=asyncio.FIRST_COMPLETED
-                    )
-                    if not offer.done():
-                        self._watching.result()
-                finally:
-                    offer.cancel()
-                node = offer.result()
-                node.is_taken.set()
-                if not node.is_lost:
-                    return node
-
-    async def _called(self, node: _Node, call: Awaitable[Any]) -> Any:
-        """Return the result of a call of a node's actor.
-
-        Raises:
-            _NodeLostError: node or actor are lost.
-        """
-        reply = asyncio.ensure_future(call)
-        loss = asyncio.ensure_future(node.lost.wait())
-        try:
-            await asyncio.wait({reply, loss}, return_when=asyncio.FIRST_COMPLETED)
-            if not reply.done():
-                raise _NodeLostError("it gave no news")
-            return reply.result()
-        except self._errors.RayTaskError as error:
-            raise MachineError(f"node {node.name} failed: {error.cause!r}") from error
-        except self._errors.RayError as error:
-            node.lost.set()
-            raise _NodeLostError(" ".join(str(error).split())[:300]) from error
-        finally:
-            reply.cancel()
-            loss.cancel()
-
-    async def _watch(self) -> None:
-        """Keep an actor on every node of the cluster."""
-        serving: set[asyncio.Task[None]] = set()
+    async def _judge_all(self) -> None:
+        await self._look_for_nodes()
+        waiting = self._shards()
+        running: set[asyncio.Task[_ShardWork | None]] = set()
         with_nodes_s = asyncio.get_running_loop().time()
         try:
-            while True:
-                for node_id, name in (await asyncio.to_thread(self._alive)).items():
-                    if (
-                        node_id not in self._serving
-                        and self._failures[node_id] < MOST_STARTS
-                    ):
-                        self._serving.add(node_id)
-                        serving.add(asyncio.create_task(self._serve(node_id, name)))
+            while waiting or running:
+                for work in list(waiting):
+                    if (node := self._free_node(work.lost)) is not None:
+                        waiting.remove(work)
+                        node.running += 1
+                        running.add(asyncio.create_task(self._attempt(work, node)))
                 now_s = asyncio.get_running_loop().time()
-                with_nodes_s = now_s if self._serving else with_nodes_s
+                with_nodes_s = now_s if running else with_nodes_s
                 self._check_nodes(now_s - with_nodes_s)
-                await asyncio.sleep(_LOOK_EVERY_S)
-                for task in [each for each in serving if each.done()]:
-                    serving.discard(task)
-                    task.result()
+                done = await _first_done(running)
+                running -= done
+                waiting.extend(
+                    left for each in done if (left := each.result()) is not None
+                )
+                await self._look_for_nodes()
         finally:
-            for task in serving:
-                task.cancel()
-            await asyncio.gather(*serving, return_exceptions=True)
+            for each in running:
+                each.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def _shards(self) -> list[_ShardWork]:
+        """Return the shards of the run that hold answers."""
+        places = sum(node.at_once for node in self._nodes.values())
+        wanted = min(places * _SHARDS_A_PLACE, len(self._judged) // _ANSWERS_A_SHARD)
+        count = min(max(wanted, 1), MOST_SHARDS)
+        parts = [
+            _ShardWork(Shard(number, count), set()) for number in range(1, count + 1)
+        ]
+        for name in self._judged:
+            next(part for part in parts if part.shard.holds(*name)).answers.add(name)
+        return [part for part in parts if part.answers]
+
+    async def _look_for_nodes(self) -> None:
+        found = {
+            each["NodeID"]: _node(each)
+            for each in await asyncio.to_thread(self._ray.nodes)
+            if each["Alive"]
+        }
+        self._nodes = {
+            node_id: self._nodes.get(node_id, node) for node_id, node in found.items()
+        }
+
+    def _free_node(self, lost: Sequence[str] = ()) -> _Node | None:
+        """Return the node with the fewest shards, if any has a place.
+
+        Args:
+            lost: nodes that do not count as long as there is another one.
+        """
+        sound = [each for each in self._nodes.values() if each.failures < MOST_FAILURES]
+        others = [each for each in sound if each.name not in lost]
+        free = [each for each in others or sound if each.running < each.places]
+        return min(free, key=lambda node: node.running, default=None)
 
     def _check_nodes(self, without_s: float) -> None:
-        if not self._serving and not self._nodes and self._problems:
-            reasons = "; ".join(
-                f"{name}: {problem}" for name, problem in self._problems.items()
-            )
+        problems = [
+            f"{node.name}: {node.problem}"
+            for node in self._nodes.values()
+            if node.problem
+        ]
+        if (
+            not self._latest
+            and problems
+            and self._free_node() is None
+            and without_s > 0
+        ):
             raise UsageError(
-                f"no node of the Ray cluster can evaluate answers: {reasons}"
+                f"no node of the Ray cluster can evaluate answers: {'; '.join(problems)}"
             )
         if without_s > _LONGEST_WITHOUT_NODE_S:
             raise MachineError(
                 f"no node of the Ray cluster is left for {without_s:.0f} s: the same command continues"
             )
 
-    def _alive(self) -> dict[str, str]:
-        return {
-            node["NodeID"]: f"{node['NodeManagerHostname']} {node['NodeID'][:6]}"
-            for node in self._ray.nodes()
-            if node["Alive"]
-        }
-
-    async def _serve(self, node_id: str, name: str) -> None:
-        """Start a node's actor, offer its places and collect its news, until it is lost."""
-        node = _Node(name, placed_actor(self._ray, NodeActor, node_id))
+    async def _attempt(self, work: _ShardWork, node: _Node) -> _ShardWork | None:
+        """Have a node judge a shard; return what is left of it if the node is lost."""
+        log.info("shard begins shard=%s node=%s", work.shard, node.name)
         try:
-            problem = await self._called(node, node.actor.open.remote(self._setup))
-            if problem is not None:
-                self._problems[name] = problem
-                log.warning("Node %s is left out: %s", name, problem)
-                return
-            self._nodes.append(node)
-            self._failures.pop(node_id, None)
-            log.info("node evaluates answers node=%s", name)
-            await self._exchange_news(node)
-            await all_or_first_error(
-                (self._offer_places(node), self._collect_news(node))
+            await self._follow(work, node)
+            return None
+        except _NodeLostError as error:
+            node.failures += 1
+            node.problem = str(error)
+            work.lost.append(node.name)
+            log.warning(
+                "Shard %s starts again on another node, as %s is lost: %s",
+                work.shard,
+                node.name,
+                error,
             )
-        except (_NodeLostError, MachineError) as error:
-            self._problems[name] = str(error)
-            log.warning("Node %s is lost: its answers start again on other nodes", name)
-            log.info("node lost node=%s reason=%s", name, error)
         finally:
-            node.lost.set()
-            self._failures[node_id] += 1
-            self._serving.discard(node_id)
-            self._answer_ended.set()
-            self._end(node)
+            node.running -= 1
+        if len(work.lost) < MOST_LOSSES:
+            return work
+        reason = f"{MOST_LOSSES} nodes were lost while they evaluated it: {', '.join(work.lost)}"
+        for task_id, name in work.answers:
+            outcome = AnswerOutcome(task_id, name, None, reason)
+            self._judged[task_id, name].set_result(JudgedAnswer(outcome, {}))
+        return None
 
-    async def _offer_places(self, node: _Node) -> None:
-        while True:
-            await self._called(node, node.actor.admit.remote())
-            # Its share of the rest: in a short run the first node to open would take nearly all answers.
-            while node.answers * len(self._serving) >= self._unfinished > 0:
-                self._answer_ended.clear()
-                await self._answer_ended.wait()
-            node.answers += 1
-            node.is_taken.clear()
-            self._offers.put_nowait(node)
-            await node.is_taken.wait()
+    async def _follow(self, work: _ShardWork, node: _Node) -> None:
+        """Take the news of a shard until it ends.
 
-    async def _collect_news(self, node: _Node) -> None:
-        while True:
-            await asyncio.sleep(_REPORT_EVERY_S)
-            try:
-                async with asyncio.timeout(SILENT_AFTER_S):
-                    await self._exchange_news(node)
-            except TimeoutError as error:
-                node.lost.set()
-                raise _NodeLostError(
-                    f"it gave no news for {SILENT_AFTER_S:g} s"
-                ) from error
-
-    async def _exchange_news(self, node: _Node) -> None:
-        named = set(node.unreported)
-        await self._note(
-            node,
-            await self._called(node, node.actor.report.remote(self._news_for(node))),
-        )
-        node.unreported -= named
-
-    def _news_for(self, node: _Node) -> ClusterNews:
-        now_s = asyncio.get_running_loop().time()
-        alive = [each for each in self._nodes if not each.is_lost]
-        pauses_s: dict[str, float] = {}
-        for other in [each for each in alive if each is not node]:
-            for name, until_s in other.pauses_until_s.items():
-                if until_s > now_s:
-                    pauses_s[name] = max(pauses_s.get(name, 0.0), until_s - now_s)
-        peers = {each.name: each.actor for each in alive if each is not node}
-        is_known, node.peers = node.peers == peers, peers
-        return ClusterNews(
-            max(1, len(alive)), pauses_s, node.name, None if is_known else peers
-        )
-
-    async def _note(self, node: _Node, report: NodeReport) -> None:
-        node.usage.update(report.usage)
-        node.slowdown, node.retries = report.slowdown, report.retries
-        usage, nodes = self._usage, self._nodes
-        for task_id in report.usage:
-            found = (each.usage[task_id] for each in nodes if task_id in each.usage)
-            usage.tasks[task_id] = sum(found, TaskUsage())
-        usage.slowdown.refusals = sum(each.slowdown.refusals for each in nodes)
-        usage.slowdown.waited_s = sum(each.slowdown.waited_s for each in nodes)
-        usage.retries.reasons = sum((each.retries.reasons for each in nodes), Counter())
-        now_s = asyncio.get_running_loop().time()
-        node.pauses_until_s = {
-            name: now_s + wait_s for name, wait_s in report.pauses_s.items()
+        Raises:
+            _NodeLostError: the node is lost.
+            JudgeUnusableError: no answer can be judged.
+        """
+        options = {
+            "num_cpus": 0,
+            "max_retries": 0,
+            "scheduling_strategy": on_node(node.node_id),
         }
-        node.spent_usd = report.spent_usd
-        if self._budget is not None:
-            refusal = self._budget.refusal or report.refusal
-            self._budget.follow(sum(each.spent_usd for each in nodes), refusal)
-        for line in report.log:
+        done = frozenset(name for name, judged in self._judged.items() if judged.done())
+        order = self._order.for_one_of(node.at_once)
+        stream = self._task.options(**options).remote(order, work.shard, done)
+        try:
+            patience_s = _LONGEST_START_S
+            while (news := await self._next(stream, patience_s)) is not None:
+                patience_s = _SILENT_AFTER_S
+                if news.problem is not None:
+                    raise _NodeLostError(news.problem)
+                if news.unusable_judge is not None:
+                    raise JudgeUnusableError(
+                        f"{news.unusable_judge} (node {node.name})"
+                    )
+                self._latest[work.shard.number, len(work.lost)] = news
+                self._note(work, news, node)
+        finally:
+            with suppress(self._errors.RayError, ValueError, TypeError):
+                self._ray.cancel(stream, force=True)
+
+    async def _next(self, stream: Any, patience_s: int) -> ShardNews | None:
+        """Return a shard's next news, ``None`` at its end.
+
+        Raises:
+            _NodeLostError: the node is lost, or gives no news.
+        """
+        news = asyncio.create_task(_next_of(stream))
+        try:
+            # Seconds of this loop, not of a clock: if this process was stopped, it has not listened.
+            for _ in range(patience_s):
+                await asyncio.wait({news}, timeout=1.0)
+                if news.done():
+                    return news.result()
+            raise _NodeLostError(f"it gave no news for {patience_s} s")
+        except self._errors.RayTaskError as error:
+            raise MachineError(f"a node failed: {error.cause!r}") from error
+        except self._errors.RayError as error:
+            raise _NodeLostError(" ".join(str(error).split())[:300]) from error
+        finally:
+            news.cancel()
+
+    def _note(self, work: _ShardWork, news: ShardNews, node: _Node) -> None:
+        node.failures, node.problem = 0, ""
+        for judged in news.answers:
+            name = judged.outcome.task_id, judged.outcome.answer_name
+            work.answers.discard(name)
+            if name in self._judged and not self._judged[name].done():
+                self._judged[name].set_result(judged)
+        for line in news.log:
             text = f"{line.message} (node {node.name})"
             logger = logging.getLogger(line.name)
             logger.handle(
                 logger.makeRecord(line.name, line.level, "", 0, text, (), None)
             )
-        try:
-            for judgment in report.judgments:
-                await self._store.put_own(judgment)
-        except JudgmentStoreError as error:
-            log.error(
-                "the agent's own file lacks judgments, which the database has: %s",
-                error,
-            )
+        self._sum_up()
 
-    async def _close(self) -> None:
-        """Have the nodes close their browsers, and collect their last news."""
-        await asyncio.gather(*map(self._close_node, self._nodes))
-
-    async def _close_node(self, node: _Node) -> None:
-        if not node.is_lost:
-            with suppress(_NodeLostError, MachineError, TimeoutError):
-                async with asyncio.timeout(_CLOSE_TIMEOUT_S):
-                    await self._note(
-                        node, await self._called(node, node.actor.close.remote())
-                    )
-        # Those of a report that was lost with the node, or is still on its way.
-        await self._keep(node.unreported)
-
-    def _end(self, node: _Node) -> None:
-        """End the actor's process, if it still runs."""
-        with suppress(self._errors.RayError, ValueError):
-            self._ray.kill(node.actor)
+    def _sum_up(self) -> None:
+        """Show what all shards have used so far as the use of the run."""
+        latest = self._latest.values()
+        usage = self._usage
+        for task_id in {name for news in latest for name in news.usage.tasks}:
+            found = (news.usage.tasks.get(task_id, TaskUsage()) for news in latest)
+            usage.tasks[task_id] = sum(found, TaskUsage())
+        slowdowns = [news.usage.slowdown for news in latest]
+        usage.slowdown.refusals = sum(each.refusals for each in slowdowns)
+        usage.slowdown.waited_s = sum(each.waited_s for each in slowdowns)
+        retries = (news.usage.retries.reasons for news in latest)
+        usage.retries.reasons = sum(retries, Counter())
+        if self._budget is not None:
+            refusals = [self._budget.refusal, *(news.refusal for news in latest)]
+            refusal = next((each for each in refusals if each is not None), None)
+            self._budget.follow(sum(news.spent_usd for news in latest), refusal)
 
 
-async def with_result(job: AnswerJob, outcome: AnswerOutcome) -> AnswerOutcome:
-    """Return a node's outcome with the content of the result that ``earlier_result`` names, or a later one.
+async def _next_of(stream: Any) -> ShardNews | None:
+    """Return the next item of Ray's stream; its own end cannot leave a task."""
+    try:
+        found: ShardNews = await (await anext(stream))
+    except StopAsyncIteration:
+        return None
+    return found
 
-    Raises:
-        MachineError: it does not arrive here.
-    """
+
+async def _first_done(
+    running: set[asyncio.Task[_ShardWork | None]],
+) -> set[asyncio.Task[_ShardWork | None]]:
+    """Return the tasks that are done, after some seconds at most."""
+    if not running:
+        await asyncio.sleep(_LOOK_EVERY_S)
+        return set()
+    done, _ = await asyncio.wait(
+        running, timeout=_LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED
+    )
+    return done
+
+
+def _node(found: Mapping[str, Any]) -> _Node:
+    """Return a node as Ray lists it."""
+    node_id = found["NodeID"]
+    places = int(found["Resources"].get("CPU", 0)) // _PROCESSORS_A_SHARD
+    at_once = min(max(places, _LEAST_AT_ONCE), _MOST_AT_ONCE)
+    return _Node(node_id, f"{found['NodeManagerHostname']} {node_id[:6]}", at_once)
+
+
+def _write_files(folder: Path, judged: JudgedAnswer) -> None:
+    """Write an answer's files; a result says that the answer is done, and comes last."""
+    for name in sorted(judged.files, key=lambda name: name.startswith("results/")):
+        write_file(folder / name, judged.files[name])
+
+
+def _with_result(job: AnswerJob, outcome: AnswerOutcome) -> AnswerOutcome:
     if outcome.reason is not None:
         return outcome
-    folder = job.folder / "results"
-    until_s = asyncio.get_running_loop().time() + _RESULT_WAIT_S
-    try:
-        while True:
-            await bring_here_in_thread(folder)
-            newest = await asyncio.to_thread(newest_result_name, folder)
-            # An older one would be a wrong score.
-            if newest is not None and newest >= (outcome.earlier_result or ""):
-                found = await asyncio.to_thread(latest_result, folder)
-                content = None if found is None else found.content
-                reason = "the result is damaged" if content is None else None
-                return replace(
-                    outcome, result=content, reason=reason, earlier_result=None
-                )
-            if asyncio.get_running_loop().time() > until_s:
-                raise MachineError(
-                    f"a node has evaluated {job.task_id}/{job.answer.name}, but {job.folder} has no result: "
-                    "put the folders on storage that all nodes share"
-                )
-            await asyncio.sleep(_LOOK_EVERY_S)
-    except StorageError as error:
-        return AnswerOutcome(job.task_id, job.answer.name, None, str(error))
+    found = latest_result(job.folder / "results")
+    if found is None:
+        reason = f"a node has evaluated it, but {job.folder} has no result"
+        return replace(outcome, reason=reason)
+    return replace(outcome, result=found.content)

@@ -18,7 +18,11 @@ from typing import Any, Self, TypeVar
 from servers.machines import Machine
 
 # Ray reads these when it is imported.
-os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+os.environ |= {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_raylet_start_wait_time_s": "120",
+}
 
 _PORTS = (
     "metrics_agent_port",

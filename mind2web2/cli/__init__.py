@@ -199,10 +199,10 @@ def _system_failure(error: OSError) -> str:
 
 def _published(parser: CommandParser, exit_status: int) -> int:
     """Publish the files of roots in object stores, and return the exit status."""
-    from mind2web2.storage.mirror import push_all
+    from mind2web2.storage.working_copy import FOLDERS
 
     try:
-        push_all()
+        FOLDERS.take_away()
     except StorageError as error:
         _failed(parser, str(error))
         return exit_status or 1

@@ -40,7 +40,7 @@ from mind2web2.cli.suggestions import (
     suggested_command,
     suggested_forgetting,
 )
-from mind2web2.errors import ResultWriteError, StorageError, UsageError
+from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.other_agents import stores_of_others
@@ -55,7 +55,7 @@ from mind2web2.runs.answers import RunFolders, TaskWork
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.freshness import changed_scripts
 from mind2web2.runs.paths import paths_of
-from mind2web2.runs.results import PROGRESS_NAME, published, write_file
+from mind2web2.runs.results import PROGRESS_NAME, write_file
 from mind2web2.runs.run import (
     AnswerRunner,
     ProgressFile,
@@ -81,7 +81,6 @@ from mind2web2.runs.shard_states import (
 )
 from mind2web2.runs.summaries import merge_all_results, summarised_answers
 from mind2web2.runs.usage_file import write_usage
-from mind2web2.storage.publication import is_in_object_store, remove_published
 from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
@@ -165,18 +164,14 @@ def _note_shard(settings: RunSettings, folders: RunFolders, state: ShardState) -
     path = folders.agent_results / SHARDS_NAME
     if settings.shard is not None:
         shard = str(settings.shard)
-
-        def write() -> None:
-            states = shard_states(folders.agent_results)
-            noted: ShardState = "ended" if states.get(shard) == "ended" else "started"
-            write_file(
-                path,
-                shards_text(states | {shard: noted if settings.task_ids else state}),
-            )
-
-        published(path, write)
+        states = shard_states(folders.agent_results)
+        noted: ShardState = "ended" if states.get(shard) == "ended" else "started"
+        write_file(
+            path,
+            shards_text(states | {shard: noted if settings.task_ids else state}),
+        )
     elif not settings.task_ids:
-        remove_published(path)
+        path.unlink(missing_ok=True)
 
 
 async def _connected_session(run: _Run) -> int:
@@ -203,15 +198,6 @@ async def _run_session_and_report(run: _Run, ray: Any) -> list[AnswerOutcome]:
     settings, folders = run.settings, run.folders
     roots = (folders.eval_results_root, paths_of(run.checked).eval_results_root)
     judgments = folders.agent_results / FILE_NAME
-    if (
-        settings.judgments is None
-        and not settings.is_replay
-        and is_in_object_store(judgments)
-    ):
-        run.print(
-            f"Judgments are kept on this machine: {judgments}; several machines share them by --judgments "
-            "postgresql://HOST/DATABASE."
-        )
     others = stores_of_others(folders.eval_results_root, folders.agent_name)
     async with _telemetry(run) as telemetry:
         own = OwnParts(
@@ -416,7 +402,7 @@ def _summed_up(run: _Run) -> AgentSummary | None:
     try:
         found = summarised_answers(root, run.folders.agent_name)
         merge_all_results(root)
-    except (ResultWriteError, StorageError) as error:
+    except ResultWriteError as error:
         # The table of scores is shown all the same.
         run.progress.problems.append(str(error))
         return None

@@ -44,7 +44,7 @@ from mind2web2.runs.settings import FOLDER_NAMES, PLAIN, SETTINGS, RunSettings
 from mind2web2.runs.shards import Shard
 from mind2web2.runs.task_summary import UNSCORED_NAME
 from mind2web2.scripts.aliases import own_script_aliases, set_script_aliases
-from mind2web2.storage.mirror import push_all
+from mind2web2.storage.working_copy import FOLDERS
 from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.path_config import PathConfig
 
@@ -310,7 +310,7 @@ class _ShardJudging:
             try:
                 await self._evaluate(work, folders)
             finally:
-                await asyncio.to_thread(push_all)
+                await asyncio.to_thread(FOLDERS.take_away)
 
     def _work(self, paths: PathConfig) -> list[TaskWork]:
         settings, name = self._order.settings, self._order.agent_name

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mind2web2.runs.settings import FOLDER_NAMES, RunSettings
-from mind2web2.storage.working_copy import working_copies
+from mind2web2.storage.working_copy import FOLDERS
 from mind2web2.utils.path_config import PathConfig
 
 
@@ -23,7 +23,7 @@ def paths_of(settings: RunSettings, agents: Iterable[str] = ()) -> PathConfig:
     }
     if any(isinstance(root, str) for root in roots.values()):
         names = {name.rstrip("/") for name in (settings.agent_name, *agents) if name}
-        roots = {**working_copies(roots, sorted(names), settings.task_ids)}
+        roots = {**FOLDERS.bring(roots, sorted(names), settings.task_ids)}
     return PathConfig(Path()).apply_overrides(
         answers_root=roots["answer_folder"],
         eval_scripts_root=roots["eval_scripts_root"],

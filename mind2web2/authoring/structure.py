@@ -218,7 +218,7 @@ def _wanted_values(rubric: RubricFile) -> dict[str, object]:
             continue
         own = _path(rubric, equals.field)
         if equals.value is not None:
-            wanted[own] = equals.value
+            wanted[own] = rubric.expected(equals)
         elif equals.same_as is not None:
             same = _path(rubric, equals.same_as)
             is_number = rubric.field_at(equals.field).type in ("number", "integer")

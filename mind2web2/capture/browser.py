@@ -269,7 +269,7 @@ async def _finished(task: asyncio.Task[Any]) -> None:
 def _looks(version: str) -> UserAgentOverride:
     """Return what a page's headers and scripts say of the browser: an ordinary one, not a headless one."""
     major = version.partition(".")[0]
-    platform = {"win32": "Windows", "darwin": "macOS"}.get(sys.platform, "Linux")
+    platform = "macOS" if sys.platform == "darwin" else "Linux"
 
     def brands(own_version: str) -> list[BrandVersion]:
         return [

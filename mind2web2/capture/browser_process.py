@@ -106,8 +106,6 @@ def find_browser(headless: bool) -> BrowserProgram:
 
 async def version_of(program: BrowserProgram) -> str | None:
     """Return a browser's version, such as ``140.0.7339.16``; ``None`` where it cannot be asked."""
-    if sys.platform == "win32":  # opens a window there instead of answering
-        return None
     try:
         process = await asyncio.create_subprocess_exec(
             program.path,
@@ -151,11 +149,8 @@ def launch_arguments(
 
 def user_agent(version: str) -> str:
     """Return what an ordinary Chromium of this version calls itself, on this system."""
-    systems = {
-        "win32": "Windows NT 10.0; Win64; x64",
-        "darwin": "Macintosh; Intel Mac OS X 10_15_7",
-    }
-    system = systems.get(sys.platform, "X11; Linux x86_64")
+    is_mac = sys.platform == "darwin"
+    system = "Macintosh; Intel Mac OS X 10_15_7" if is_mac else "X11; Linux x86_64"
     major = version.partition(".")[0]
     return f"Mozilla/5.0 ({system}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0 Safari/537.36"
 
@@ -171,7 +166,7 @@ def browser_environment() -> dict[str, str]:
 
 def can_be_sandboxed() -> bool:
     """Tell whether the browser can have its sandbox; without, say so once."""
-    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+    if os.geteuid() != 0:
         return True
     _warn_of_no_sandbox()
     return False
@@ -189,9 +184,7 @@ def _candidates() -> Iterator[BrowserProgram]:
     for pattern, is_headless_only in (
         ("chromium_headless_shell-*/*/chrome-headless-shell", True),
         ("chromium_headless_shell-*/*/headless_shell", True),
-        ("chromium_headless_shell-*/*/chrome-headless-shell.exe", True),
         ("chromium-*/*/chrome", False),
-        ("chromium-*/*/chrome.exe", False),
         ("chromium-*/*/*.app/Contents/MacOS/*", False),
     ):
         # Of several, the newest: their numbers have as many digits.
@@ -220,8 +213,6 @@ def _patchright_folder() -> Path:
         return Path(named)
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "ms-playwright"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", "")) / "ms-playwright"
     return (
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         / "ms-playwright"
@@ -244,7 +235,7 @@ def start_virtual_display(width_px: int, height_px: int) -> Xvfb:
     Raises:
         MachineError: Xvfb is not installed, or does not start.
     """
-    from xvfbwrapper import Xvfb  # not for Windows
+    from xvfbwrapper import Xvfb
 
     environment = browser_environment()
     arguments = ("-nolisten", "tcp", "-terminate")
@@ -363,9 +354,6 @@ class BrowserProcess:
         if self._pid is None or self._has_ended():
             return
         try:
-            if sys.platform == "win32":
-                os.kill(self._pid, signal.SIGTERM)
-                return
             # The driver gives a browser a process group of its own, which some start by way of a script.
             group = os.getpgid(self._pid)
             if group != os.getpgrp():

@@ -8,10 +8,17 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 from mind2web2 import __version__
 from mind2web2.cli.options import CommandParser, Handler
 from mind2web2.errors import Mind2Web2Error, StorageError
+from mind2web2.utils.entry_points import (
+    hook_names,
+    loaded_part,
+    loaded_parts,
+    removed_plugin,
+)
 from mind2web2.utils.values import one_of
 
 _DESCRIPTION = """\
@@ -48,6 +55,7 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 judgments import AGENT F  read the judge's replies from such a file
   mind2web2 validate AGENT            check the agent's answers before they are handed in
   mind2web2 submit AGENT              pack answers, pages, results and judgments into one file
+  mind2web2 plugins                   list the plugins that are there
 """
 
 
@@ -77,6 +85,7 @@ _MODULES = {
     **dict.fromkeys(("metrics", "compare"), "results.metrics"),
     **{"rejudge": "results.rejudge", "verify-results": "results.verify_results"},
     **dict.fromkeys(("judgments", "merge"), "results.transfer"),
+    "plugins": "plugins",
 }
 
 
@@ -89,9 +98,10 @@ _GONE = {
 
 def command_modules() -> tuple[ModuleType, ...]:
     """Return the modules of all commands."""
-    return tuple(
+    own = [
         import_module(f"{__name__}.{name}") for name in dict.fromkeys(_MODULES.values())
-    )
+    ]
+    return (*own, *dict.fromkeys(loaded_parts("commands").values()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,16 +122,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(parser, given)
     _check_command(parser, word)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    import_module(f"{__name__}.{_MODULES[word]}").add_command(commands)
+    _module_of(parser, word).add_command(commands)
     return _run(parser, given)
+
+
+def _module_of(parser: CommandParser, word: str) -> Any:
+    """Return the module of a command, which adds its parser."""
+    if word in _MODULES:
+        return import_module(f"{__name__}.{_MODULES[word]}")
+    module = loaded_part("commands", word)
+    if module is None:
+        parser.error(f"the command {word} is of a plugin that cannot be loaded")
+    return module
 
 
 def _check_command(parser: CommandParser, word: str) -> None:
     """Name the command that a misspelled one is near to; argparse would list all."""
     if word in _GONE:
         parser.error(f"the command {word} is gone: {_GONE[word]}")
+    if plugin := removed_plugin(word):
+        parser.error(f"the command {word} needs the plugin {plugin}")
     try:
-        one_of(tuple(_MODULES))(word)
+        one_of((*_MODULES, *hook_names("commands")))(word)
     except ValueError as error:
         parser.error(f"argument COMMAND: {error}")
 
@@ -160,6 +182,9 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     options = parser.parse_args(arguments)
     run: Handler = options.run
+    if isinstance(options.run, str):
+        # Only now: parsers load quickly, but not the modules that do the work.
+        run = import_module(options.run).run
     try:
         return _published(parser, run(options))
     except ModuleNotFoundError as error:
@@ -198,11 +223,11 @@ def _system_failure(error: OSError) -> str:
 
 
 def _published(parser: CommandParser, exit_status: int) -> int:
-    """Publish the files of roots in object stores, and return the exit status."""
-    from mind2web2.storage.working_copy import FOLDERS
+    """Bring the files of remote roots to where they belong, and return the exit status."""
+    from mind2web2.runs.paths import take_away_changes
 
     try:
-        FOLDERS.take_away()
+        take_away_changes()
     except StorageError as error:
         _failed(parser, str(error))
         return exit_status or 1

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from mind2web2.cli.options import Subcommands, add_settings, asking_providers
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import JudgeError, JudgmentMissingError, UsageError
-from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, Flag, RunSettings
+from mind2web2.runs.setting import Flag
+from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, RunSettings
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
 

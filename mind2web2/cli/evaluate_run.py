@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
-    AsyncExitStack,
     asynccontextmanager,
     contextmanager,
     nullcontext,
@@ -19,12 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from mind2web2.bridges.telemetry import (
-    Telemetry,
-    exported,
-    signals_of,
-    wants_texts,
-)
 from mind2web2.cli.console import ConsoleHandler, line, plain_console
 from mind2web2.cli.displays import RunDisplay
 from mind2web2.cli.evaluate_report import (
@@ -41,6 +33,7 @@ from mind2web2.cli.suggestions import (
     suggested_forgetting,
 )
 from mind2web2.errors import ResultWriteError, UsageError
+from mind2web2.hooks import Listeners, listeners_opened
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.other_agents import stores_of_others
@@ -199,19 +192,19 @@ async def _run_session_and_report(run: _Run, ray: Any) -> list[AnswerOutcome]:
     roots = (folders.eval_results_root, paths_of(run.checked).eval_results_root)
     judgments = folders.agent_results / FILE_NAME
     others = stores_of_others(folders.eval_results_root, folders.agent_name)
-    async with _telemetry(run) as telemetry:
+    async with listeners_opened(run.print) as listeners:
         own = OwnParts(
             budget=run.budget,
             other_stores=others,
             other_pages=PagesOfOthers(
                 with_private_network=settings.allow_private_network
             ),
-            observer=None if telemetry is None else telemetry.question,
+            observer=listeners.question_asked if listeners.listeners else None,
         )
         async with open_run(settings, judgments, own=own, check_roots=roots) as session:
             display = _display(run, session)
             outcomes = await _run_session_with_display(
-                run, session, ray, display, telemetry
+                run, session, ray, display, listeners
             )
     run.progress.problems.extend(session.problems)
     if settings.self_debug:
@@ -220,26 +213,6 @@ async def _run_session_and_report(run: _Run, ray: Any) -> list[AnswerOutcome]:
     summary = await asyncio.to_thread(_summed_up, run)
     _report(run, session, outcomes, summary, display.elapsed_s)
     return outcomes
-
-
-@asynccontextmanager
-async def _telemetry(run: _Run) -> AsyncIterator[Telemetry | None]:
-    """Open what the environment's OpenTelemetry variables ask for; a run goes on without it."""
-    async with AsyncExitStack() as stack:
-        telemetry = None
-        try:
-            if signals := signals_of(os.environ):
-                with_texts = wants_texts(os.environ)
-                telemetry = await stack.enter_async_context(
-                    exported(
-                        signals,
-                        with_texts=with_texts,
-                        warn=lambda text: run.print(f"Warning: {text}"),
-                    )
-                )
-        except UsageError as error:
-            run.print(f"Warning: no telemetry: {error}")
-        yield telemetry
 
 
 def _display(run: _Run, session: Session) -> RunDisplay:
@@ -256,7 +229,7 @@ async def _run_session_with_display(
     session: Session,
     ray: Any,
     display: RunDisplay,
-    telemetry: Telemetry | None,
+    listeners: Listeners,
 ) -> list[AnswerOutcome]:
     """Evaluate the work, show its progress, and keep the judge's use."""
     judge = session.judge
@@ -283,7 +256,7 @@ async def _run_session_with_display(
                 return await evaluate_work(
                     run.work,
                     run.folders,
-                    runner if telemetry is None else telemetry.following(runner),
+                    listeners.following(runner),
                     concurrency,
                     run.progress,
                     dump_cache=run.settings.dump_cache,

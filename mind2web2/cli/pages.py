@@ -36,7 +36,8 @@ from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import caching_command
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
-from mind2web2.runs.settings import RAY, SETTINGS, Flag, RunSettings, Setting
+from mind2web2.runs.setting import Flag, Setting
+from mind2web2.runs.settings import PLAIN, RAY, SETTINGS, RunSettings
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
@@ -668,6 +669,13 @@ def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
 
         setup = BrowserSetup(settings, caching.pages_at_once, caching.retries)
         return ray_capturer(caching.settings.ray_address, setup)
+    if caching.settings.engine != PLAIN:
+        from mind2web2.hooks import engine_named
+
+        engine = engine_named(caching.settings.engine)
+        return engine.capturer(
+            caching.settings, settings, caching.pages_at_once, caching.retries
+        )
     return BatchBrowserManager(
         settings.headless, caching.pages_at_once, caching.retries, settings=settings
     )

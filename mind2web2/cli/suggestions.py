@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from mind2web2.judge.cascade import decision_name
-from mind2web2.llm_client.settings import DECISION_PROVIDERS
+from mind2web2.llm_client.settings import DECISION_PROVIDERS, public_address
 from mind2web2.runs.settings import JUDGE_SETTINGS, REPLAY, RunSettings
 from mind2web2.utils.program import program_words
 
@@ -68,7 +68,8 @@ def suggested_check(settings: RunSettings) -> str:
         if name not in settings.given or is_left_out:
             continue
         for each in value if isinstance(value, tuple) else (value,):
-            words += [f"--{name}", str(each)]
+            shown = public_address(each) if name == "judge_base_url" else str(each)
+            words += [f"--{name}", shown]
     cascade = settings.judge_cascade
     if cascade is not None:
         models = (
@@ -114,7 +115,7 @@ def caching_command(agent_name: str, settings: RunSettings, *more: str) -> str:
     for task_id in settings.task_ids:
         words += ["--task_id", task_id]
     if settings.cdp_url is not None:
-        words += ["--cdp_url", settings.cdp_url]
+        words += ["--cdp_url", public_address(settings.cdp_url)]
     if settings.storage_state is not None:
         words += ["--storage_state", str(settings.storage_state)]
     if settings.proxy is not None:

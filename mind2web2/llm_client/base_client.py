@@ -19,10 +19,12 @@ from mind2web2.llm_client.openai_protocol import (
 )
 from mind2web2.llm_client.pool import PoolClient
 from mind2web2.llm_client.provider import AsyncProviderClient
+from mind2web2.llm_client.providers import provider_of_plugin
 from mind2web2.llm_client.rate_limiter import RateLimiter
 from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.llm_client.settings import PoolSource
 from mind2web2.utils.api_misuse import script_api
+from mind2web2.utils.entry_points import hook_names
 
 
 class SyncProviderClient:
@@ -260,10 +262,24 @@ def _build(
     if provider == "gemini":
         transport = OpenAITransport(openai_connection(base_url, api_key, provider))
         return AsyncProviderClient(transport, retry or RetryPolicy())
-    if provider in ("anthropic", "bedrock_anthropic"):
-        if provider == "anthropic":
-            return anthropic_client(base_url, api_key, retry)
+    if provider == "anthropic":
+        return anthropic_client(base_url, api_key, retry)
+    return _client_of_plugin(provider, base_url, api_key, retry)
+
+
+def _client_of_plugin(
+    name: str, base_url: str | None, api_key: str | None, retry: RetryPolicy | None
+) -> AsyncProviderClient:
+    if name == "bedrock_anthropic":
         return bedrock_client(base_url, retry)
-    raise ValueError(
-        f"no such provider: {provider!r}, expected one of {', '.join(PROVIDERS)}"
+    provider = provider_of_plugin(name)
+    if provider is None:
+        known = (*PROVIDERS, *hook_names("judges"))
+        raise ValueError(
+            f"no such provider: {name!r}, expected one of {', '.join(known)}"
+        )
+    transport = provider.connect(base_url, api_key)
+    probes_images = provider.probes_images
+    return AsyncProviderClient(
+        transport, retry or RetryPolicy(), probes_images=probes_images
     )

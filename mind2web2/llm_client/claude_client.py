@@ -34,6 +34,7 @@ from mind2web2.llm_client.failures import (
     RequestFailedError,
     Service,
     allowances_in,
+    reply_without_secrets,
     start_of,
 )
 from mind2web2.llm_client.http_pool import HttpPool, PoolPerLoop, Server
@@ -53,10 +54,12 @@ from mind2web2.llm_client.settings import (
     split_login,
     variable,
 )
+from mind2web2.llm_client.structured_output import check_unambiguous
 from mind2web2.llm_client.transport import (
     Completion,
     OutputMode,
     ReplyPart,
+    TokenCount,
     WireRequest,
 )
 from mind2web2.utils.json_fields import JsonObject
@@ -116,10 +119,10 @@ class _Block(ReplyPart):
 
 
 class _Usage(ReplyPart):
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
+    input_tokens: TokenCount = 0
+    output_tokens: TokenCount = 0
+    cache_read_input_tokens: TokenCount | None = None
+    cache_creation_input_tokens: TokenCount | None = None
 
     def counted(self) -> Usage:
         """Return the numbers, with cached tokens as a part of the input."""
@@ -381,16 +384,20 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
     Raises:
         RequestFailedError: it is no message; a retry may succeed.
     """
+    content = reply_without_secrets(content, secrets)
     try:
         body = _Body.model_validate_json(content)
     except ValidationError:
         start = start_of(content, secrets)
         raise RequestFailedError(f"the reply is no message but {start!r}") from None
+    check_unambiguous(content)
     calls = [
         block.input
         for block in body.content
         if block.type == "tool_use" and block.input is not None
     ]
+    if len(calls) > 1:
+        raise RequestFailedError(f"the reply has {len(calls)} values instead of one")
     text = "".join(block.text or "" for block in body.content if block.type == "text")
     reason = (
         text or (body.stop_details.explanation if body.stop_details else None) or ""

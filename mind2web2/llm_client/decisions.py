@@ -14,11 +14,16 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from mind2web2.llm_client.chat import ImagePart, Parameters, TextPart, Usage
-from mind2web2.llm_client.failures import allowances_in, one_line, start_of
+from mind2web2.llm_client.failures import (
+    allowances_in,
+    one_line,
+    reply_without_secrets,
+    start_of,
+)
 from mind2web2.llm_client.openai_protocol import OpenAITransport, openai_connection
 from mind2web2.llm_client.settings import OPENAI_DECISIONS
 from mind2web2.llm_client.structured_output import InvalidOutputError, unambiguous_json
-from mind2web2.llm_client.transport import Completion, ReplyPart
+from mind2web2.llm_client.transport import Completion, ReplyPart, TokenCount
 from mind2web2.utils.json_fields import JsonObject
 
 
@@ -48,13 +53,13 @@ class DecisionRequest:
 
 
 class _CachedTokens(ReplyPart):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
+    cached_tokens: TokenCount | None = None
+    cache_write_tokens: TokenCount | None = None
 
 
 class _Usage(ReplyPart):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    input_tokens: TokenCount | None = None
+    output_tokens: TokenCount | None = None
     input_tokens_details: _CachedTokens | None = None
 
     def counted(self) -> Usage:
@@ -136,7 +141,8 @@ class DecisionTransport(OpenAITransport):
         # Images make megabytes of it.
         encoded = await asyncio.to_thread(json.dumps, self._body(request))
         reply = await self._pools.here().post_json(self._path, encoded.encode())
-        return replace(_unread(reply.content), allowances=allowances_in(reply.headers))
+        content = reply_without_secrets(reply.content, self.service.secrets)
+        return replace(_unread(content), allowances=allowances_in(reply.headers))
 
     def answers(
         self, request: DecisionRequest, completion: Completion

@@ -16,6 +16,7 @@ from mind2web2.llm_client.failures import (
     Service,
     allowances_in,
     failure_from_body,
+    reply_without_secrets,
     start_of,
 )
 from mind2web2.llm_client.http_pool import HttpPool, PoolPerLoop, Server
@@ -31,11 +32,13 @@ from mind2web2.llm_client.settings import (
     split_login,
     variable,
 )
+from mind2web2.llm_client.structured_output import check_unambiguous
 from mind2web2.llm_client.transport import (
     Completion,
     JsonBody,
     OutputMode,
     ReplyPart,
+    TokenCount,
     WireRequest,
 )
 from mind2web2.utils.json_fields import JsonObject
@@ -142,12 +145,12 @@ _ACCOUNT_HEADERS = {
 
 
 class _CachedTokens(ReplyPart):
-    cached_tokens: int | None = None
+    cached_tokens: TokenCount | None = None
 
 
 class _Usage(ReplyPart):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    prompt_tokens: TokenCount | None = None
+    completion_tokens: TokenCount | None = None
     prompt_tokens_details: _CachedTokens | None = None
 
     def counted(self) -> Usage:
@@ -254,13 +257,18 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
     Raises:
         RequestFailedError: it is no chat completion; a retry may succeed.
     """
+    content = reply_without_secrets(content, secrets)
     try:
         body = _Body.model_validate_json(content)
     except ValidationError:
         raise RequestFailedError(
             f"the reply is no chat completion but {start_of(content, secrets)!r}"
         ) from None
-    choice = body.choices[0] if body.choices else _Choice()
+    check_unambiguous(content)
+    choices = body.choices or [_Choice()]
+    if len(choices) > 1:
+        raise RequestFailedError(f"the reply has {len(choices)} choices instead of one")
+    [choice] = choices
     if problem := body.error or choice.error:
         # The text before the error may be incomplete.
         raise failure_from_body(

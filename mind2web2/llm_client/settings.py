@@ -9,10 +9,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.failures import Service
+from mind2web2.utils.entry_points import loaded_part
 
 # Unless an option names another.
 DEFAULT_JUDGE_MODEL = "o4-mini"
@@ -389,6 +391,9 @@ def endpoint_of(provider: str, base_url: str | PoolSource | None = None) -> str 
     }
     for name, (_, address_name, default) in OPENAI_LIKE.items():
         addresses[name] = (address_name, variable(address_name) or default)
+    if provider not in addresses:
+        found: Any = loaded_part("judges", provider)
+        return None if found is None else found.endpoint(base_url)
     name, address = (ADDRESS_GIVEN, base_url) if base_url else addresses[provider]
     if not address:
         return None

@@ -34,6 +34,7 @@ from mind2web2.pages.stored_files import file_names_in
 from mind2web2.pages.warc import Fault, FoundPage, warc_pages
 from mind2web2.urls.parts import clean_url, lookup_key, split_url
 from mind2web2.utils.aio import all_or_first_error
+from mind2web2.utils.entry_points import loaded_part
 from mind2web2.utils.files import links_in, read_regular_file
 from mind2web2.utils.names import check_name
 
@@ -172,6 +173,9 @@ def _wanted(
 
 
 Found = Callable[[], Iterator[FoundPage | Fault]]
+# The hook ``page_importers``, by the ending of a file's name such as ``warc``: takes the file and the URL
+# that the user named for it, if any, and returns what reads its pages, perhaps several times.
+Importer = Callable[[Path, str | None], Found]
 
 
 def _faults(found: Found) -> list[Fault]:
@@ -328,6 +332,9 @@ def reader_of(path: Path, url: str | None) -> Found:
         if url is None:
             raise UsageError(f"{path} does not say where it comes from: add --url URL")
         return lambda: _pdf_page(path, url)
+    importer: Importer | None = loaded_part("page_importers", name.rpartition(".")[2])
+    if importer is not None:
+        return importer(path, url)
     raise UsageError(
         f"{path} is none of .jsonl, .warc, .warc.gz, .mhtml, .pdf, or a cache folder"
     )

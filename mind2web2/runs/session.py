@@ -50,7 +50,9 @@ from mind2web2.scheduling.options import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.run import LONGEST_BLOCK_S
+from mind2web2.utils.entry_points import loaded_part
 from mind2web2.utils.garbage_collection import gc_paused
+from mind2web2.utils.machine import memory_bytes
 from mind2web2.utils.mounts import network_file_system
 
 if TYPE_CHECKING:
@@ -73,6 +75,8 @@ _MOST_OF_DATABASE, _MOST_OF_NO_FILE = 1000, 20_000
 
 
 JudgeClient: TypeAlias = "LLMClient | BatchClient | DecisionClient"
+# The hook ``stores``, by the scheme of ``--judgments URL``: takes the agent's own file and the URL.
+StoreOpener = Callable[[Path, str], JudgmentStore]
 CapturesMaker = Callable[[OpenBrowser, PagesOfOthers | None], SharedCaptures]
 
 
@@ -176,6 +180,8 @@ async def open_run(
         first_batches = _first_batches(settings, judgments, named, store, batches)
         price = own.price or settings.prices.get(settings.model)
         budget = own.budget or budget_of(settings, price)
+        if budget is not None:
+            budget.learn_stored(store.latest_usages(settings.model), settings.model)
         with gc_paused():
             client = (
                 None
@@ -258,6 +264,10 @@ def _store(
         return open_for_replay(replayed_file(settings, judgments))
     if settings.judgments is None or not settings.is_shared:
         return SharingJudgmentStore(judgments, others)
+    scheme = settings.judgments.partition("://")[0]
+    open_store: StoreOpener | None = loaded_part("stores", scheme)
+    if open_store is not None:
+        return open_store(judgments, settings.judgments)
     if settings.engine == RAY and network_file_system(judgments.parent):
         # SQLite cannot keep judgments there; the database has them all.
         return SharedJudgmentStore(None, settings.judgments, most=_MOST_OF_DATABASE)
@@ -584,7 +594,4 @@ def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
 
 
 def _most_answers() -> int:
-    if not hasattr(os, "sysconf"):
-        return _LEAST_ANSWERS
-    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min(_MOST_ANSWERS, memory_bytes // 4 // _ANSWER_BYTES)
+    return min(_MOST_ANSWERS, memory_bytes() // 4 // _ANSWER_BYTES)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -29,15 +29,25 @@ from mind2web2.llm_client.settings import (
     PoolSource,
     check_address,
 )
+from mind2web2.runs.setting import (
+    Flag,
+    InFile,
+    Setting,
+    declared_in,
+    flag,
+    plugin_settings,
+    setting,
+)
 from mind2web2.runs.shards import Shard
 from mind2web2.utils import values
+from mind2web2.utils.entry_points import hook_names
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.moments import parsed_moment
 
 if TYPE_CHECKING:
     from mind2web2.llm_client.prices import OwnPrice
 
-_Value = TypeVar("_Value")
+_Kind = TypeVar("_Kind")
 
 JUDGE_PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_anthropic")
 BATCH_PROVIDERS = ("openai", "azure_openai")
@@ -81,84 +91,6 @@ _PARAMETER_OPTIONS = {
     "temperature": "--judge_temperature",
     "reasoning_effort": "--judge_reasoning_effort",
 }
-
-
-@dataclass(frozen=True)
-class Flag:
-    """An option without a value, which sets its setting to ``value``."""
-
-    value: object
-    help: str
-
-
-@dataclass(frozen=True)
-class InFile:
-    """How a setting stands in ``mind2web2.toml``.
-
-    Args:
-        example: the right side of a line.
-        kinds: Python's types of such a value.
-        parse: turns the file's value into the setting's, where the option's ``parse`` of the text does not.
-    """
-
-    example: str
-    kinds: tuple[type, ...]
-    parse: Callable[[Any], Any] | None = None
-
-
-@dataclass(frozen=True)
-class Setting:
-    """The declaration of one setting.
-
-    Args:
-        help: a sentence without its final stop.
-        parse: turns the option's text into the value; ``None`` for a setting that only flags set.
-        metavar: what stands for the value in the help.
-        group: of options in the help.
-        default_text: the default in words, where the value does not say it.
-        option: default: ``--NAME``.
-        flags: options without a value by their names, of which an empty one stands for ``--NAME``.
-        is_repeated: the option may be repeated; the value is a tuple.
-        is_distinct: it may be repeated with other values only.
-        is_secret: the value may hold a password.
-        in_file: ``None`` for a setting of the command line alone.
-        see: the place in the docs that has the details.
-        name: of the field in ``RunSettings``; it and ``default``, the field's, are filled in.
-    """
-
-    help: str = ""
-    parse: Callable[[str], Any] | None = None
-    metavar: str = ""
-    group: str = ""
-    default_text: str = ""
-    option: str = ""
-    flags: Mapping[str, Flag] = field(default_factory=dict)
-    is_repeated: bool = False
-    is_distinct: bool = False
-    is_secret: bool = False
-    in_file: InFile | None = None
-    see: str = ""
-    name: str = ""
-    default: object = None
-
-
-# Of a field's metadata.
-_KEY = "setting"
-
-
-def _setting(default: _Value, declared: Setting) -> _Value:
-    """Declare a setting as the default of its field."""
-    made: _Value = field(
-        default=default, repr=not declared.is_secret, metadata={_KEY: declared}
-    )
-    return made
-
-
-def _flag(help: str, *, group: str = "", in_file: InFile | None = None) -> bool:
-    """Declare a setting that is off unless its option is given."""
-    return _setting(
-        False, Setting(flags={"": Flag(True, help)}, group=group, in_file=in_file)
-    )
 
 
 # Values that need more than a function of ``utils/values``
@@ -234,10 +166,19 @@ def _aliases_in_file(found: str | list[object]) -> tuple[str, ...]:
     return tuple(model_alias(str(alias)) for alias in given)
 
 
+def _provider(text: str) -> str:
+    return values.one_of((*_READ_PROVIDERS, *hook_names("judges")))(text)
+
+
 def _provider_in_file(text: str) -> str:
-    if text not in JUDGE_PROVIDERS:
-        raise ValueError(f"{text!r} is none of {', '.join(JUDGE_PROVIDERS)}")
+    names = (*JUDGE_PROVIDERS, *hook_names("judges"))
+    if text not in names:
+        raise ValueError(f"{text!r} is none of {', '.join(names)}")
     return text
+
+
+def _engine(text: str) -> str:
+    return values.one_of((PLAIN, RAY, *hook_names("engines")))(text)
 
 
 def _votes_in_file(found: str | int) -> str:
@@ -266,7 +207,7 @@ _READ_PROVIDERS = (*_PROVIDERS, *DECISION_PROVIDERS)
 class RunSettings:
     """The settings of a run, as command line, file or caller gave them."""
 
-    agent_name: str | None = _setting(
+    agent_name: str | None = setting(
         None,
         Setting(
             "the agent, a folder under answers/",
@@ -274,7 +215,7 @@ class RunSettings:
             metavar="NAME",
         ),
     )
-    task_ids: tuple[str, ...] = _setting(
+    task_ids: tuple[str, ...] = setting(
         (),
         Setting(
             "this task only; may be repeated",
@@ -285,7 +226,7 @@ class RunSettings:
             default_text="all that have answers",
         ),
     )
-    answer_folder: Path | str | None = _setting(
+    answer_folder: Path | str | None = setting(
         None,
         Setting(
             "the agents' answers; each of the four may be a URL such as s3://bucket/prefix",
@@ -297,7 +238,7 @@ class RunSettings:
             see="cost-and-speed.md#roots-in-a-bucket",
         ),
     )
-    eval_scripts_root: Path | str | None = _setting(
+    eval_scripts_root: Path | str | None = setting(
         None,
         Setting(
             "the tasks' eval scripts",
@@ -308,7 +249,7 @@ class RunSettings:
             in_file=_folder_in_file("../project/eval_scripts"),
         ),
     )
-    eval_results_root: Path | str | None = _setting(
+    eval_results_root: Path | str | None = setting(
         None,
         Setting(
             "where results go",
@@ -319,7 +260,7 @@ class RunSettings:
             in_file=_folder_in_file("../project/eval_results"),
         ),
     )
-    cache_root: Path | str | None = _setting(
+    cache_root: Path | str | None = setting(
         None,
         Setting(
             "the cached pages",
@@ -330,7 +271,7 @@ class RunSettings:
             in_file=_folder_in_file("../project/cache"),
         ),
     )
-    eval_version: str | None = _setting(
+    eval_version: str | None = setting(
         None,
         Setting(
             "version of the eval scripts, a folder such as 2025_07_14",
@@ -339,7 +280,7 @@ class RunSettings:
             default_text="the newest dated one that has the task, then the undated ones",
         ),
     )
-    task_list: Path | None = _setting(
+    task_list: Path | None = setting(
         None,
         Setting(
             "the tasks that count, one id a line, or CSV with a column task_id",
@@ -348,7 +289,7 @@ class RunSettings:
             in_file=InFile('"tasks.txt"', (str,), Path),
         ),
     )
-    shard: Shard | None = _setting(
+    shard: Shard | None = setting(
         None,
         Setting(
             "judge part I of N of all answers, such as 3/20; another machine judges each other part, and "
@@ -359,18 +300,18 @@ class RunSettings:
         ),
     )
 
-    llm_provider: str = _setting(
+    llm_provider: str = setting(
         "openai",
         Setting(
             f"{JUDGE_HELP}; replay answers from stored judgments alone",
-            parse=values.one_of(_READ_PROVIDERS),
+            parse=_provider,
             metavar=f"{{{','.join(_PROVIDERS)}}}",
             group=_JUDGE,
             in_file=InFile('"openai"', (str,), _provider_in_file),
             see="#judges",
         ),
     )
-    judge_model: str | None = _setting(
+    judge_model: str | None = setting(
         None,
         Setting(
             "the model that judges, whatever the scripts name",
@@ -381,7 +322,7 @@ class RunSettings:
             in_file=InFile('"gpt-5-mini"', (str,)),
         ),
     )
-    judge_base_url: tuple[str, ...] = _setting(
+    judge_base_url: tuple[str, ...] = setting(
         (),
         Setting(
             "an OpenAI-compatible or other server; several make a pool",
@@ -396,7 +337,7 @@ class RunSettings:
             see="#several-servers",
         ),
     )
-    judge_pool: Path | None = _setting(
+    judge_pool: Path | None = setting(
         None,
         Setting(
             "a file with servers of one model, one base URL a line, with model=NAME, key=VARIABLE and "
@@ -409,7 +350,7 @@ class RunSettings:
             see="#several-servers",
         ),
     )
-    judge_alias: tuple[str, ...] = _setting(
+    judge_alias: tuple[str, ...] = setting(
         (),
         Setting(
             "two names of one model: a pool whose server answers as another model than asked is an error",
@@ -423,17 +364,18 @@ class RunSettings:
             see="#several-servers",
         ),
     )
-    judge_extra_body: str | None = _setting(
+    judge_extra_body: str | None = setting(
         None,
         Setting(
-            f"further parameters of each request, such as '{_EXTRA_BODY_EXAMPLE}' of vLLM",
+            f"further parameters of each request, such as '{_EXTRA_BODY_EXAMPLE}' of vLLM; "
+            "results show them, so put no key there",
             parse=extra_body,
             metavar="JSON",
             group=_JUDGE,
             in_file=InFile("{ top_k = 1 }", (dict, str), _extra_body_in_file),
         ),
     )
-    judge_reasoning_effort: str | None = _setting(
+    judge_reasoning_effort: str | None = setting(
         None,
         Setting(
             "for reasoning models, such as low, medium or high",
@@ -444,7 +386,7 @@ class RunSettings:
             in_file=InFile('"low"', (str,)),
         ),
     )
-    judge_temperature: float | None = _setting(
+    judge_temperature: float | None = setting(
         None,
         Setting(
             "how much replies vary, from 0 to 2",
@@ -455,7 +397,7 @@ class RunSettings:
             in_file=InFile("0.5", (int, float)),
         ),
     )
-    max_images: int | None = _setting(
+    max_images: int | None = setting(
         None,
         Setting(
             "show the judge at most the first N images of a page; the result notes which were left out",
@@ -472,7 +414,7 @@ class RunSettings:
             in_file=InFile("1", (int,), values.count),
         ),
     )
-    votes: Literal["always", "doubt", "1"] = _setting(
+    votes: Literal["always", "doubt", "1"] = setting(
         "always",
         Setting(
             "votes on a claim by the script's default rule: always two or three, as the benchmark has it; "
@@ -485,7 +427,7 @@ class RunSettings:
             see="cost-and-speed.md#votes-on-demand",
         ),
     )
-    judge_cascade: JudgeCascade | None = _setting(
+    judge_cascade: JudgeCascade | None = setting(
         None,
         Setting(
             "two judges, in place of --judge_model: the cheap one votes on claims, and where it is in doubt, "
@@ -500,7 +442,7 @@ class RunSettings:
             see="cost-and-speed.md#two-judges",
         ),
     )
-    judge_doubt: Literal["gates", "signs", "split"] = _setting(
+    judge_doubt: Literal["gates", "signs", "split"] = setting(
         "gates",
         Setting(
             "with --judge_cascade: split lets the strong judge decide where the votes of the cheap one "
@@ -513,7 +455,7 @@ class RunSettings:
             see="cost-and-speed.md#two-judges",
         ),
     )
-    judge_confidence: float = _setting(
+    judge_confidence: float = setting(
         DEFAULT_CONFIDENCE,
         Setting(
             "with a decision model as the first judge: it decides where the probability of its verdict is "
@@ -525,7 +467,7 @@ class RunSettings:
             see="cost-and-speed.md#decision-models",
         ),
     )
-    judge_outage_wait: float = _setting(
+    judge_outage_wait: float = setting(
         120.0,
         Setting(
             "seconds to wait for a judge that becomes unreachable during the run",
@@ -534,7 +476,7 @@ class RunSettings:
             group=_JUDGE,
         ),
     )
-    judgments: str | None = _setting(
+    judgments: str | None = setting(
         None,
         Setting(
             "with --llm_provider replay: a judgments.sqlite3 or exported .jsonl file. Else "
@@ -547,7 +489,7 @@ class RunSettings:
         ),
     )
 
-    max_concurrent_tasks: int | None = _setting(
+    max_concurrent_tasks: int | None = setting(
         None,
         Setting(
             "at most N tasks at once",
@@ -559,7 +501,7 @@ class RunSettings:
             in_file=_COUNT_IN_FILE,
         ),
     )
-    max_concurrent_answers: int | None = _setting(
+    max_concurrent_answers: int | None = setting(
         None,
         Setting(
             "at most N answers of one task at once",
@@ -570,7 +512,7 @@ class RunSettings:
             in_file=_COUNT_IN_FILE,
         ),
     )
-    max_webpage_retrieval: int = _setting(
+    max_webpage_retrieval: int = setting(
         10,
         Setting(
             "at most N page captures at once, over the whole run",
@@ -580,7 +522,7 @@ class RunSettings:
             in_file=InFile("10", (int,)),
         ),
     )
-    max_llm_requests: int = _setting(
+    max_llm_requests: int = setting(
         30,
         Setting(
             "at most N judge requests at once, over the whole run; not with --batch",
@@ -590,11 +532,11 @@ class RunSettings:
             in_file=InFile("60", (int,)),
         ),
     )
-    sequential: bool = _flag(
+    sequential: bool = flag(
         "one verification after another, in the order of the scripts; the scores are the same",
         group=_LIMITS,
     )
-    lookahead: Literal["off", "gates"] | None = _setting(
+    lookahead: Literal["off", "gates"] | None = setting(
         None,
         Setting(
             "gates: ask about a claim before the gates that may skip it are decided, which saves time, and "
@@ -607,7 +549,7 @@ class RunSettings:
             see="cost-and-speed.md#time",
         ),
     )
-    page_memory: int = _setting(
+    page_memory: int = setting(
         256 * 1024**2,
         Setting(
             "memory for prepared pages, such as 512M or 2G; the least recently used are dropped, and "
@@ -618,7 +560,7 @@ class RunSettings:
             default_text="256M",
         ),
     )
-    answer_timeout: float | None = _setting(
+    answer_timeout: float | None = setting(
         3600.0,
         Setting(
             "seconds that a script may take for one answer; one that blocks everything else (an endless "
@@ -629,13 +571,13 @@ class RunSettings:
         ),
     )
 
-    batch: bool = _flag(
+    batch: bool = flag(
         "ask through the provider's batch endpoints (openai, azure_openai) at half the price; each "
         "round of questions may take up to a day. May be interrupted: the same command continues. "
         "--answer_timeout does not count the time in which batches are awaited",
         group=_COSTS,
     )
-    batch_poll: float | None = _setting(
+    batch_poll: float | None = setting(
         None,
         Setting(
             "with --batch: seconds until a batch is first checked; later checks are up to 60 apart",
@@ -645,13 +587,13 @@ class RunSettings:
             default_text="5",
         ),
     )
-    estimate: bool = _flag(
+    estimate: bool = flag(
         "print how many answers, judge requests, tokens and dollars this command would take, without and "
         "with --lookahead, and how many cited pages are not cached; asks, runs and writes nothing, and "
         "needs no key",
         group=_COSTS,
     )
-    max_cost: float | None = _setting(
+    max_cost: float | None = setting(
         None,
         Setting(
             "stop asking when the run has cost this many dollars; what is done is kept, unfinished answers "
@@ -664,7 +606,7 @@ class RunSettings:
         ),
     )
 
-    script_memory: int | None = _setting(
+    script_memory: int | None = setting(
         None,
         Setting(
             "memory of each script's process; one that takes more is ended, and its answer has no result",
@@ -674,7 +616,7 @@ class RunSettings:
             default_text="1G, on Linux",
         ),
     )
-    as_of: datetime | Literal["answer"] | None = _setting(
+    as_of: datetime | Literal["answer"] | None = setting(
         None,
         Setting(
             "the date that scripts see: 2025-03-14 (noon, and the clock stands still), with a time "
@@ -686,7 +628,7 @@ class RunSettings:
             default_text="the real date; replay: that of the result",
         ),
     )
-    script_env: tuple[str, ...] = _setting(
+    script_env: tuple[str, ...] = setting(
         (),
         Setting(
             "pass an environment variable to scripts, beside those that any program needs (PATH, "
@@ -698,13 +640,13 @@ class RunSettings:
         ),
     )
 
-    no_capture: bool = _flag(
+    no_capture: bool = flag(
         "capture nothing, and copy no page of another agent: a page that is not there counts as "
         "unavailable, and claims on it fail",
         group=_PAGES,
     )
-    headed: bool = _flag("capture in a browser with a window", group=_PAGES)
-    cdp_url: str | None = _setting(
+    headed: bool = flag("capture in a browser with a window", group=_PAGES)
+    cdp_url: str | None = setting(
         None,
         Setting(
             "capture through your own running Chrome, logged in and past its captchas, such as "
@@ -714,7 +656,7 @@ class RunSettings:
             group=_PAGES,
         ),
     )
-    proxy: str | None = _setting(
+    proxy: str | None = setting(
         None,
         Setting(
             "for browser and downloads, such as http://USER:PASSWORD@proxy.example:3128",
@@ -726,7 +668,7 @@ class RunSettings:
             see="pages.md#behind-a-companys-proxy",
         ),
     )
-    storage_state: Path | None = _setting(
+    storage_state: Path | None = setting(
         None,
         Setting(
             "cookies and local storage of a login, as Playwright saves them, for all captured pages",
@@ -735,24 +677,24 @@ class RunSettings:
             group=_PAGES,
         ),
     )
-    allow_private_network: bool = _flag(
+    allow_private_network: bool = flag(
         "also pages and downloads on private, loopback and link-local addresses, which are refused otherwise",
         group=_PAGES,
         in_file=InFile("true", (bool,)),
     )
 
-    engine: str = _setting(
+    engine: str = setting(
         PLAIN,
         Setting(
             "ray: on all nodes of a Ray cluster (needs the extra 'ray'); limits of requests and captures at "
             "once then hold on each node; plain: on this machine",
-            parse=values.one_of((PLAIN, RAY)),
+            parse=_engine,
             metavar=f"{{{PLAIN},{RAY}}}",
             group=_MACHINES,
             see="scale.md#a-ray-cluster",
         ),
     )
-    ray_address: str | None = _setting(
+    ray_address: str | None = setting(
         None,
         Setting(
             "with --engine ray: the head of the cluster",
@@ -764,7 +706,7 @@ class RunSettings:
         ),
     )
 
-    barred: Path | None = _setting(
+    barred: Path | None = setting(
         None,
         Setting(
             "hosts, addresses and titles that flag an answer which rests on them; a flag changes no score",
@@ -774,22 +716,20 @@ class RunSettings:
             see="trust.md#barred-sources",
         ),
     )
-    no_barred: bool = _flag("flag no answer")
-    overwrite: bool = _flag(
+    no_barred: bool = flag("flag no answer")
+    overwrite: bool = flag(
         "reuse neither results nor stored judgments: ask everything again"
     )
-    keep_apart: bool = _flag("reuse no judgments and no pages of other agents")
-    dump_cache: bool = _flag(
+    keep_apart: bool = flag("reuse no judgments and no pages of other agents")
+    dump_cache: bool = flag(
         "when a task is done, rewrite its cache index to list exactly the pages on disk"
     )
-    strict: bool = _flag(
+    strict: bool = flag(
         "no result for an answer whose script adds a leaf that it never judges, or gives add_* or initialize "
         "a keyword that they do not know (default: a warning, as published scripts do both)"
     )
-    quiet: bool = _flag(
-        "print no line for each answer, and no table of the judge's use"
-    )
-    self_debug: bool = _flag(
+    quiet: bool = flag("print no line for each answer, and no table of the judge's use")
+    self_debug: bool = flag(
         "print the log of each answer with the extracted values, for writing eval scripts"
     )
 
@@ -797,6 +737,31 @@ class RunSettings:
     prices: Mapping[str, OwnPrice] = field(default_factory=dict)
     given: frozenset[str] = frozenset()
     from_file: frozenset[str] = frozenset()
+    # The settings of plugins: an object of a plugin's class if command line or file gave one of them.
+    of_plugins: tuple[object, ...] = ()
+
+    def of(self, kind: type[_Kind]) -> _Kind:
+        """Return the settings that a plugin declares in a class of its own."""
+        found = (each for each in self.of_plugins if isinstance(each, kind))
+        return next(found, None) or kind()
+
+    def value(self, name: str) -> object:
+        """Return the value of a setting, also of one that a plugin declares."""
+        if name in SETTINGS:
+            return getattr(self, name)
+        return getattr(self.of(_owner(name)), name)
+
+    def with_values(self, values: Mapping[str, object]) -> RunSettings:
+        """Return the settings with other values, also for those that plugins declare."""
+        own = {name: value for name, value in values.items() if name in SETTINGS}
+        settings = replace(self, **own)  # type: ignore[arg-type]  # each value was parsed by its declaration
+        for name in values.keys() - own.keys():
+            changed = replace(settings.of(_owner(name)), **{name: values[name]})
+            others = [
+                each for each in settings.of_plugins if type(each) is not type(changed)
+            ]
+            settings = replace(settings, of_plugins=(*others, changed))
+        return settings
 
     @property
     def is_replay(self) -> bool:
@@ -806,9 +771,7 @@ class RunSettings:
     @property
     def is_shared(self) -> bool:
         """Return whether the judgments are in a database that several machines share."""
-        return self.judgments is not None and self.judgments.startswith(
-            values.DATABASE_URLS
-        )
+        return self.judgments is not None and "://" in self.judgments
 
     @property
     def may_look_ahead(self) -> bool:
@@ -904,29 +867,25 @@ class RunSettings:
             raise UsageError(conflict)
 
 
-def _declared(name: str, default: object, declared: Setting) -> Setting:
-    flags = {flag or f"--{name}": meaning for flag, meaning in declared.flags.items()}
-    return replace(
-        declared,
-        name=name,
-        default=default,
-        option=declared.option or f"--{name}",
-        flags=flags,
-    )
+SETTINGS: Mapping[str, Setting] = declared_in(RunSettings)
 
 
-SETTINGS: Mapping[str, Setting] = {
-    each.name: _declared(each.name, each.default, each.metadata[_KEY])
-    for each in fields(RunSettings)
-    if _KEY in each.metadata
-}
+def all_settings() -> dict[str, Setting]:
+    """Return the settings of the core and of plugins, by their names."""
+    declared = dict(SETTINGS)
+    for kind in plugin_settings():
+        declared |= declared_in(kind)
+    return declared
 
-# Who judges, at which pace and cost, and how scripts run.
-JUDGING_SETTINGS = tuple(
-    name
-    for name, setting in SETTINGS.items()
-    if setting.group in (_JUDGE, _LIMITS, _COSTS, _SCRIPTS)
-)
+
+def _owner(name: str) -> type[Any]:
+    return next(kind for kind in plugin_settings() if name in declared_in(kind))
+
+
+def judging_settings() -> list[str]:
+    """Return the names of the settings that say who judges, at which pace and cost, and how scripts run."""
+    groups = (_JUDGE, _LIMITS, _COSTS, _SCRIPTS)
+    return [name for name, each in all_settings().items() if each.group in groups]
 
 
 # Settings that contradict each other
@@ -941,6 +900,8 @@ def conflicts(settings: RunSettings) -> Iterator[str]:
     yield from _script_conflicts(settings)
     if settings.barred is not None and settings.no_barred:
         yield "--no_barred flags no answer: leave --barred out"
+    for kind in plugin_settings():
+        yield from settings.of(kind).conflicts(settings)
 
 
 def _given(settings: RunSettings, *names: str) -> str:

@@ -38,7 +38,7 @@ _ESCAPED = r"\\[!-/:-@\[-`{-~]"
 # comma before the next URL of a list. Chat programs put marks from the private use area behind URLs, and
 # Japanese goes on after one without a space. Brackets are weighed one by one.
 _URL_BOUNDARY = re.compile(
-    r"(?P<mark>(?:\[\^?\d{1,3}\]|\[\^[^\[\]\s]{1,40}\]){1,9}+(?![=&\w]))"  # of a citation or footnote
+    r"(?P<mark>(?>(?:\[\^?\d{1,3}\]|\[\^[^\[\]\s]{1,40}\]){1,9})(?![=&\w]))"  # of a citation or footnote
     r'|\\[<>"`|]'
     rf"|(?P<bracket>\\?[()\[\]{{}}])|(?P<skip>{_ESCAPED})|(?P<quote>')(?![A-Za-z0-9])"
     r'|[\s<>"`|\\\u200b\ufeff\u2022\u2026\u2018-\u201f\u00ab\u00bb\u2014\u2190-\u21ff\u3001-\u3003\u3008-\u301f'

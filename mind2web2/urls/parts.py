@@ -16,7 +16,7 @@ _URL = re.compile(
     re.DOTALL,
 )
 _MARKDOWN_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-_ESCAPED_BYTES = re.compile(r"((?:%[0-9A-Fa-f]{2})++)")
+_ESCAPED_BYTES = re.compile(r"((?:%[0-9A-Fa-f]{2})+)")
 # Printable ASCII but space, percent sign and backslash: nothing to make uniform.
 _ALREADY_UNIFORM = re.compile(r"[!-$&-\[\]-~]*+")
 
@@ -123,7 +123,7 @@ def _decode(escaped_bytes: str) -> str:
 
 _HOST_AND_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]*))?")
 # Underscores and leading hyphens are in use although the standards forbid them.
-_ASCII_HOST = re.compile(r"[A-Za-z0-9_-]++(?:\.[A-Za-z0-9_-]++)*+\.?")
+_ASCII_HOST = re.compile(r"[A-Za-z0-9_-]++(?:\.[A-Za-z0-9_-]++)*\.?")
 _MAX_HOST_CHARS = 253
 _MAX_PORT = 65535
 # Without a scheme either default may be meant.

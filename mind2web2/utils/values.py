@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from mind2web2.utils.entry_points import hook_names
 from mind2web2.utils.near_names import did_you_mean
 
 DATABASE_URLS = ("postgresql://", "postgres://")
@@ -133,7 +134,9 @@ def root(text: str) -> Path | str:
 
 def file_or_database(text: str) -> str:
     """Return the path of a file with judgments, or the URL of a database."""
-    if "://" in text and not text.startswith(DATABASE_URLS):
+    scheme, separator, _ = text.partition("://")
+    is_known = text.startswith(DATABASE_URLS) or scheme in hook_names("stores")
+    if separator and not is_known:
         raise ValueError("takes a file on this machine or postgresql://HOST/DATABASE")
     return text
 

@@ -174,6 +174,8 @@ def test_documents_name_options_that_exist():
         "--extra",
         "--dist",
         "--break",
+        "--group",
+        "--no",
         "--remote",
         "--user",
         "--system",

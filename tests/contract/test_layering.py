@@ -36,7 +36,7 @@ ROOMS = (
         "viewer",
     ),
     *("benchmark", "cluster", "authoring", "bridges"),
-    *("cli", "__main__"),
+    *("hooks", "cli", "__main__", "plugins"),
 )
 # Names that eval scripts import; the package itself imports the modules behind them.
 PUBLISHED = {

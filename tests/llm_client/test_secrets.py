@@ -12,6 +12,7 @@ import pytest
 from servers.http_proxy import http_proxy
 from servers.local_http import Answer, LocalHttp
 
+from mind2web2.cli.suggestions import caching_command, suggested_check
 from mind2web2.errors import JudgeError, UsageError
 from mind2web2.judge.batch_endpoints import batch_endpoints
 from mind2web2.judge.cascade import JudgeCascade
@@ -246,6 +247,19 @@ def test_settings_show_no_secret():
     settings = RunSettings(judge_base_url=(address,), judge_cascade=cascade)
     assert [secret for secret in SECRETS if secret in repr(settings)] == []
     assert cascade.first_server() == address
+
+
+def test_a_suggested_command_has_no_secret():
+    address = "https://reader:pass!word@judge.example/v1?key=query-key"
+    settings = RunSettings(
+        judge_base_url=(address,),
+        cdp_url=address,
+        given=frozenset({"judge_base_url", "cdp_url"}),
+    )
+    check = suggested_check(settings)
+    assert "--judge_base_url https://judge.example/v1" in check
+    shown = check + caching_command("bot", settings)
+    assert [secret for secret in SECRETS if secret in shown] == []
 
 
 def test_an_account_that_no_header_can_carry_is_named(monkeypatch):

@@ -51,7 +51,7 @@ _UNTYPED = (
     "unknown/unknown",
 )
 _HTML_START = re.compile(
-    rb"\s*+(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b",
+    rb"\s*+(?:<!--(?>.*?-->)\s*+)*<(?:!doctype\s+html|html|head|body)\b",
     re.IGNORECASE | re.DOTALL,
 )
 _TAG_START = re.compile(rb"\s*<[a-z!]", re.IGNORECASE)

@@ -25,7 +25,8 @@ from mind2web2.cli.settings_file import with_file
 from mind2web2.errors import UsageError
 from mind2web2.judge.cascade import ASKED_ALONE, decision_model
 from mind2web2.llm_client.settings import DECISION_PROVIDERS, DEFAULT_JUDGE_MODEL
-from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, Flag, RunSettings
+from mind2web2.runs.setting import Flag
+from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, RunSettings
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.text import counted
 

@@ -10,6 +10,7 @@ from mind2web2.cli.options import Subcommands, add_folder_options
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
+from mind2web2.utils.entry_points import loaded_parts
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
 
@@ -50,6 +51,8 @@ def add_command(commands: Subcommands) -> None:
         type=Path,
         help="ends in .csv, .jsonl or .parquet (needs the extra 'parquet')",
     )
+    for name, export in loaded_parts("exports").items():
+        written.add_argument(f"--{name}", metavar="FILE", type=Path, help=export.help)
     parser.add_argument(
         "--answers",
         action="store_true",
@@ -58,7 +61,7 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--anonymous",
         action="store_true",
-        help="leave out descriptions, claims and addresses",
+        help="leave out descriptions, claims, addresses and reasons; ids and tags become digests",
     )
     add_folder_options(parser, "eval_results_root")
     parser.set_defaults(run=run)
@@ -101,18 +104,25 @@ def run(options: argparse.Namespace) -> int:
                 "--inspect writes all of one agent: name one, and no other option"
             )
         return _write_inspect_log(options.inspect, names, root, console)
+    for name, export in loaded_parts("exports").items():
+        output = getattr(options, name)
+        if output is None:
+            continue
+        if options.answers or options.anonymous:
+            raise UsageError(f"--{name} takes no --answers and no --anonymous")
+        with warnings_on(console):
+            line(console, export.write(output, names, root))
+        return 0
     with warnings_on(console):
         agents = [results(name, root) for name in names]
+    if options.anonymous:
+        agents = [without_texts(agent) for agent in agents]
     if options.answers:
         answers = [record for agent in agents for record in agent.answers]
         write_table(options.output, answers, AnswerRecord)
         line(console, f"{counted(len(answers), 'answer')} written to {options.output}")
         return 0
     leaves = [record for agent in agents for record in agent.leaves]
-    write_table(
-        options.output,
-        without_texts(leaves) if options.anonymous else leaves,
-        LeafRecord,
-    )
+    write_table(options.output, leaves, LeafRecord)
     line(console, f"{counted(len(leaves), 'leaf')} written to {options.output}")
     return 0

@@ -8,12 +8,13 @@ from projects import AGENT, TASK, call, claim_in, entered
 from servers.judge_server import JudgeServer, prompt_text, status
 from servers.otlp_receiver import OtlpReceiver
 
-from mind2web2.bridges.telemetry import EVENT, signals_of
 from mind2web2.cli import evaluate_main
 from mind2web2.errors import UsageError
+from mind2web2.plugins.telemetry.telemetry import EVENT, signals_of
 
 CLAIMS = {"deep": ("The lake is deep.", None), "wide": ("The lake is wide.", None)}
 ADDRESS = "OTEL_EXPORTER_OTLP_ENDPOINT"
+CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 
 @pytest.fixture
@@ -87,8 +88,7 @@ def test_each_answer_is_a_span_and_each_request_its_child(judge, receiver):
 @pytest.mark.parametrize("has_texts", [False, True])
 def test_each_leaf_and_answer_is_an_event(judge, receiver, monkeypatch, has_texts):
     """Within its answer's span; claims are in it only where texts are asked for."""
-    variable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-    monkeypatch.setenv(variable, str(has_texts).lower())
+    monkeypatch.setenv(CONTENT, str(has_texts).lower())
     assert evaluate(judge).returncode == 0
     assert {event.name for event in receiver.events} == {EVENT}
     spans = {span.span for span in spans_of(receiver, "evaluate_answer")}
@@ -127,20 +127,25 @@ def test_results_that_are_taken_again_add_nothing(judge, receiver):
 
 
 @pytest.mark.usefixtures("project")
-def test_an_answer_without_a_score_has_its_reason(receiver):
-    """On its span, its event, and the request that failed."""
+@pytest.mark.parametrize("has_texts", [False, True])
+def test_a_failure_is_sent_without_texts_unless_asked(receiver, monkeypatch, has_texts):
+    monkeypatch.setenv(CONTENT, str(has_texts).lower())
     with JudgeServer(faults=lambda _: status(400, "the model is asleep")) as judge:
         assert evaluate(judge).returncode in (1, 2)
     requests = [span for span in receiver.spans if span.name.startswith("chat ")]
     errors = {span.attributes["error.type"]: span.error for span in requests}
-    assert "asleep" in errors["JudgeRequestError"]
+    assert "JudgeRequestError" in errors
     assert set(errors) <= {"JudgeRequestError", "CancelledError"}
     answers = spans_of(receiver, "evaluate_answer")
+    explanations = [
+        event.attributes["gen_ai.evaluation.explanation"] for event in receiver.events
+    ]
+    assert {event.attributes["error.type"] for event in receiver.events} == {"no_score"}
+    texts = [errors["JudgeRequestError"], *explanations]
+    texts += [span.error for span in answers]
     assert answers
-    assert all("asleep" in span.error for span in answers)
-    for event in receiver.events:
-        assert event.attributes["error.type"] == "no_score"
-        assert "asleep" in event.attributes["gen_ai.evaluation.explanation"]
+    assert explanations
+    assert {"asleep" in text for text in texts} == {has_texts}
 
 
 @pytest.mark.usefixtures("project")

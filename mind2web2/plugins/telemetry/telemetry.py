@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from mind2web2 import __version__
 from mind2web2.bridges.tables import LeafRecord, leaf_records
 from mind2web2.errors import UsageError
-from mind2web2.judge.protocol import AskedQuestion
-from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.runs.answers import AnswerJob
-from mind2web2.runs.run import AnswerRunner
+from mind2web2.hooks import AnswerJob, AnswerOutcome, AskedQuestion, Listener
 
 if TYPE_CHECKING:
     from opentelemetry._logs import Logger
@@ -68,6 +65,28 @@ def _is_wanted(signal: Signal, environment: Mapping[str, str]) -> bool:
     if exporter not in ("otlp", "none"):
         raise UsageError(f"{name}={exporter} is not supported: set otlp or none")
     return exporter == "otlp"
+
+
+@asynccontextmanager
+async def listener(
+    print_line: Callable[[str], None],
+) -> AsyncIterator[Telemetry | None]:
+    """Open what the environment asks for, ``None`` if it asks for nothing.
+
+    Raises:
+        UsageError: it asks for an exporter that is not supported, or packages are missing.
+    """
+    signals = signals_of(os.environ)
+    if not signals:
+        yield None
+        return
+    with_texts = wants_texts(os.environ)
+    async with exported(
+        signals,
+        with_texts=with_texts,
+        warn=lambda text: print_line(f"Warning: {text}"),
+    ) as telemetry:
+        yield telemetry
 
 
 @asynccontextmanager
@@ -152,11 +171,11 @@ class _FirstWarning(logging.Handler):
             self.text = " ".join(record.getMessage().split())
 
 
-class Telemetry:
+class Telemetry(Listener):
     """Makes spans and events of a run.
 
     Args:
-        with_texts: events have claims and addresses of pages. Texts of prompts and answers are in nothing.
+        with_texts: events have claims and addresses of pages, and reasons why there is no score.
     """
 
     def __init__(self, tracer: Tracer, logger: Logger, *, with_texts: bool) -> None:
@@ -166,7 +185,7 @@ class Telemetry:
         # By task and answer, while it is evaluated: questions are children of their answer's span.
         self._answers: dict[tuple[str, str], Span] = {}
 
-    def question(self, asked: AskedQuestion) -> None:
+    def question_asked(self, asked: AskedQuestion) -> None:
         """Add the span of a question to the judge."""
         from opentelemetry.trace import SpanKind, Status, StatusCode
 
@@ -178,31 +197,24 @@ class Telemetry:
             start_time=asked.started_ns,
         )
         if asked.failure is not None:
-            span.set_attribute("error.type", type(asked.failure).__name__)
-            span.set_status(Status(StatusCode.ERROR, str(asked.failure)))
+            kind = type(asked.failure).__name__
+            span.set_attribute("error.type", kind)
+            reason = str(asked.failure) if self._with_texts else kind
+            span.set_status(Status(StatusCode.ERROR, reason))
         span.end()
 
-    def following(self, runner: AnswerRunner) -> AnswerRunner:
-        """Return a runner that adds the span and the events of each answer that is evaluated."""
-        return _Followed(runner, self)
-
-    async def evaluated(
-        self, job: AnswerJob, runner: AnswerRunner
-    ) -> AnswerOutcome | None:
-        """Evaluate an answer, and add its span and events unless an earlier result was taken."""
-        source = (job.task_id, job.answer.name)
-        span = self._tracer.start_span(
+    def answer_begins(self, job: AnswerJob) -> None:
+        """Begin the answer's span."""
+        self._answers[job.task_id, job.answer.name] = self._tracer.start_span(
             "evaluate_answer", attributes=_answer_attributes(job)
         )
-        self._answers[source] = span
-        try:
-            outcome = await runner.evaluate(job)
-            # A span that is not ended is not exported: nothing was judged here.
-            if outcome is not None and not outcome.reused:
-                self._end(span, job, outcome)
-        finally:
-            del self._answers[source]
-        return outcome
+
+    def answer_ends(self, job: AnswerJob, outcome: AnswerOutcome | None) -> None:
+        """End the answer's span, and add its events, unless an earlier result was taken."""
+        # A span that is not ended is not exported: nothing was judged here.
+        if outcome is not None and not outcome.reused:
+            self._end(self._answers[job.task_id, job.answer.name], job, outcome)
+        del self._answers[job.task_id, job.answer.name]
 
     def _end(self, span: Span, job: AnswerJob, outcome: AnswerOutcome) -> None:
         from opentelemetry.trace import Status, StatusCode
@@ -210,7 +222,8 @@ class Telemetry:
         named = _answer_attributes(job)
         context = self._context((job.task_id, job.answer.name))
         if outcome.result is None or outcome.score is None:
-            reason = outcome.reason or "no result"
+            # Reasons quote replies of judges and texts of exceptions.
+            reason = (outcome.reason if self._with_texts else None) or "no result"
             failed: Attributes = {
                 "error.type": "no_score",
                 "gen_ai.evaluation.explanation": reason,
@@ -246,15 +259,6 @@ class Telemetry:
 
         span = self._answers.get(source)
         return None if span is None else set_span_in_context(span)
-
-
-@dataclass(frozen=True)
-class _Followed:
-    runner: AnswerRunner
-    telemetry: Telemetry
-
-    async def evaluate(self, job: AnswerJob) -> AnswerOutcome | None:
-        return await self.telemetry.evaluated(job, self.runner)
 
 
 def _answer_attributes(job: AnswerJob) -> Attributes:

@@ -51,8 +51,8 @@ def _folders_of(scheme: str) -> RemoteFolders:
     folders: RemoteFolders | None = loaded_part("folders", scheme)
     if folders is None:
         plugin = removed_plugin(f"{scheme}://")
-        why = f"needs the plugin {plugin}" if plugin else "is no folder"
-        raise UsageError(f"a root {scheme}://... {why}: name a folder")
+        why = f"needs the plugin {plugin}" if plugin else "is not a folder"
+        raise UsageError(f"{scheme}://... {why}: name a folder of this machine")
     return folders
 
 

@@ -6,10 +6,10 @@ from contextlib import ExitStack, closing
 import pytest
 from servers.postgres_server import PostgresServer
 
-from mind2web2.cluster.shard import BudgetTerms, LeasedBudget
 from mind2web2.errors import BudgetReachedError
-from mind2web2.judge.shared_store import JudgmentDatabase
 from mind2web2.llm_client.chat import Usage
+from mind2web2.plugins.cluster.postgres import JudgmentDatabase
+from mind2web2.plugins.cluster.shard import BudgetTerms, LeasedBudget
 
 # gpt-4o: 2,000 tokens in at $2.50 and 500 out at $10 a million.
 MODEL, PROMPT_TOKENS, PRICE_USD = "gpt-4o", 2000, 0.01

@@ -17,8 +17,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mind2web2.cluster.connection import on_node
-from mind2web2.cluster.shard import JudgedAnswer, RunOrder, ShardNews, judge_shard
 from mind2web2.errors import (
     JudgeUnusableError,
     JudgmentStoreError,
@@ -26,9 +24,16 @@ from mind2web2.errors import (
     UsageError,
 )
 from mind2web2.judge.budget import Budget
-from mind2web2.judge.shared_store import SharedJudgmentStore
 from mind2web2.judge.transfer import judgments_named
 from mind2web2.judge.usage import RunUsage, TaskUsage
+from mind2web2.plugins.cluster.connection import on_node
+from mind2web2.plugins.cluster.postgres import SharedJudgmentStore
+from mind2web2.plugins.cluster.shard import (
+    JudgedAnswer,
+    RunOrder,
+    ShardNews,
+    judge_shard,
+)
 from mind2web2.runs.answer import AnswerOutcome, answer_locked
 from mind2web2.runs.answers import AnswerJob, TaskWork
 from mind2web2.runs.results import latest_result, write_file

@@ -24,16 +24,17 @@ from typing import Self, TypeVar
 from mind2web2 import __version__
 from mind2web2.errors import JudgeUnusableError, Mind2Web2Error, UsageError
 from mind2web2.judge.budget import Budget
-from mind2web2.judge.shared_store import (
-    OUTAGE_WAIT_S,
-    JudgmentDatabase,
-    SharedJudgmentStore,
-)
 from mind2web2.judge.store import CheckRecord
 from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import OwnPrice, own_prices, set_own_prices
 from mind2web2.pages.other_agents import PagesOfOthers
+from mind2web2.plugins.cluster.postgres import (
+    OUTAGE_WAIT_S,
+    JudgmentDatabase,
+    SharedJudgmentStore,
+)
+from mind2web2.plugins.cluster.working_copy import FOLDERS
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, select_work
 from mind2web2.runs.paths import paths_of
@@ -44,7 +45,6 @@ from mind2web2.runs.settings import FOLDER_NAMES, PLAIN, SETTINGS, RunSettings
 from mind2web2.runs.shards import Shard
 from mind2web2.runs.task_summary import UNSCORED_NAME
 from mind2web2.scripts.aliases import own_script_aliases, set_script_aliases
-from mind2web2.storage.working_copy import FOLDERS
 from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.path_config import PathConfig
 
@@ -187,7 +187,7 @@ def _for_other_machines(settings: RunSettings) -> RunSettings:
         for name, value in values.items()
         if isinstance(value, Path)
     }
-    return replace(settings, **named | absolute, engine=PLAIN, ray_address=None)
+    return replace(settings, **named | absolute, engine=PLAIN)
 
 
 def _variables(settings: RunSettings) -> dict[str, str]:

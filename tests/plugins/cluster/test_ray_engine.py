@@ -22,10 +22,10 @@ from servers.ray_cluster import RayCluster
 
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.cli import evaluate_main, main
-from mind2web2.cluster.crawl import BrowserSetup, ray_capturer
-from mind2web2.judge.shared_store import JudgmentDatabase
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import judgments_named
+from mind2web2.plugins.cluster.crawl import BrowserSetup, ray_capturer
+from mind2web2.plugins.cluster.postgres import JudgmentDatabase
 from mind2web2.runs.results import latest_results
 
 ANSWERS, CHECKS = 16, 5
@@ -217,7 +217,7 @@ def test_a_terminated_command_prints_no_stack_of_ray(cluster):
     """As at the time limit of a Slurm job."""
     code = """
 import asyncio, os, signal, sys
-from mind2web2.cluster.connection import ray_connected
+from mind2web2.plugins.cluster.connection import ray_connected
 
 async def terminate_itself():
     async with ray_connected(sys.argv[1]):

@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 from mind2web2 import __version__
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CapturedPage, CaptureSettings
-from mind2web2.cluster.connection import on_node, ray_connected
-from mind2web2.cluster.engine import MOST_FAILURES, MOST_LOSSES
-from mind2web2.cluster.shard import version_problem
 from mind2web2.errors import MachineError
+from mind2web2.plugins.cluster.connection import on_node, ray_connected
+from mind2web2.plugins.cluster.engine import MOST_FAILURES, MOST_LOSSES
+from mind2web2.plugins.cluster.shard import version_problem
 from mind2web2.urls.parts import normalize_url_for_browser
 
 log = logging.getLogger(__name__)

@@ -30,7 +30,7 @@ from mind2web2.pages.page_names import (
     index_entries,
     page_stem,
 )
-from mind2web2.storage.bucket import Bucket, Edition, checked_url, server_of
+from mind2web2.plugins.cluster.bucket import Bucket, Edition, checked_url, server_of
 from mind2web2.utils.files import is_leftover, write_whole
 from mind2web2.utils.process_lock import ProcessLock
 

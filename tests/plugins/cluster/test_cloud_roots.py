@@ -19,7 +19,7 @@ from servers.judge_server import JudgeServer, prompt_text
 from servers.object_store import BUCKET, object_store
 
 from mind2web2.cli import main
-from mind2web2.storage import bucket
+from mind2web2.plugins.cluster import bucket
 
 CLAIMS = {
     "deep": ("The lake is deep.", "https://lake.example/deep"),
@@ -308,7 +308,7 @@ def test_two_machines_may_evaluate_at_the_same_time(project, store, tmp_path):
     ("url", "words"),
     [
         ("s3://no-such-bucket/answers", "the bucket does not exist"),
-        ("ftp://bucket/answers", "is no root: give a folder"),
+        ("ftp://bucket/answers", "is not a folder"),
         ("s3://", "is no root: give a folder"),
     ],
 )

@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgmentStoreError, UsageError
-from mind2web2.judge.store import Judgment, JudgmentStore, problem_of
+from mind2web2.judge.shared import SharedStore
+from mind2web2.judge.store import Judgment, problem_of
 from mind2web2.utils.aio import ThreadQueue
+from mind2web2.utils.mounts import network_file_system
 
 if TYPE_CHECKING:
     import psycopg
@@ -54,6 +56,7 @@ _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.2, 5.0
 # Between two looks at a question that another worker is asking; a judge takes seconds.
 _LOOK_AGAIN_S = 0.3
 _ROWS_AT_ONCE = 1000
+_MOST_IN_MEMORY = 1000
 
 # One lock for all that create the tables at the same time.
 _SCHEMA = f"""
@@ -398,7 +401,7 @@ class JudgmentDatabase:
             ) from error
 
 
-class SharedJudgmentStore(JudgmentStore):
+class SharedJudgmentStore(SharedStore):
     """An agent's own judgments, and those in a database that other machines use at the same time.
 
     Judgments of the database that are used are copied to the own file. Gates stay there: they belong to one
@@ -427,9 +430,14 @@ class SharedJudgmentStore(JudgmentStore):
         except BaseException:
             super().close()
             raise
-        self.database.add(
+        self.added = self.database.add(
             judgment for judgment in self.all() if judgment.purpose != "gate"
         )
+
+    def copy_all(self) -> tuple[int, int]:
+        """Copy all shared judgments to the own file; return how many are new there, and how many exist."""
+        judgments = list(self.database.all())
+        return self.add(judgments), len(judgments)
 
     async def get(self, key: str, endpoint: str | None = None) -> Judgment | None:
         """Return the judgment with this key, the newest own one where several endpoints have one."""
@@ -473,6 +481,14 @@ class SharedJudgmentStore(JudgmentStore):
         """Close file and connection."""
         self.database.close()
         super().close()
+
+
+def open_store(path: Path, url: str) -> SharedJudgmentStore:
+    """Open an agent's judgments with those of a database (the hook ``stores``)."""
+    if network_file_system(path.parent):
+        # SQLite cannot keep judgments there; the database has them all.
+        return SharedJudgmentStore(None, url, most=_MOST_IN_MEMORY)
+    return SharedJudgmentStore(path, url)
 
 
 def _row_of(judgment: Judgment) -> _Row:

@@ -38,9 +38,9 @@ from servers.object_store import ObjectStore, object_store
 from servers.postgres_server import PostgresServer
 from servers.ray_cluster import RayCluster
 
-from mind2web2.judge.shared_store import JudgmentDatabase
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import judgments_named
+from mind2web2.plugins.cluster.postgres import JudgmentDatabase
 from mind2web2.runs.results import latest_results
 
 FAULTS = ("node", "actor", "driver", "database", "store", "vanish")

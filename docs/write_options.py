@@ -23,7 +23,9 @@ def evaluate_table() -> str:
 
 
 def _rows(setting: Setting) -> list[str]:
-    rows = []
+    rows: list[str] = []
+    if not setting.has_option:
+        return rows
     if setting.parse is not None:
         # Of a choice, the words are in the help.
         metavar = "WORD" if setting.metavar.startswith("{") else setting.metavar

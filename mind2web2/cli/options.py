@@ -94,6 +94,11 @@ class CommandParser(argparse.ArgumentParser):
             option = word.partition("=")[0]
             if option in _GONE:
                 self.error(f"{option} is gone: {_GONE[option]}")
+            setting = all_settings().get(option.removeprefix("--"))
+            if setting is not None and setting.in_file and not setting.has_option:
+                self.error(
+                    f"{option} is set in mind2web2.toml: {setting.name} = {setting.in_file.example}"
+                )
             if plugin := removed_plugin(option):
                 self.error(f"{option} needs the plugin {plugin}")
         if unknown:
@@ -251,9 +256,9 @@ def add_settings(
     parser.set_defaults(base=defaults, takes=taken)
 
 
-def asking_providers(help_text: str = "", more: Sequence[str] = ()) -> Setting:
+def asking_providers(help_text: str = "") -> Setting:
     """Return the declaration of ``--llm_provider`` for a command that replays nothing."""
-    providers = (*JUDGE_PROVIDERS, *more, *hook_names("judges"))
+    providers = (*JUDGE_PROVIDERS, *hook_names("judges"))
     return replace(
         SETTINGS["llm_provider"],
         help=help_text or JUDGE_HELP,
@@ -267,6 +272,8 @@ def _add_setting(
     setting: Setting,
     default: object,
 ) -> None:
+    if not setting.has_option:
+        return
     options = len(setting.flags) + (setting.parse is not None)
     target = group.add_mutually_exclusive_group() if options > 1 else group
     if setting.parse is not None:

@@ -36,7 +36,7 @@ from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import caching_command
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
-from mind2web2.runs.setting import Flag, Setting
+from mind2web2.runs.setting import Flag
 from mind2web2.runs.settings import PLAIN, SETTINGS, RunSettings, all_settings
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.path_config import PathConfig
@@ -137,20 +137,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=web_address,
         help="another archive that has the Internet Archive's availability API (default: https://archive.org)",
     )
-    apart = "capture each page for this agent, even where another agent has it since less than 30 days"
-    add_settings(parser, ["keep_apart"], changed=[_with_help("keep_apart", apart)])
+    add_settings(parser, ["keep_apart"])
     add_folder_options(parser, "answer_folder", "cache_root")
     _add_link_options(parser)
     _add_browser_options(parser)
     parser.set_defaults(run=run)
-
-
-def _with_help(name: str, text: str) -> Setting:
-    """Return a flag's setting with another help."""
-    flags = {
-        option: Flag(flag.value, text) for option, flag in SETTINGS[name].flags.items()
-    }
-    return replace(SETTINGS[name], flags=flags)
 
 
 def _add_link_options(parser: argparse.ArgumentParser) -> None:
@@ -280,7 +271,6 @@ def _check(
         "judge_model",
         "judge_base_url",
         "judge_pool",
-        "judge_alias",
         "judge_extra_body",
     )
     asked = " and ".join(f"--{name}" for name in names if name in given.given)

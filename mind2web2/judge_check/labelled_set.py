@@ -165,10 +165,6 @@ class LabelledSet(NamedTuple):
             {case.id for case in self.cases if case.category in categories}
         )
 
-    def without_forms(self) -> LabelledSet:
-        """Return the claims alone, for a judge that fills no form."""
-        return self._only({case.id for case in self.claims})
-
     def sample(self, size: int) -> LabelledSet:
         """Return so many cases, as many of each category as possible; true claims with their false twins."""
         drawn = random.Random(0)

@@ -20,10 +20,6 @@ from mind2web2.utils.entry_points import loaded_part
 DEFAULT_JUDGE_MODEL = "o4-mini"
 _MAX_SHOWN_CHARS = 200
 
-# Providers of decision models, which answer questions about a text with probabilities and write none.
-OPENAI_DECISIONS, SYSTEM_ONE = "openai_decisions", "systemone"
-DECISION_PROVIDERS = (OPENAI_DECISIONS, SYSTEM_ONE)
-
 # By provider: the environment variables of key and address, and the default address, for those that have one
 # address.
 OPENAI_LIKE = {
@@ -32,16 +28,6 @@ OPENAI_LIKE = {
         "GEMINI_API_KEY",
         "GEMINI_BASE_URL",
         "https://generativelanguage.googleapis.com/v1beta/openai",
-    ),
-    OPENAI_DECISIONS: (
-        "OPENAI_API_KEY",
-        "OPENAI_BASE_URL",
-        "https://api.openai.com/v1",
-    ),
-    SYSTEM_ONE: (
-        "TYPESAFE_API_KEY",
-        "TYPESAFE_BASE_URL",
-        "https://api.typesafe.ai/v1",
     ),
 }
 ANTHROPIC_ADDRESS = "https://api.anthropic.com"

@@ -51,6 +51,7 @@ class Setting:
         is_distinct: it may be repeated with other values only.
         is_secret: the value may hold a password.
         in_file: ``None`` for a setting of the command line alone.
+        has_option: whether the command line has it too.
         see: the place in the docs that has the details.
         name: of the field in ``RunSettings``; it and ``default``, the field's, are filled in.
     """
@@ -66,6 +67,7 @@ class Setting:
     is_distinct: bool = False
     is_secret: bool = False
     in_file: InFile | None = None
+    has_option: bool = True
     see: str = ""
     name: str = ""
     default: object = None

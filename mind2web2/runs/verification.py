@@ -15,14 +15,12 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel
 
-from mind2web2.errors import Mind2Web2Error
+from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import REPLAY_ENDPOINT
-from mind2web2.judge.cascade import DEFAULT_CONFIDENCE
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay, source_of
-from mind2web2.llm_client.settings import SYSTEM_ONE
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
 from mind2web2.rubric.written_tree import WrittenNode
@@ -344,8 +342,8 @@ async def _compare_replays(
                 assert result is not None and made_from is not None, (
                     "only such results are replayed"
                 )
-                parts = _parts(made_from, store, library, limits)
                 try:
+                    parts = _parts(made_from, store, library, limits)
                     setting = _setting(
                         paths, agent_name, check, pages_of(str(check.task_id))
                     )
@@ -409,8 +407,10 @@ def _parts(
     library: PageLibrary,
     limits: DualSemaphore,
 ) -> RunParts:
-    """Return the parts of a run that replays a result."""
+    """Return the parts of a run that replays a result. Raises UsageError: its rule of votes is gone."""
     judge = made_from.judge
+    if not judge.is_by_known_rules:
+        raise UsageError("it was judged by a rule that this version does not have")
     named = JudgeSettings(
         REPLAY,
         judge.model,
@@ -421,8 +421,6 @@ def _parts(
         extra_body=judge.extra_body,
         votes=judge.votes,
         first=None if judge.first_model is None else _first_named(judge),
-        doubt=judge.doubt or "gates",
-        confidence=judge.confidence or DEFAULT_CONFIDENCE,
     )
     settings = RunSettings(
         llm_provider=REPLAY,
@@ -446,10 +444,7 @@ def _first_named(judge: JudgeRecord) -> JudgeSettings:
         replayed_endpoint=None
         if judge.first_endpoint == REPLAY_ENDPOINT
         else judge.first_endpoint,
-        # System One has no images, whatever the strong judge is shown.
-        max_images=0
-        if str(judge.first_endpoint).startswith(f"{SYSTEM_ONE} ")
-        else judge.max_images,
+        max_images=judge.max_images,
     )
 
 

@@ -19,7 +19,6 @@ from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.llm_client.base_client import AsyncAzureOpenAIClient, AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.claude_client import anthropic_client, bedrock_client
-from mind2web2.llm_client.decisions import DecisionRequest, DecisionTransport
 from mind2web2.llm_client.failures import RequestFailedError, start_of
 from mind2web2.llm_client.openai_protocol import openai_connection
 from mind2web2.llm_client.settings import check_address
@@ -79,16 +78,6 @@ async def ask_bedrock(address, quick):
     await ask(bedrock_client(address, quick))
 
 
-async def ask_a_decision_model(address, _):
-    """Ask for a decision."""
-    transport = DecisionTransport("openai_decisions", address)
-    request = DecisionRequest("m", "r", [], ["q"], {})
-    try:
-        transport.answers(request, await transport.decide(request))
-    finally:
-        await transport.close()
-
-
 async def ask_for_a_batch(address, _):
     """Ask for the state of a job."""
     endpoints = batch_endpoints("openai", address)
@@ -100,7 +89,7 @@ async def ask_for_a_batch(address, _):
 
 WAYS = [
     *(ask_openai, ask_azure, ask_anthropic, ask_bedrock),
-    *(ask_a_decision_model, ask_for_a_batch),
+    ask_for_a_batch,
 ]
 
 

@@ -15,6 +15,7 @@ from pydantic import create_model
 from mind2web2 import __version__
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.prompts import HashedText
+from mind2web2.rubric.verdicts import CASCADE_RULE
 from mind2web2.runs.current_inputs import library_versions, settings_sha256
 from mind2web2.runs.provenance import JudgeRecord, Provenance, served_by
 from mind2web2.utils.files import file_sha256, text_sha256
@@ -106,9 +107,8 @@ def test_a_judges_record_says_all_that_determines_its_replies():
         reasoning_effort="low",
         max_images=3,
         extra_body='{"top_k": 1, "user": "x"}',
-        votes="doubt",
+        votes="1",
         first=first,
-        doubt="gates",
     )
     record = JudgeRecord.of(
         settings, "openai http://large/v1", "openai http://small/v1"
@@ -121,12 +121,10 @@ def test_a_judges_record_says_all_that_determines_its_replies():
         "reasoning_effort": "low",
         "max_images": 3,
         "extra_body": '{"top_k":1}',
-        "votes": "doubt",
+        "votes": "1",
         "first_model": "small-1",
         "first_endpoint": "openai http://small/v1",
-        "doubt": "gates",
-        "confidence": None,
-        "decision_sha256": None,
+        "doubt": CASCADE_RULE,
     }
     alone = JudgeRecord.of(replace(settings, first=None), "e", "openai http://small/v1")
     assert (alone.first_model, alone.first_endpoint, alone.doubt) == (None, None, None)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from mind2web2.cli.options import (
@@ -23,8 +22,7 @@ from mind2web2.cli.options import (
 )
 from mind2web2.cli.settings_file import with_file
 from mind2web2.errors import UsageError
-from mind2web2.judge.cascade import ASKED_ALONE, decision_model
-from mind2web2.llm_client.settings import DECISION_PROVIDERS, DEFAULT_JUDGE_MODEL
+from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.runs.setting import Flag
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, RunSettings
 from mind2web2.utils.dollars import dollars
@@ -141,11 +139,10 @@ def add_command(commands: Subcommands) -> None:
         type=filled,
         action="append",
         dest="judge_models",
-        help=f"the model to check (default: {DEFAULT_JUDGE_MODEL}); repeat it to compare several; "
-        "decisions:MODEL or systemone:MODEL asks a decision model each claim alone, and a page's together",
+        help=f"the model to check (default: {DEFAULT_JUDGE_MODEL}); repeat it to compare several",
     )
     names = [name for name in JUDGE_SETTINGS if name != "judge_model"]
-    providers = asking_providers(more=DECISION_PROVIDERS)
+    providers = asking_providers()
     add_settings(parser, [*names, "max_llm_requests"], changed=[providers], group=group)
     add_settings(
         parser, ["eval_results_root", "max_webpage_retrieval", "allow_private_network"]
@@ -204,10 +201,7 @@ def run(options: argparse.Namespace) -> int:
     models = options.judge_models or [settings.model]
     if len(set(models)) < len(models):
         raise UsageError("name each --judge_model once")
-    judges = [judge for model in models for judge in _asked_as(settings, model)]
-    if any(judge.llm_provider in DECISION_PROVIDERS for judge in judges):
-        # Compared on the same cases: a decision model fills no form.
-        labelled = labelled.without_forms()
+    judges = [replace(settings, judge_model=model) for model in models]
     requests = asyncio.Semaphore(settings.max_llm_requests)
     checking = Checking(
         labelled,
@@ -231,24 +225,6 @@ def run(options: argparse.Namespace) -> int:
     )
     work = _estimated(check) if settings.estimate else _checked(check)
     return run_to_exit(work, lambda: line(console, _STOPPED))
-
-
-def _asked_as(settings: RunSettings, model: str) -> list[RunSettings]:
-    """Return the judges that a model is checked as: a decision model with its claims together, and alone."""
-    decision = decision_model(model)
-    if decision is None and settings.llm_provider in DECISION_PROVIDERS:
-        decision = settings.llm_provider, model
-    if decision is None:
-        return [replace(settings, judge_model=model)]
-    if settings.names_a_pool:
-        raise UsageError("a decision model has one server: leave the judge pool out")
-    provider, name = decision
-    if not name:
-        raise UsageError(f"--judge_model {model} names no model: write {model}MODEL")
-    together = replace(
-        settings, llm_provider=provider, judge_model=name, judge_extra_body=None
-    )
-    return [together, replace(together, judge_extra_body=ASKED_ALONE)]
 
 
 def _captured_pages(settings: RunSettings) -> PageCache:
@@ -358,8 +334,6 @@ async def _estimated(check: _Check) -> int:
     console = check.console
     cases = len(check.judges) * len(check.checking.labelled.cases)
     found = {}
-    # The judges whose votes on a claim may differ.
-    split: set[str] = set()
     with _progress(console, cases, is_quiet=check.is_json) as advance:
         drawn = replace(check.checking, on_reply=advance)
         undrawn = drawn.counted()
@@ -381,10 +355,7 @@ async def _estimated(check: _Check) -> int:
                     named, None, own=OwnParts(provider=provider)
                 ) as session:
                     judged = await checking.of(session.judge)
-            is_decision = named.llm_provider in DECISION_PROVIDERS
-            found[judged.name] = _amounts(named, provider, judged, is_decision)
-            if not is_decision and check.checking.votes > 1:
-                split.add(judged.name)
+            found[judged.name] = _amounts(named, provider, judged)
     if check.is_json:
         console.print_json(json.dumps(found))
         return 0
@@ -394,7 +365,8 @@ async def _estimated(check: _Check) -> int:
             if own["cost_usd"] is None
             else f"about {dollars(own['cost_usd'])}"
         )
-        more = ", and one more for each split vote" if model in split else ""
+        may_split = check.checking.votes > 1
+        more = ", and one more for each split vote" if may_split else ""
         line(
             console,
             f"{model}: {counted(len(check.checking.labelled.cases), 'case')}; judge requests: "
@@ -416,19 +388,19 @@ def _amounts(
     judge: RunSettings,
     provider: CountingProvider,
     judged: JudgeCheck,
-    is_decision: bool,
 ) -> dict[str, Any]:
     """Return what a check of one judge takes."""
     from mind2web2.llm_client.chat import Usage
     from mind2web2.llm_client.prices import total_price_usd
 
-    reply_tokens = 0 if is_decision else _OUTPUT_TOKENS
-    usages = [Usage(tokens, output_tokens=reply_tokens) for tokens in provider.prompts]
+    usages = [
+        Usage(tokens, output_tokens=_OUTPUT_TOKENS) for tokens in provider.prompts
+    ]
     return {
         "requests": len(usages),
         "stored": provider.stored,
         "input_tokens": sum(provider.prompts),
-        "output_tokens": reply_tokens * len(usages),
+        "output_tokens": _OUTPUT_TOKENS * len(usages),
         "cost_usd": total_price_usd(usages, judge.model),
         "to_capture": sum(one.failure is not None for one in judged.outcomes),
     }
@@ -719,13 +691,6 @@ def _print_comparison(console: Console, comparison: JudgeComparison) -> None:
         f"{test.difference:+.1%}{shown}, p = {comparison.holm_p:.2g}, over "
         f"{counted(comparison.cases, 'case')}.",
     )
-    changes = comparison.probability_changes
-    if changes:
-        line(
-            console,
-            f"{counted(comparison.other_verdicts, 'verdict')} of them differ, and probabilities by "
-            f"{fmean(changes):.3f} in the mean, {max(changes):.3f} at most.",
-        )
 
 
 def _share_text(found: Estimate, digits: int = 1) -> str:

@@ -234,7 +234,7 @@ def _exit_reason(
     if process.was_too_large:
         return EvalScriptError(
             f"script {path.name} took more than {limits.memory_bytes // 1024**2} MB of memory "
-            "(--script_memory)"
+            "(script_memory in mind2web2.toml)"
         )
     if os.WIFEXITED(process.status):
         return EvalScriptError(

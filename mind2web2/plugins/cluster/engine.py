@@ -350,12 +350,6 @@ class ShardEngine:
             work.answers.discard(name)
             if name in self._judged and not self._judged[name].done():
                 self._judged[name].set_result(judged)
-        for line in news.log:
-            text = f"{line.message} (node {node.name})"
-            logger = logging.getLogger(line.name)
-            logger.handle(
-                logger.makeRecord(line.name, line.level, "", 0, text, (), None)
-            )
         self._sum_up()
 
     def _sum_up(self) -> None:

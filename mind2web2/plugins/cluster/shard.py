@@ -7,19 +7,18 @@ PostgreSQL. So another node judges a shard again that is lost, and no two nodes 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Self, TypeVar
+from typing import Self
 
 from mind2web2 import __version__
 from mind2web2.errors import JudgeUnusableError, Mind2Web2Error, UsageError
@@ -40,15 +39,13 @@ from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, select_work
 from mind2web2.runs.paths import paths_of
 from mind2web2.runs.results import answer_dir
 from mind2web2.runs.run import RunProgress, evaluate_work
-from mind2web2.runs.session import OwnParts, Session, open_run
+from mind2web2.runs.session import OwnParts, open_run
 from mind2web2.runs.settings import FOLDER_NAMES, PLAIN, SETTINGS, RunSettings
 from mind2web2.runs.shards import Shard
 from mind2web2.runs.task_summary import UNSCORED_NAME
 from mind2web2.scripts.aliases import own_script_aliases, set_script_aliases
 from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.path_config import PathConfig
-
-Item = TypeVar("Item")
 
 # Beginnings of variables with keys and addresses of judges, maps, storage and PostgreSQL.
 _SERVICES = (
@@ -220,19 +217,11 @@ class JudgedAnswer:
 
 
 @dataclass(frozen=True)
-class LogLine:
-    """A line of a node's log."""
-
-    name: str
-    level: int
-    message: str
-
-
-@dataclass(frozen=True)
 class ShardNews:
-    """News of a shard; answers and log lines are those since its last news.
+    """News of a shard.
 
     Args:
+        answers: judged since its last news.
         usage: since the shard began.
         spent_usd: of the budget, since the shard began; ``refusal`` says why it got no more.
         problem: why the shard cannot be judged on this node, in one line.
@@ -240,7 +229,6 @@ class ShardNews:
     """
 
     answers: Sequence[JudgedAnswer] = ()
-    log: Sequence[LogLine] = ()
     usage: RunUsage = field(default_factory=RunUsage)
     spent_usd: float = 0.0
     refusal: str | None = None
@@ -263,7 +251,7 @@ def judge_shard(
     set_own_prices(order.prices)
     set_script_aliases(order.aliases)
     judging = _ShardJudging(order, shard, done)
-    with _logged(judging.log), ThreadPoolExecutor(1) as thread:
+    with ThreadPoolExecutor(1) as thread:
         running = thread.submit(asyncio.run, judging.judge())
         while not running.done():
             wait([running], _NEWS_EVERY_S)
@@ -290,9 +278,9 @@ class _ShardJudging:
         self._order = order
         self._shard = shard
         self._done = done
-        self.log = _LogLines()
         self._answers: SimpleQueue[JudgedAnswer] = SimpleQueue()
         self._parts: RunParts | None = None
+        self._use = ShardNews()
         # By file of an earlier result: its time of change when it was brought here.
         self._earlier: dict[Path, int] = {}
 
@@ -372,14 +360,17 @@ class _ShardJudging:
             )
             async with open_run(settings, None, own=own) as session:
                 self._parts = session.parts
-                sharing = asyncio.create_task(_share_limits(session, store.database))
+                keeping_up = asyncio.create_task(
+                    self._keep_up(session.client, store.database)
+                )
                 try:
                     async with session.at_work() as concurrency:
                         await evaluate_work(
                             work, folders, self, concurrency, RunProgress()
                         )
                 finally:
-                    sharing.cancel()
+                    keeping_up.cancel()
+                    self._note_use()
 
     async def evaluate(self, job: AnswerJob) -> AnswerOutcome | None:
         """Evaluate an answer as ``RunParts`` does, and send it off to the command."""
@@ -399,50 +390,24 @@ class _ShardJudging:
 
     def news(self) -> ShardNews:
         """Return the news since the last call."""
-        answers, log = _taken(self._answers), _taken(self.log.lines)
+        answers = [self._answers.get() for _ in range(self._answers.qsize())]
+        return replace(self._use, answers=answers)
+
+    async def _keep_up(self, client: object, database: JudgmentDatabase) -> None:
+        """Keep to this shard's part of the limits that the judge's servers name, and note what is used."""
+        while True:
+            if isinstance(client, LLMClient):
+                for limiter in client.limiters().values():
+                    limiter.share = 1 / database.sessions
+            self._note_use()
+            await asyncio.sleep(_NEWS_EVERY_S)
+
+    def _note_use(self) -> None:
+        """Note what is used, as a copy that another thread may read."""
         if self._parts is None:
-            return ShardNews(answers, log)
-        # Copies, which do not change while they travel.
-        usage = deepcopy(self._parts.judge.usage)
-        budget = self._parts.judge.budget
-        if budget is None:
-            return ShardNews(answers, log, usage)
-        return ShardNews(answers, log, usage, budget.spent_usd, budget.refusal)
-
-
-async def _share_limits(session: Session, database: JudgmentDatabase) -> None:
-    """Keep to this shard's part of the limits that the judge's servers name."""
-    while isinstance(session.client, LLMClient):
-        for limiter in session.client.limiters().values():
-            limiter.share = 1 / database.sessions
-        await asyncio.sleep(_NEWS_EVERY_S)
-
-
-def _taken(waiting: SimpleQueue[Item]) -> list[Item]:
-    """Return what waits in a queue that other threads fill."""
-    return [waiting.get() for _ in range(waiting.qsize())]
-
-
-class _LogLines(logging.Handler):
-    """Collects the package's log, for the command's ``run.log`` and console."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.lines: SimpleQueue[LogLine] = SimpleQueue()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        message = record.getMessage()
-        if record.exc_info:
-            message += "\n" + logging.Formatter().formatException(record.exc_info)
-        self.lines.put(LogLine(record.name, record.levelno, message))
-
-
-@contextmanager
-def _logged(handler: logging.Handler) -> Iterator[None]:
-    package = logging.getLogger("mind2web2")
-    package.setLevel(logging.INFO)
-    package.addHandler(handler)
-    try:
-        yield
-    finally:
-        package.removeHandler(handler)
+            return
+        judge = self._parts.judge
+        use = ShardNews(usage=deepcopy(judge.usage))
+        if (budget := judge.budget) is not None:
+            use = replace(use, spent_usd=budget.spent_usd, refusal=budget.refusal)
+        self._use = use

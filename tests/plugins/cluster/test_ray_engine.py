@@ -206,7 +206,7 @@ async def test_actors_that_end_are_replaced(cluster):
     with LocalHttp(lambda _: page) as site:
         async with ray_capturer(cluster.address, setup) as capturer:
             assert (await capturer.capture(f"{site.url}/deep")).record.kind == "web"
-            ended = cluster.actor_pids()
+            ended = cluster.worker_pids("CaptureActor")
             for pid in ended:
                 os.kill(pid, signal.SIGKILL)
             assert (await capturer.capture(f"{site.url}/wide")).record.kind == "web"

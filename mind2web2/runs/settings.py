@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _Kind = TypeVar("_Kind")
 
-JUDGE_PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_anthropic")
+JUDGE_PROVIDERS = ("openai", "azure_openai")
 BATCH_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
 PLAIN = "plain"
@@ -74,8 +74,7 @@ FOLDER_NAMES = ("answer_folder", "eval_scripts_root", "eval_results_root", "cach
 JUDGE_HELP = (
     "who judges. openai needs OPENAI_API_KEY (and takes OPENAI_BASE_URL); "
     "azure_openai AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL, AZURE_OPENAI_API_VERSION; "
-    "anthropic ANTHROPIC_API_KEY and the extra 'anthropic'; gemini GEMINI_API_KEY; "
-    "bedrock_anthropic AWS_ACCESS_KEY, AWS_SECRET_KEY, AWS_REGION and the extra 'bedrock'"
+    "`mind2web2 plugins` says what the others need"
 )
 _EXTRA_BODY_EXAMPLE = '{"chat_template_kwargs": {"enable_thinking": false}}'
 # Parameters of a request that options set.
@@ -159,21 +158,30 @@ def _aliases_in_file(found: str | list[object]) -> tuple[str, ...]:
     return tuple(model_alias(str(alias)) for alias in given)
 
 
+def provider_names() -> tuple[str, ...]:
+    """Return the names of all providers of judges."""
+    return (*JUDGE_PROVIDERS, *hook_names("judges"))
+
+
+def engine_names() -> tuple[str, ...]:
+    """Return the names of all engines."""
+    return tuple(dict.fromkeys((PLAIN, *hook_names("engines"))))
+
+
 def _provider(text: str) -> str:
-    return values.one_of((*_PROVIDERS, *hook_names("judges")))(text)
+    return values.one_of((*provider_names(), REPLAY))(text)
 
 
 def _provider_in_file(text: str) -> str:
-    names = (*JUDGE_PROVIDERS, *hook_names("judges"))
-    if text not in names:
-        raise ValueError(f"{text!r} is none of {', '.join(names)}")
+    if text not in provider_names():
+        raise ValueError(f"{text!r} is none of {', '.join(provider_names())}")
     return text
 
 
 def _engine(text: str) -> str:
     if plugin := removed_plugin(text):
         raise ValueError(f"{text} needs the plugin {plugin}")
-    return values.one_of((PLAIN, *hook_names("engines")))(text)
+    return values.one_of(engine_names())(text)
 
 
 def _folder_in_file(example: str) -> InFile:
@@ -189,7 +197,6 @@ _PAGES = "pages that are not cached"
 _MACHINES = "machines"
 GROUP_HELPS = {_PAGES: "are captured when a claim needs them, and added to the cache"}
 _COUNT_IN_FILE = InFile("3", (int,))
-_PROVIDERS = (*JUDGE_PROVIDERS, REPLAY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +301,7 @@ class RunSettings:
         Setting(
             f"{JUDGE_HELP}; replay answers from stored judgments alone",
             parse=_provider,
-            metavar=f"{{{','.join(_PROVIDERS)}}}",
+            choices=lambda: (*provider_names(), REPLAY),
             group=_JUDGE,
             in_file=InFile('"openai"', (str,), _provider_in_file),
             see="#judges",
@@ -657,7 +664,7 @@ class RunSettings:
         Setting(
             "where the work is done. plain: on this machine; ray: on a cluster",
             parse=_engine,
-            metavar="ENGINE",
+            choices=engine_names,
             group=_MACHINES,
             see="scale.md",
         ),

@@ -470,9 +470,8 @@ class RandomJudge:
         """Return the first failure for good."""
         return self.latch.failure
 
-    # One judge decides, by votes.
+    # One judge decides.
     first = None
-    is_decision = False
 
     @property
     def image_limit(self):

@@ -41,7 +41,7 @@ class LeafRecord:
         decided_by: ``judge``, ``page`` (none was available), ``prerequisite``, ``script`` or ``error``.
         votes_for, votes_against: on the answer alone and on all pages; declined votes count in neither.
         quotation: the worst match of the judge's quotations: ``found``, ``approximate`` or ``not_found``;
-            ``without`` where a decision model decided by a probability; ``None`` without any.
+            ``None`` without any.
         weak: the evidence is too weak to rely on the verdict (docs/scoring.md).
         pages: how many pages the claim was held against.
         page: the page that supports it, else the first one.
@@ -330,7 +330,7 @@ def _leaf_record(
             for match in ("not_found", "approximate", "found")
             if match in facts.quotes
         ),
-        "without" if any(vote.is_decision for vote in votes) else None,
+        None,
     )
     usage = result.judge_usage
     if usage is None or usage.cost_usd is None:

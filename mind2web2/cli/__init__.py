@@ -27,12 +27,10 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 example                   write an example project and evaluate it, offline
   mind2web2 get                       download tasks and eval scripts
   mind2web2 tasks                     list the tasks that are there
-  mind2web2 answer AGENT              ask an agent the questions of the tasks
   mind2web2 answers import AGENT F    store answers from a file
   mind2web2 new TASK                  write a task of your own
-  mind2web2 draft QUESTION -o FILE    have a model draft a task, for you to review
   mind2web2 rehearse TASK             try a task without a judge, before agents answer it
-  mind2web2 rubric show FILE          show, convert or import tasks written as rubric files
+  mind2web2 rubric show FILE          show or convert tasks written as rubric files
   mind2web2 lint                      find faults of eval scripts and rubric files
   mind2web2 cache AGENT               store the pages that the agent's answers cite
   mind2web2 pages import AGENT FILE   store pages that the agent saw (JSON lines, WARC, MHTML, PDF)
@@ -49,7 +47,6 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 leaves                    show which leaves of a rubric tell something
   mind2web2 compare AGENT AGENT       test whether agents differ by more than chance
   mind2web2 rejudge AGENT             judge again, to see how far the judge varies
-  mind2web2 economy AGENT             show what fewer votes would have saved and changed
   mind2web2 verify-results AGENT      check that every score is correct and up to date
   mind2web2 judgments export AGENT F  write the judge's replies to a file, so that others can replay them
   mind2web2 judgments import AGENT F  read the judge's replies from such a file
@@ -62,12 +59,9 @@ Find out whether an AI search agent's cited answers are true.
 # The module of each command below ``mind2web2.cli``. Only that of the command line is loaded.
 _MODULES = {
     **{"example": "example"},
-    **dict.fromkeys(
-        ("get", "tasks", "answer", "answers", "validate", "submit"), "benchmark"
-    ),
+    **dict.fromkeys(("get", "tasks", "answers", "validate", "submit"), "benchmark"),
     **{
         "new": "new",
-        "draft": "draft",
         "rubric": "rubric",
         "lint": "lint",
         "rehearse": "rehearse",
@@ -78,7 +72,6 @@ _MODULES = {
         "show": "results.show",
         "audit": "results.audit",
         "leaves": "results.leaves",
-        "economy": "results.economy",
         "export": "results.export",
     },
     **dict.fromkeys(("view", "report"), "results.view"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.settings import endpoint_of
+from mind2web2.rubric.verdicts import CASCADE_RULE
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.answer import AnswerOutcome
@@ -138,8 +138,6 @@ def _planned(
         ),
         with_captures=not settings.no_capture,
         with_private_network=settings.allow_private_network,
-        as_of=settings.as_of,
-        variables={name: os.environ[name] for name in settings.script_env},
         strict=settings.strict,
     )
     return PlannedRun(
@@ -190,7 +188,7 @@ def _estimate_lines(
     if first is None:
         then = ""
     else:
-        then = f", after {first.model} ({run.judge.doubt})"
+        then = f", after {first.model}"
     yield f"Judge: {run.judge.model} ({run.endpoint or run.judge.provider}){then}."
     basis = f", based on {_basis(ranges)}" if expected.requests else ""
     requests = _between(
@@ -403,11 +401,7 @@ def _judges_text(judge: CachingJudge) -> str:
     if judge.first is None:
         return f"Judge: {own}"
     first = f"{judge.first.settings.model} ({judge.first.endpoint})"
-    doubt: str = judge.settings.doubt
-    confidence = judge.settings.first_confidence
-    if confidence is not None:
-        doubt += f", and where its probability was not above {confidence:g}"
-    return f"Judges: {first}, and {own} where the first was in doubt ({doubt})"
+    return f"Judges: {first}, and {own} for its {CASCADE_RULE}"
 
 
 def print_spent_for_nothing(console: Console, usage: Usage) -> None:

@@ -37,11 +37,10 @@ from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import caching_command
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
-from mind2web2.runs.setting import Flag, Setting
+from mind2web2.runs.setting import Flag
 from mind2web2.runs.settings import PLAIN, RAY, SETTINGS, RunSettings
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 from mind2web2.utils.values import date_utc
 
@@ -153,20 +152,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=web_address,
         help="another archive that has the Internet Archive's availability API (default: https://archive.org)",
     )
-    apart = "capture each page for this agent, even where another agent has it since less than 30 days"
-    add_settings(parser, ["keep_apart"], changed=[_with_help("keep_apart", apart)])
+    add_settings(parser, ["keep_apart"])
     add_folder_options(parser, "answer_folder", "cache_root")
     _add_link_options(parser)
     _add_browser_options(parser)
     parser.set_defaults(run=run)
-
-
-def _with_help(name: str, text: str) -> Setting:
-    """Return a flag's setting with another help."""
-    flags = {
-        option: Flag(flag.value, text) for option, flag in SETTINGS[name].flags.items()
-    }
-    return replace(SETTINGS[name], flags=flags)
 
 
 def _add_link_options(parser: argparse.ArgumentParser) -> None:
@@ -299,7 +289,6 @@ def _check(
         "judge_model",
         "judge_base_url",
         "judge_pool",
-        "judge_alias",
         "judge_extra_body",
     )
     asked = " and ".join(f"--{name}" for name in names if name in given.given)
@@ -313,14 +302,13 @@ def _check(
 
 
 PAGES = """\
-Store the pages that an agent saw, instead of capturing them, and hand stored pages on.
+Store the pages that an agent saw, instead of capturing them.
 
   mind2web2 pages import my_agent pages.jsonl        one page a line: url, text or html, screenshot, ...
   mind2web2 pages import my_agent crawl.warc.gz      pages of a crawler
   mind2web2 pages import my_agent page.mhtml         a page saved by Chrome
   mind2web2 pages import my_agent paper.pdf --url https://example.org/paper.pdf
   mind2web2 pages import my_agent old_cache/my_agent  a folder in the layout of cache/
-  mind2web2 pages export my_agent --warc my_agent.warc.gz
 
 Nothing is fetched from the network. A page goes to the tasks whose answers cite it. Exit status of import: 0
 something was stored, 1 nothing was, 2 the file has errors, which are listed, and nothing was stored.
@@ -328,9 +316,7 @@ something was stored, 1 nothing was, 2 the file has errors, which are listed, an
 
 
 def _add_pages(commands: Subcommands) -> None:
-    parser = commands.add_parser(
-        "pages", help="import or export stored pages", description=PAGES
-    )
+    parser = commands.add_parser("pages", help="import pages", description=PAGES)
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     about = "store the pages of a file, or of a cache folder"
     importing = actions.add_parser("import", help=about, description=about)
@@ -341,7 +327,7 @@ def _add_pages(commands: Subcommands) -> None:
         "file",
         metavar="FILE",
         type=Path,
-        help=".jsonl, .warc, .warc.gz, .mhtml, .pdf, or a cache folder",
+        help=".jsonl, a file of a plugin such as .warc.gz, .mhtml or .pdf, or a cache folder",
     )
     add_task_option(importing, default="those whose answers cite the page")
     importing.add_argument(
@@ -352,21 +338,6 @@ def _add_pages(commands: Subcommands) -> None:
     )
     add_folder_options(importing, "answer_folder", "cache_root")
     importing.set_defaults(run=run_import)
-    about = "write the agent's stored pages to a WARC file"
-    exporting = actions.add_parser("export", help=about, description=about)
-    exporting.add_argument(
-        "agent", metavar="AGENT", help="the agent, a folder under cache/"
-    )
-    exporting.add_argument(
-        "--warc",
-        metavar="FILE",
-        type=Path,
-        required=True,
-        help="compressed if it ends in .gz",
-    )
-    add_task_option(exporting, default="all that have pages")
-    add_folder_options(exporting, "cache_root")
-    exporting.set_defaults(run=run_export)
 
 
 def run_import(options: argparse.Namespace) -> int:
@@ -423,33 +394,6 @@ async def _imported(
         if task.task_id in outcome.stored:
             cache.list_citations(task)
     return outcome
-
-
-def run_export(options: argparse.Namespace) -> int:
-    """Write stored pages to a file and return the exit status."""
-    from mind2web2.pages.crawl import AgentCache
-    from mind2web2.pages.stored_files import file_names_in
-    from mind2web2.pages.warc import export_warc
-
-    settings = settings_of(options)
-    cache = AgentCache(paths_of(settings, options.agent).cache_root / options.agent)
-    names = settings.task_ids or sorted(file_names_in(cache.folder))
-    caches = [
-        cache.of(name)
-        for name in names
-        if (cache.folder / name / "index.json").exists()
-    ]
-    if not caches:
-        raise UsageError(
-            f"no stored pages under {cache.folder}: run {program()} cache {options.agent} first"
-        )
-    try:
-        options.warc.parent.mkdir(parents=True, exist_ok=True)
-        pages = counted(export_warc(caches, options.warc), "page")
-    except OSError as error:
-        raise UsageError(f"cannot write {options.warc}: {error.strerror}") from error
-    print(f"Wrote {pages} to {options.warc}.")  # noqa: T201
-    return 0
 
 
 log = logging.getLogger(__name__)

@@ -106,7 +106,7 @@ def _applicable(
         closed |= set(SERVER_NAMES)
     # Either names the judge.
     if not closed.isdisjoint(("judge_model", "judge_cascade")):
-        of_judge = {"judge_model", "judge_cascade", "judge_doubt", "judge_confidence"}
+        of_judge = {"judge_model", "judge_cascade"}
         closed |= of_judge - set(settings.given)
     is_other_judge = "llm_provider" in closed and settings.llm_provider != given.get(
         "llm_provider", "openai"

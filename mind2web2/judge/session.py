@@ -74,11 +74,6 @@ class JudgeSession:
         self.image_limit = image_limit
 
     @property
-    def is_decision(self) -> bool:
-        """Tell whether it is a decision model; outside of a run, none is asked."""
-        return False
-
-    @property
     def ledger(self) -> JudgeLedger:
         """Return usage and notes."""
         guard_access()

@@ -54,7 +54,6 @@ class Judgment(BaseModel):
         batch: set for replies from a batch job, which cost less.
         cost_usd: dollars of all its requests; ``None`` in older files and for unknown prices.
         reused_from: the agent whose run asked, where another agent's run reuses the judgment.
-        together: of a decision model, how many questions were asked in one request, whose tokens they share.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -89,7 +88,6 @@ class Judgment(BaseModel):
     page: str | None = None
     trial: int = 1
     reused_from: str | None = None
-    together: int | None = None
 
 
 class ServiceAnswer(BaseModel):
@@ -262,8 +260,11 @@ _BUSY_TIMEOUT_S = 30.0
 _UNSOUND = (ValidationError, UnicodeDecodeError, OverflowError)
 # Columns that files of version 0.1.0 lack.
 _LATER_COLUMNS = (
-    *("batch", "cost_usd", "extra_body", "max_images", "reused_from"),
-    "together",
+    "batch",
+    "cost_usd",
+    "extra_body",
+    "max_images",
+    "reused_from",
 )
 
 Value = TypeVar("Value")
@@ -374,7 +375,7 @@ class JudgmentStore:
         rows = self._in_thread(
             lambda: self._connection.execute(
                 "SELECT input_tokens, output_tokens FROM judgments WHERE model = ? "
-                "AND outcome = 'reply' AND attempts = 1 AND together IS NULL "
+                "AND outcome = 'reply' AND attempts = 1 "
                 "AND input_tokens > 0 ORDER BY created DESC LIMIT ?",
                 (model, _LATEST),
             ).fetchall()

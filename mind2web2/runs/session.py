@@ -8,17 +8,16 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from mind2web2.errors import JudgmentStoreError, UsageError
+from mind2web2.errors import JudgmentStoreError
 from mind2web2.judge.admission import Admission, DualSemaphore
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.cascade import JudgeCascade
-from mind2web2.judge.decision_client import DecisionClient
 from mind2web2.judge.other_agents import SharingJudgmentStore
 from mind2web2.judge.protocol import QuestionObserver
 from mind2web2.judge.settings import JudgeSettings
@@ -27,15 +26,9 @@ from mind2web2.judge.store import CheckRecord, JudgmentStore, last_check
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.chat import ChatProvider
-from mind2web2.llm_client.decisions import DecisionTransport
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, OwnPrice
 from mind2web2.llm_client.retries import RetryPolicy
-from mind2web2.llm_client.settings import (
-    DECISION_PROVIDERS,
-    SYSTEM_ONE,
-    PoolSource,
-    endpoint_of,
-)
+from mind2web2.llm_client.settings import PoolSource, endpoint_of
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.citations import BarredList, default_barred
 from mind2web2.pages.library import PageLibrary
@@ -74,7 +67,7 @@ _ANSWER_BYTES = 64 * 1024**2
 _MOST_OF_DATABASE, _MOST_OF_NO_FILE = 1000, 20_000
 
 
-JudgeClient: TypeAlias = "LLMClient | BatchClient | DecisionClient"
+JudgeClient: TypeAlias = "LLMClient | BatchClient"
 # The hook ``stores``, by the scheme of ``--judgments URL``: takes the agent's own file and the URL.
 StoreOpener = Callable[[Path, str], JudgmentStore]
 CapturesMaker = Callable[[OpenBrowser, PagesOfOthers | None], SharedCaptures]
@@ -190,15 +183,13 @@ async def open_run(
             )
             first_client = (
                 None
-                if named.first is None
-                or (own.provider is not None and not named.first.is_decision)
+                if named.first is None or own.provider is not None
                 else first_judge_client(settings, first_batches, own)
             )
             first = first_judge(
                 settings,
                 named,
-                # A caller's own client speaks to no decision model.
-                first_client or own.provider,
+                own.provider or first_client,
                 store,
                 budget,
                 own.observer,
@@ -281,9 +272,6 @@ def replayed_file(settings: RunSettings, judgments: Path) -> Path:
 
 def judge_settings(settings: RunSettings) -> JudgeSettings:
     """Return the judge that the settings name, for a run that is no replay."""
-    if settings.llm_provider in DECISION_PROVIDERS:
-        named = decision_settings(settings, settings.llm_provider, settings.model)
-        return replace(named, extra_body=settings.judge_extra_body)
     return JudgeSettings(
         settings.llm_provider,
         settings.model,
@@ -294,8 +282,6 @@ def judge_settings(settings: RunSettings) -> JudgeSettings:
         extra_body=settings.judge_extra_body,
         votes=settings.votes,
         first=_first_settings(settings),
-        doubt=settings.judge_doubt,
-        confidence=settings.judge_confidence,
     )
 
 
@@ -303,8 +289,6 @@ def _first_settings(settings: RunSettings) -> JudgeSettings | None:
     cascade = settings.judge_cascade
     if cascade is None:
         return None
-    if cascade.decision_provider is not None:
-        return decision_settings(settings, cascade.decision_provider, cascade.first)
     # Temperature, effort and further parameters are the strong judge's: models differ in what they take.
     return JudgeSettings(
         settings.llm_provider if cascade.server is None else "openai",
@@ -312,15 +296,6 @@ def _first_settings(settings: RunSettings) -> JudgeSettings | None:
         batch=settings.batch,
         max_images=settings.max_images,
     )
-
-
-def decision_settings(
-    settings: RunSettings, provider: str, model: str
-) -> JudgeSettings:
-    """Return a decision model as a judge."""
-    # The protocol of System One has no images: the evidence is to say that none were shown.
-    max_images = 0 if provider == SYSTEM_ONE else settings.max_images
-    return JudgeSettings(provider, model, max_images=max_images)
 
 
 def first_endpoint_of(settings: RunSettings) -> str | None:
@@ -337,12 +312,7 @@ def _first_server(
 ) -> str | PoolSource | None:
     """Return the server of the first of two judges, ``None`` for its provider's own address."""
     own = cascade.first_server()
-    is_elsewhere = cascade.decision_provider is not None and (
-        cascade.decision_provider == SYSTEM_ONE
-        or settings.llm_provider != "openai"
-        or settings.names_a_pool
-    )
-    return own if own is not None or is_elsewhere else settings.judge_server()
+    return settings.judge_server() if own is None else own
 
 
 def first_judge(
@@ -381,8 +351,6 @@ def first_judge_client(
     if settings.is_replay or first is None or cascade is None:
         return None
     server = cascade.first_server()
-    if first.is_decision:
-        return _decision_client(settings, first, _first_server(settings, cascade))
     return LLMClient(
         first.provider,
         is_async=True,
@@ -391,15 +359,6 @@ def first_judge_client(
         api_key=own.api_key if server is None else None,
         retry=RetryPolicy(outage_wait_s=settings.judge_outage_wait),
     )
-
-
-def _decision_client(
-    settings: RunSettings, judge: JudgeSettings, server: str | PoolSource | None
-) -> DecisionClient:
-    if isinstance(server, PoolSource):
-        raise UsageError("a decision model has one server: leave the judge pool out")
-    retry = RetryPolicy(outage_wait_s=settings.judge_outage_wait)
-    return DecisionClient(DecisionTransport(judge.provider, server), retry)
 
 
 def judge_client(
@@ -411,9 +370,6 @@ def judge_client(
     if settings.is_replay:
         return None
     given = own or OwnParts()
-    judge = judge_settings(settings)
-    if judge.is_decision:
-        return _decision_client(settings, judge, settings.judge_server())
     return LLMClient(
         settings.llm_provider,
         is_async=True,
@@ -506,8 +462,6 @@ def run_parts(
             most_pending=NO_LIMIT if settings.batch else MOST_PENDING,
             lookahead=settings.looks_ahead,
             votes=judge.settings.votes,
-            doubt=judge.settings.doubt,
-            confidence=judge.settings.first_confidence,
         ),
         isolation=_isolation(settings),
         as_of=settings.as_of,

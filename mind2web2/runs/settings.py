@@ -16,19 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mind2web2.errors import UsageError
-from mind2web2.judge.cascade import (
-    DEFAULT_CONFIDENCE,
-    JudgeCascade,
-    decision_model,
-    decision_name,
-)
+from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.llm_client.settings import (
-    DECISION_PROVIDERS,
     DEFAULT_JUDGE_MODEL,
     OWN_PARAMETERS,
     PoolSource,
     check_address,
 )
+from mind2web2.rubric.verdicts import ALWAYS
 from mind2web2.runs.setting import (
     Flag,
     InFile,
@@ -49,11 +44,10 @@ if TYPE_CHECKING:
 
 _Kind = TypeVar("_Kind")
 
-JUDGE_PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_anthropic")
+JUDGE_PROVIDERS = ("openai", "azure_openai")
 BATCH_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
 PLAIN, RAY = "plain", "ray"
-VOTE_RULES = ("always", "doubt", "1")
 # The settings that name the judge; of the servers, only the command line's count if it has one.
 JUDGE_NAMES = (
     "llm_provider",
@@ -62,7 +56,6 @@ JUDGE_NAMES = (
     "judge_base_url",
     "judge_pool",
 )
-DOUBT_LEVELS = ("gates", "signs", "split")
 SERVER_NAMES = ("judge_base_url", "judge_pool")
 # Everything that says how the judge is asked.
 JUDGE_SETTINGS = (
@@ -81,8 +74,7 @@ FOLDER_NAMES = ("answer_folder", "eval_scripts_root", "eval_results_root", "cach
 JUDGE_HELP = (
     "who judges. openai needs OPENAI_API_KEY (and takes OPENAI_BASE_URL); "
     "azure_openai AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL, AZURE_OPENAI_API_VERSION; "
-    "anthropic ANTHROPIC_API_KEY and the extra 'anthropic'; gemini GEMINI_API_KEY; "
-    "bedrock_anthropic AWS_ACCESS_KEY, AWS_SECRET_KEY, AWS_REGION and the extra 'bedrock'"
+    "`mind2web2 plugins` says what the others need"
 )
 _EXTRA_BODY_EXAMPLE = '{"chat_template_kwargs": {"enable_thinking": false}}'
 # Parameters of a request that options set.
@@ -166,23 +158,28 @@ def _aliases_in_file(found: str | list[object]) -> tuple[str, ...]:
     return tuple(model_alias(str(alias)) for alias in given)
 
 
+def provider_names() -> tuple[str, ...]:
+    """Return the names of all providers of judges."""
+    return (*JUDGE_PROVIDERS, *hook_names("judges"))
+
+
+def engine_names() -> tuple[str, ...]:
+    """Return the names of all engines."""
+    return tuple(dict.fromkeys((PLAIN, RAY, *hook_names("engines"))))
+
+
 def _provider(text: str) -> str:
-    return values.one_of((*_READ_PROVIDERS, *hook_names("judges")))(text)
+    return values.one_of((*provider_names(), REPLAY))(text)
 
 
 def _provider_in_file(text: str) -> str:
-    names = (*JUDGE_PROVIDERS, *hook_names("judges"))
-    if text not in names:
-        raise ValueError(f"{text!r} is none of {', '.join(names)}")
+    if text not in provider_names():
+        raise ValueError(f"{text!r} is none of {', '.join(provider_names())}")
     return text
 
 
 def _engine(text: str) -> str:
-    return values.one_of((PLAIN, RAY, *hook_names("engines")))(text)
-
-
-def _votes_in_file(found: str | int) -> str:
-    return values.one_of(VOTE_RULES)(str(found))
+    return values.one_of(engine_names())(text)
 
 
 def _folder_in_file(example: str) -> InFile:
@@ -198,9 +195,6 @@ _PAGES = "pages that are not cached"
 _MACHINES = "machines"
 GROUP_HELPS = {_PAGES: "are captured when a claim needs them, and added to the cache"}
 _COUNT_IN_FILE = InFile("3", (int,))
-_PROVIDERS = (*JUDGE_PROVIDERS, REPLAY)
-# Those of decision models are refused with a reason that names the ways to ask one.
-_READ_PROVIDERS = (*_PROVIDERS, *DECISION_PROVIDERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,7 +299,7 @@ class RunSettings:
         Setting(
             f"{JUDGE_HELP}; replay answers from stored judgments alone",
             parse=_provider,
-            metavar=f"{{{','.join(_PROVIDERS)}}}",
+            choices=lambda: (*provider_names(), REPLAY),
             group=_JUDGE,
             in_file=InFile('"openai"', (str,), _provider_in_file),
             see="#judges",
@@ -361,6 +355,7 @@ class RunSettings:
             in_file=InFile(
                 '["qwen3-vl=Qwen/Qwen3-VL-32B"]', (str, list), _aliases_in_file
             ),
+            has_option=False,
             see="#several-servers",
         ),
     )
@@ -414,57 +409,30 @@ class RunSettings:
             in_file=InFile("1", (int,), values.count),
         ),
     )
-    votes: Literal["always", "doubt", "1"] = setting(
-        "always",
+    votes: str = setting(
+        ALWAYS,
         Setting(
-            "votes on a claim by the script's default rule: always two or three, as the benchmark has it; "
-            "doubt: a second and third only where the first is in doubt, or the leaf is critical; or 1. "
-            "Results name the rule",
-            parse=values.one_of(VOTE_RULES),
-            metavar=f"{{{','.join(VOTE_RULES)}}}",
+            "votes on a claim by the script's default rule: always two or three, as the benchmark has it, or "
+            "at most N, an odd number. Results name the rule",
+            parse=values.votes,
+            metavar="always|N",
             group=_JUDGE,
-            in_file=InFile('"doubt"', (str, int), _votes_in_file),
-            see="cost-and-speed.md#votes-on-demand",
+            in_file=InFile("1", (str, int), values.votes),
+            see="cost-and-speed.md#fewer-votes",
         ),
     )
     judge_cascade: JudgeCascade | None = setting(
         None,
         Setting(
-            "two judges, in place of --judge_model: the cheap one votes on claims, and where it is in doubt, "
-            "the strong one decides, which also extracts. Write CHEAP@SERVER for a first judge on another "
-            "server, an address or a file as for --judge_pool; decisions:CHEAP or systemone:CHEAP for a "
-            "decision model. Results name both",
+            "two judges, in place of --judge_model: the cheap one votes on claims, and the strong one "
+            "decides where its votes differ or a critical leaf fails, and extracts. Write CHEAP@SERVER for "
+            "a first judge on another server, an address or a file as for --judge_pool. Results name both",
             parse=JudgeCascade.parsed,
             metavar="CHEAP,STRONG",
             group=_JUDGE,
             in_file=InFile('"gpt-5-nano,gpt-5"', (str,), JudgeCascade.parsed),
             is_secret=True,
             see="cost-and-speed.md#two-judges",
-        ),
-    )
-    judge_doubt: Literal["gates", "signs", "split"] = setting(
-        "gates",
-        Setting(
-            "with --judge_cascade: split lets the strong judge decide where the votes of the cheap one "
-            "differ or it declined; signs also where a quotation is not found, or the page looks wrong or "
-            "was cut; gates also on every critical leaf",
-            parse=values.one_of(DOUBT_LEVELS),
-            metavar=f"{{{','.join(DOUBT_LEVELS)}}}",
-            group=_JUDGE,
-            in_file=InFile('"signs"', (str,), values.one_of(DOUBT_LEVELS)),
-            see="cost-and-speed.md#two-judges",
-        ),
-    )
-    judge_confidence: float = setting(
-        DEFAULT_CONFIDENCE,
-        Setting(
-            "with a decision model as the first judge: it decides where the probability of its verdict is "
-            "above P; 1 asks both judges everywhere, which `mind2web2 economy` needs to find a lower one",
-            parse=values.confidence,
-            metavar="P",
-            group=_JUDGE,
-            in_file=InFile("0.95", (int, float), values.confidence),
-            see="cost-and-speed.md#decision-models",
         ),
     )
     judge_outage_wait: float = setting(
@@ -474,6 +442,8 @@ class RunSettings:
             parse=values.positive_seconds,
             metavar="S",
             group=_JUDGE,
+            in_file=InFile("600", (int, float)),
+            has_option=False,
         ),
     )
     judgments: str | None = setting(
@@ -557,6 +527,8 @@ class RunSettings:
             parse=values.byte_count,
             metavar="SIZE",
             group=_LIMITS,
+            in_file=InFile('"512M"', (str,)),
+            has_option=False,
             default_text="256M",
         ),
     )
@@ -613,6 +585,8 @@ class RunSettings:
             parse=values.byte_count,
             metavar="SIZE",
             group=_SCRIPTS,
+            in_file=InFile('"2G"', (str,)),
+            has_option=False,
             default_text="1G, on Linux",
         ),
     )
@@ -704,7 +678,7 @@ class RunSettings:
             "ray: on all nodes of a Ray cluster (needs the extra 'ray'); limits of requests and captures at "
             "once then hold on each node; plain: on this machine",
             parse=_engine,
-            metavar=f"{{{PLAIN},{RAY}}}",
+            choices=engine_names,
             group=_MACHINES,
             see="scale.md#a-ray-cluster",
         ),
@@ -735,7 +709,14 @@ class RunSettings:
     overwrite: bool = flag(
         "reuse neither results nor stored judgments: ask everything again"
     )
-    keep_apart: bool = flag("reuse no judgments and no pages of other agents")
+    keep_apart: bool = setting(
+        False,
+        Setting(
+            "reuse no judgments and no pages of other agents",
+            in_file=InFile("true", (bool,)),
+            has_option=False,
+        ),
+    )
     dump_cache: bool = flag(
         "when a task is done, rewrite its cache index to list exactly the pages on disk"
     )
@@ -936,51 +917,13 @@ def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
         yield "--overwrite asks everything again, --llm_provider replay asks nothing: leave one of them out"
     if settings.is_replay and settings.names_a_pool:
         yield "a replay asks no server: leave the judge pool out"
-    if "judge_alias" in settings.given and not settings.names_a_pool:
-        yield (
-            "--judge_alias goes with the servers of a pool (--judge_pool, or several --judge_base_url): one "
-            "server is asked by the name in --judge_model; leave --judge_alias out"
-        )
-    yield from decision_conflicts(settings)
     yield from _cascade_conflicts(settings)
-
-
-def decision_conflicts(settings: RunSettings) -> Iterator[str]:
-    """Yield why a decision model cannot judge alone, where the settings name one."""
-    named = decision_model(settings.judge_model or "")
-    if named is None and settings.llm_provider in DECISION_PROVIDERS:
-        named = settings.llm_provider, settings.judge_model or ""
-    if named is None:
-        return
-    provider, model = named
-    name = decision_name(provider, model or "MODEL")
-    yield (
-        "a decision model gives probabilities without quotation and extracts nothing, so it never judges "
-        f"alone: ask it first with --judge_cascade {name},STRONG, and correct the score by a sample of the "
-        "strong judge with `mind2web2 rejudge AGENT --judge_model STRONG --sample N`; "
-        f"`mind2web2 check-judge --judge_model {name}` measures it"
-    )
 
 
 def _cascade_conflicts(settings: RunSettings) -> Iterator[str]:
     cascade = settings.judge_cascade
     if cascade is None:
-        if settings.judge_doubt != "gates":
-            yield "--judge_doubt goes with --judge_cascade CHEAP,STRONG"
-        if settings.judge_confidence != DEFAULT_CONFIDENCE:
-            yield "--judge_confidence goes with --judge_cascade decisions:CHEAP,STRONG"
         return
-    if cascade.decision_provider is not None and settings.batch:
-        yield "decision models have no batch jobs: leave --batch out"
-    if (
-        cascade.decision_provider is None
-        and settings.judge_confidence != DEFAULT_CONFIDENCE
-        and not settings.is_replay
-    ):
-        yield (
-            f"--judge_confidence is for decision models, and {cascade.first} is none: leave it out, or write "
-            f"decisions:{cascade.first} or systemone:{cascade.first}"
-        )
     if settings.judge_model not in (None, cascade.strong):
         yield "--judge_cascade names both judges: leave --judge_model out"
     if settings.engine == RAY:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from mind2web2.rubric.verdicts import DoubtLevel, VoteRule
+from mind2web2.rubric.verdicts import ALWAYS
 
 # More than any provider accepts at once; bounds the pending verifications of one script.
 MOST_PENDING = 256
@@ -15,23 +15,19 @@ MOST_PENDING = 256
 
 @dataclass(frozen=True, slots=True)
 class ExecutionOptions:
-    """How many judge requests of one answer may run at once; the last three may change verdicts.
+    """How many judge requests of one answer may run at once; the last one may change verdicts.
 
     Args:
         sequential: one verification, and one source page, after another.
         most_pending: deferred verifications of one script; the next one waits.
         lookahead: verifications behind undecided gates are asked at once.
         votes: how often the judge votes on a claim.
-        doubt: of two judges, where the second decides in place of the first.
-        confidence: of a first judge that is a decision model, the probability above which it decides.
     """
 
     sequential: bool = False
     most_pending: int = MOST_PENDING
     lookahead: bool = False
-    votes: VoteRule = "always"
-    doubt: DoubtLevel = "gates"
-    confidence: float | None = None
+    votes: str = ALWAYS
 
 
 _DEFAULT_OPTIONS = ExecutionOptions()

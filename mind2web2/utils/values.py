@@ -87,9 +87,13 @@ def share(text: str) -> float:
     return _amount(text, "a score from 0 to 1", most=1)
 
 
-def confidence(text: object) -> float:
-    """Return a probability above which something is decided."""
-    return _amount(str(text), "a probability from 0.5 to 1", least=0.5, most=1)
+def votes(text: object) -> str:
+    """Return how often a judge votes on a claim: ``always`` or an odd number."""
+    rule = str(text)
+    is_odd = re.fullmatch("[0-9]{0,2}[13579]", rule) is not None
+    if rule != "always" and not is_odd:
+        raise ValueError(f"{rule!r} is neither always nor an odd number such as 1")
+    return rule
 
 
 def _amount(

@@ -33,10 +33,6 @@ class StoringJudge(Protocol):
         """Return the known or configured limit of images in one question."""
 
     @property
-    def is_decision(self) -> bool:
-        """Tell whether it is a decision model."""
-
-    @property
     def first(self) -> StoringJudge | None:
         """Return the judge that is asked before this one."""
 
@@ -59,10 +55,6 @@ class _UnnotedJudge:
     @property
     def image_limit(self) -> ImageLimit:
         return self.judge.image_limit
-
-    @property
-    def is_decision(self) -> bool:
-        return self.judge.is_decision
 
     @property
     def first(self) -> _UnnotedJudge | None:

@@ -14,7 +14,7 @@ from mind2web2.judge.session import cut_off_noted
 from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.values import is_empty
-from mind2web2.rubric.verdicts import DEFAULT_TRIALS, Evidence, check_trials
+from mind2web2.rubric.verdicts import ALWAYS, DEFAULT_TRIALS, Evidence, check_trials
 from mind2web2.scheduling.deferral import (
     Request,
     current_deferral,
@@ -289,25 +289,18 @@ class Verifier(ScriptAccess):
             config.default_majority_vote if majority_vote is None else majority_vote
         )
         trials = trials if by_majority else 1
-        rule = current_options().votes if trials == DEFAULT_TRIALS else "always"
-        doubt = current_options().doubt
-        first = self._context.judge.first
-        has_first = first is not None
-        # A claim without a leaf steers its script: it counts as a gate.
-        is_gate = node is None or node.critical
+        rule = current_options().votes
+        if trials == DEFAULT_TRIALS and rule != ALWAYS:
+            trials = int(rule)
         if additional_instruction is None or additional_instruction == NO_INSTRUCTION:
             additional_instruction = config.default_additional_instruction
         return Verification(
             claim=encodable(str(claim)),
             node_id=None if node is None else encodable(node.id),
             additional_instruction=encodable(str(additional_instruction)),
-            num_trials=1 if rule == "1" else trials,
-            is_first_enough=rule == "doubt" and not is_gate,
-            doubt=doubt if has_first else None,
-            asks_first=has_first and not (is_gate and doubt == "gates"),
-            confidence=current_options().confidence
-            if first is not None and first.is_decision
-            else None,
+            num_trials=trials,
+            # A claim without a leaf steers its script.
+            is_gate=node is None or node.critical,
             use_screenshot=bool(
                 config.default_use_screenshot
                 if use_screenshot is None

@@ -16,10 +16,12 @@ from mind2web2.cli.suggestions import caching_command, suggested_check
 from mind2web2.errors import JudgeError, UsageError
 from mind2web2.judge.batch_endpoints import batch_endpoints
 from mind2web2.judge.cascade import JudgeCascade
-from mind2web2.llm_client.base_client import AsyncAzureOpenAIClient, AsyncOpenAIClient
+from mind2web2.llm_client.base_client import (
+    AsyncAzureOpenAIClient,
+    AsyncOpenAIClient,
+    LLMClient,
+)
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.llm_client.claude_client import anthropic_client, bedrock_client
-from mind2web2.llm_client.decisions import DecisionRequest, DecisionTransport
 from mind2web2.llm_client.failures import RequestFailedError, start_of
 from mind2web2.llm_client.openai_protocol import openai_connection
 from mind2web2.llm_client.settings import check_address
@@ -71,22 +73,18 @@ async def ask_azure(address, quick):
 
 async def ask_anthropic(address, quick):
     """Ask Anthropic."""
-    await ask(anthropic_client(address, KEY, quick))
+    await ask(
+        LLMClient(
+            "anthropic", is_async=True, base_url=address, api_key=KEY, retry=quick
+        )
+    )
 
 
 async def ask_bedrock(address, quick):
     """Ask Bedrock."""
-    await ask(bedrock_client(address, quick))
-
-
-async def ask_a_decision_model(address, _):
-    """Ask for a decision."""
-    transport = DecisionTransport("openai_decisions", address)
-    request = DecisionRequest("m", "r", [], ["q"], {})
-    try:
-        transport.answers(request, await transport.decide(request))
-    finally:
-        await transport.close()
+    await ask(
+        LLMClient("bedrock_anthropic", is_async=True, base_url=address, retry=quick)
+    )
 
 
 async def ask_for_a_batch(address, _):
@@ -100,7 +98,7 @@ async def ask_for_a_batch(address, _):
 
 WAYS = [
     *(ask_openai, ask_azure, ask_anthropic, ask_bedrock),
-    *(ask_a_decision_model, ask_for_a_batch),
+    ask_for_a_batch,
 ]
 
 

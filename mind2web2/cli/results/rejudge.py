@@ -81,8 +81,6 @@ _JUDGE = (
     "llm_provider",
     "judge_model",
     "judge_cascade",
-    "judge_doubt",
-    "judge_confidence",
     "judge_reasoning_effort",
     "judge_temperature",
     "judge_extra_body",
@@ -267,8 +265,6 @@ def _agent(order: _Order, name: str) -> _Agent:
     unnamed = {"votes"} if record.votes == "always" else set()
     if record.first_model is None:
         unnamed |= {"first_model", "first_endpoint", "doubt"}
-    if record.confidence is None:
-        unnamed |= {"confidence", "decision_sha256"}
     digest = hashlib.sha256(
         record.model_dump_json(exclude=unnamed).encode()
     ).hexdigest()[:8]

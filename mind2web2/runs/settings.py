@@ -653,6 +653,21 @@ class RunSettings:
             group=_PAGES,
         ),
     )
+    time_zone: str | None = setting(
+        None,
+        Setting(
+            "of the browser that captures, such as Europe/Berlin",
+            parse=values.time_zone,
+            metavar="ZONE",
+            group=_PAGES,
+            default_text="UTC",
+        ),
+    )
+    no_sandbox: bool = flag(
+        "start the browser without its sandbox, for a container without user namespaces; only for pages "
+        "that you trust",
+        group=_PAGES,
+    )
     allow_private_network: bool = flag(
         "also pages and downloads on private, loopback and link-local addresses, which are refused otherwise",
         group=_PAGES,
@@ -932,7 +947,7 @@ def _batch_conflicts(settings: RunSettings) -> Iterator[str]:
 
 
 def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
-    given = _given(settings, "proxy", "storage_state")
+    given = _given(settings, "proxy", "storage_state", "time_zone", "no_sandbox")
     if settings.cdp_url and given:
         yield f"--cdp_url captures in your own Chrome, with its connections and logins: leave {given} out"
     if settings.headed and settings.cdp_url:
@@ -940,7 +955,9 @@ def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
 
 
 def _capture_conflicts(settings: RunSettings) -> Iterator[str]:
-    browser = _given(settings, "headed", "cdp_url", "storage_state")
+    browser = _given(
+        settings, "headed", "cdp_url", "storage_state", "time_zone", "no_sandbox"
+    )
     if browser and not settings.captures_pages:
         cause = "--no_capture" if settings.no_capture else "--llm_provider replay"
         yield f"{cause} captures nothing: leave {browser} out"

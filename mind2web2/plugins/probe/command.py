@@ -12,9 +12,9 @@ from mind2web2.cli.options import (
     add_task_option,
     asking_providers,
 )
+from mind2web2.plugins.probe import AUTO
 from mind2web2.runs.settings import JUDGE_SETTINGS
 
-AUTO = "auto"
 _DESCRIPTION = """\
 Would the judge have noticed? Take claims that passed, change the fact on the cited page that supports each
 one, and ask the judge again. A verdict that stays did not come from the page. You need no labels.

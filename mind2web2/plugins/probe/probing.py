@@ -24,9 +24,9 @@ from mind2web2.judge.tokens import text_tokens
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.pages.library import PageLibrary
+from mind2web2.plugins.probe import AUTO
 from mind2web2.plugins.probe.asking import Draft, Reply, ask_probes, draft_probes
 from mind2web2.plugins.probe.cases import Case, CaseReader, passed_claims
-from mind2web2.plugins.probe.command import AUTO
 from mind2web2.plugins.probe.report import (
     ProbeReport,
     Share,

@@ -27,12 +27,10 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 example                   write an example project and evaluate it, offline
   mind2web2 get                       download tasks and eval scripts
   mind2web2 tasks                     list the tasks that are there
-  mind2web2 answer AGENT              ask an agent the questions of the tasks
   mind2web2 answers import AGENT F    store answers from a file
   mind2web2 new TASK                  write a task of your own
-  mind2web2 draft QUESTION -o FILE    have a model draft a task, for you to review
   mind2web2 rehearse TASK             try a task without a judge, before agents answer it
-  mind2web2 rubric show FILE          show, convert or import tasks written as rubric files
+  mind2web2 rubric show FILE          show or convert tasks written as rubric files
   mind2web2 lint                      find faults of eval scripts and rubric files
   mind2web2 cache AGENT               store the pages that the agent's answers cite
   mind2web2 pages import AGENT FILE   store pages that the agent saw (JSON lines, WARC, MHTML, PDF)
@@ -61,12 +59,9 @@ Find out whether an AI search agent's cited answers are true.
 # The module of each command below ``mind2web2.cli``. Only that of the command line is loaded.
 _MODULES = {
     **{"example": "example"},
-    **dict.fromkeys(
-        ("get", "tasks", "answer", "answers", "validate", "submit"), "benchmark"
-    ),
+    **dict.fromkeys(("get", "tasks", "answers", "validate", "submit"), "benchmark"),
     **{
         "new": "new",
-        "draft": "draft",
         "rubric": "rubric",
         "lint": "lint",
         "rehearse": "rehearse",
@@ -223,10 +218,8 @@ def _system_failure(error: OSError) -> str:
 def _published(parser: CommandParser, exit_status: int) -> int:
     """Bring the files of remote roots to where they belong, and return the exit status."""
     from mind2web2.runs.paths import take_away_changes
-    from mind2web2.storage.mirror import push_all
 
     try:
-        push_all()
         take_away_changes()
     except StorageError as error:
         _failed(parser, str(error))

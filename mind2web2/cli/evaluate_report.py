@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -39,7 +38,6 @@ from mind2web2.runs.provenance import JudgeRecord
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.session import first_endpoint_of, judge_settings
 from mind2web2.runs.settings import RunSettings
-from mind2web2.storage.publication import shown_place
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
@@ -139,8 +137,6 @@ def _planned(
         ),
         with_captures=not settings.no_capture,
         with_private_network=settings.allow_private_network,
-        as_of=settings.as_of,
-        variables={name: os.environ[name] for name in settings.script_env},
         strict=settings.strict,
     )
     return PlannedRun(
@@ -330,7 +326,7 @@ def print_run(console: Console, run: RunReport) -> None:
         line(console, f"Why an answer has its score: {run.show}")
     line(console, f"Time: {duration_text(run.elapsed_s)}.")
     results = run.folders.agent_results
-    line(console, f"Results: {shown_place(results)}")
+    line(console, f"Results: {results}")
 
 
 def _failure_lines(run: RunReport) -> Iterator[str]:

@@ -19,13 +19,13 @@ from mind2web2.runs.settings import (
     FOLDER_NAMES,
     GROUP_HELPS,
     JUDGE_HELP,
-    JUDGE_PROVIDERS,
     SETTINGS,
     RunSettings,
     all_settings,
+    provider_names,
 )
 from mind2web2.utils import values
-from mind2web2.utils.entry_points import hook_names, removed_plugin
+from mind2web2.utils.entry_points import removed_plugin
 from mind2web2.utils.near_names import nearest_name
 
 _Value = TypeVar("_Value")
@@ -94,6 +94,11 @@ class CommandParser(argparse.ArgumentParser):
             option = word.partition("=")[0]
             if option in _GONE:
                 self.error(f"{option} is gone: {_GONE[option]}")
+            setting = all_settings().get(option.removeprefix("--"))
+            if setting is not None and setting.in_file and not setting.has_option:
+                self.error(
+                    f"{option} is set in mind2web2.toml: {setting.name} = {setting.in_file.example}"
+                )
             if plugin := removed_plugin(option):
                 self.error(f"{option} needs the plugin {plugin}")
         if unknown:
@@ -253,12 +258,11 @@ def add_settings(
 
 def asking_providers(help_text: str = "") -> Setting:
     """Return the declaration of ``--llm_provider`` for a command that replays nothing."""
-    providers = (*JUDGE_PROVIDERS, *hook_names("judges"))
     return replace(
         SETTINGS["llm_provider"],
         help=help_text or JUDGE_HELP,
-        parse=values.one_of(providers),
-        metavar=f"{{{','.join(providers)}}}",
+        parse=values.one_of(provider_names()),
+        choices=provider_names,
     )
 
 
@@ -267,6 +271,8 @@ def _add_setting(
     setting: Setting,
     default: object,
 ) -> None:
+    if not setting.has_option:
+        return
     options = len(setting.flags) + (setting.parse is not None)
     target = group.add_mutually_exclusive_group() if options > 1 else group
     if setting.parse is not None:
@@ -279,7 +285,7 @@ def _add_setting(
             setting.option,
             action=_action(setting),
             dest=setting.name,
-            metavar=setting.metavar,
+            metavar=setting.value_name,
             type=parse,
             default=argparse.SUPPRESS,
             help=_help(setting, default),

@@ -63,7 +63,7 @@ def suggested_check(settings: RunSettings) -> str:
     words = []
     for name in JUDGE_SETTINGS:
         value = getattr(settings, name)
-        is_left_out = name in ("judge_outage_wait", "max_images") or value is None
+        is_left_out = name == "max_images" or value is None
         if name not in settings.given or is_left_out:
             continue
         for each in value if isinstance(value, tuple) else (value,):
@@ -158,7 +158,7 @@ def _judge_options(judge: JudgeRecord) -> Iterator[tuple[str, str]]:
         yield "judge_cascade", _cascade_named(judge)
     # "openai http://127.0.0.1:8000/v1": the provider's name and the server's address.
     server = judge.endpoint.rpartition(" ")[2]
-    if judge.provider in ("openai", "anthropic", "gemini") and "://" in server:
+    if judge.provider != "azure_openai" and "://" in server:
         from mind2web2.llm_client.settings import endpoint_of
 
         if judge.endpoint != endpoint_of(judge.provider):

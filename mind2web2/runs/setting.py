@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, TypeVar
@@ -43,6 +43,7 @@ class Setting:
         help: a sentence without its final stop.
         parse: turns the option's text into the value; ``None`` for a setting that only flags set.
         metavar: what stands for the value in the help.
+        choices: returns the values, which the help lists, where plugins add some.
         group: of options in the help.
         default_text: the default in words, where the value does not say it.
         option: default: ``--NAME``.
@@ -51,6 +52,7 @@ class Setting:
         is_distinct: it may be repeated with other values only.
         is_secret: the value may hold a password.
         in_file: ``None`` for a setting of the command line alone.
+        has_option: whether the command line has it too.
         see: the place in the docs that has the details.
         name: of the field in ``RunSettings``; it and ``default``, the field's, are filled in.
     """
@@ -58,6 +60,7 @@ class Setting:
     help: str = ""
     parse: Callable[[str], Any] | None = None
     metavar: str = ""
+    choices: Callable[[], Sequence[str]] | None = None
     group: str = ""
     default_text: str = ""
     option: str = ""
@@ -66,9 +69,17 @@ class Setting:
     is_distinct: bool = False
     is_secret: bool = False
     in_file: InFile | None = None
+    has_option: bool = True
     see: str = ""
     name: str = ""
     default: object = None
+
+    @property
+    def value_name(self) -> str:
+        """Return what stands for the value in the help."""
+        if self.choices is None:
+            return self.metavar
+        return f"{{{','.join(self.choices())}}}"
 
 
 # The key of a field's metadata.

@@ -35,7 +35,7 @@ from mind2web2.runs.setting import (
 )
 from mind2web2.runs.shards import Shard
 from mind2web2.utils import values
-from mind2web2.utils.entry_points import hook_names
+from mind2web2.utils.entry_points import hook_names, removed_plugin
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.moments import parsed_moment
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 _Kind = TypeVar("_Kind")
 
-JUDGE_PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_anthropic")
+JUDGE_PROVIDERS = ("openai", "azure_openai")
 BATCH_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
-PLAIN, RAY = "plain", "ray"
+PLAIN = "plain"
 # The settings that name the judge; of the servers, only the command line's count if it has one.
 JUDGE_NAMES = (
     "llm_provider",
@@ -74,8 +74,7 @@ FOLDER_NAMES = ("answer_folder", "eval_scripts_root", "eval_results_root", "cach
 JUDGE_HELP = (
     "who judges. openai needs OPENAI_API_KEY (and takes OPENAI_BASE_URL); "
     "azure_openai AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL, AZURE_OPENAI_API_VERSION; "
-    "anthropic ANTHROPIC_API_KEY and the extra 'anthropic'; gemini GEMINI_API_KEY; "
-    "bedrock_anthropic AWS_ACCESS_KEY, AWS_SECRET_KEY, AWS_REGION and the extra 'bedrock'"
+    "`mind2web2 plugins` says what the others need"
 )
 _EXTRA_BODY_EXAMPLE = '{"chat_template_kwargs": {"enable_thinking": false}}'
 # Parameters of a request that options set.
@@ -159,19 +158,30 @@ def _aliases_in_file(found: str | list[object]) -> tuple[str, ...]:
     return tuple(model_alias(str(alias)) for alias in given)
 
 
+def provider_names() -> tuple[str, ...]:
+    """Return the names of all providers of judges."""
+    return (*JUDGE_PROVIDERS, *hook_names("judges"))
+
+
+def engine_names() -> tuple[str, ...]:
+    """Return the names of all engines."""
+    return tuple(dict.fromkeys((PLAIN, *hook_names("engines"))))
+
+
 def _provider(text: str) -> str:
-    return values.one_of((*_PROVIDERS, *hook_names("judges")))(text)
+    return values.one_of((*provider_names(), REPLAY))(text)
 
 
 def _provider_in_file(text: str) -> str:
-    names = (*JUDGE_PROVIDERS, *hook_names("judges"))
-    if text not in names:
-        raise ValueError(f"{text!r} is none of {', '.join(names)}")
+    if text not in provider_names():
+        raise ValueError(f"{text!r} is none of {', '.join(provider_names())}")
     return text
 
 
 def _engine(text: str) -> str:
-    return values.one_of((PLAIN, RAY, *hook_names("engines")))(text)
+    if plugin := removed_plugin(text):
+        raise ValueError(f"{text} needs the plugin {plugin}")
+    return values.one_of(engine_names())(text)
 
 
 def _folder_in_file(example: str) -> InFile:
@@ -187,7 +197,6 @@ _PAGES = "pages that are not cached"
 _MACHINES = "machines"
 GROUP_HELPS = {_PAGES: "are captured when a claim needs them, and added to the cache"}
 _COUNT_IN_FILE = InFile("3", (int,))
-_PROVIDERS = (*JUDGE_PROVIDERS, REPLAY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,7 +301,7 @@ class RunSettings:
         Setting(
             f"{JUDGE_HELP}; replay answers from stored judgments alone",
             parse=_provider,
-            metavar=f"{{{','.join(_PROVIDERS)}}}",
+            choices=lambda: (*provider_names(), REPLAY),
             group=_JUDGE,
             in_file=InFile('"openai"', (str,), _provider_in_file),
             see="#judges",
@@ -348,6 +357,7 @@ class RunSettings:
             in_file=InFile(
                 '["qwen3-vl=Qwen/Qwen3-VL-32B"]', (str, list), _aliases_in_file
             ),
+            has_option=False,
             see="#several-servers",
         ),
     )
@@ -434,6 +444,8 @@ class RunSettings:
             parse=values.positive_seconds,
             metavar="S",
             group=_JUDGE,
+            in_file=InFile("600", (int, float)),
+            has_option=False,
         ),
     )
     judgments: str | None = setting(
@@ -517,6 +529,8 @@ class RunSettings:
             parse=values.byte_count,
             metavar="SIZE",
             group=_LIMITS,
+            in_file=InFile('"512M"', (str,)),
+            has_option=False,
             default_text="256M",
         ),
     )
@@ -573,6 +587,8 @@ class RunSettings:
             parse=values.byte_count,
             metavar="SIZE",
             group=_SCRIPTS,
+            in_file=InFile('"2G"', (str,)),
+            has_option=False,
             default_text="1G, on Linux",
         ),
     )
@@ -637,6 +653,21 @@ class RunSettings:
             group=_PAGES,
         ),
     )
+    time_zone: str | None = setting(
+        None,
+        Setting(
+            "of the browser that captures, such as Europe/Berlin",
+            parse=values.time_zone,
+            metavar="ZONE",
+            group=_PAGES,
+            default_text="UTC",
+        ),
+    )
+    no_sandbox: bool = flag(
+        "start the browser without its sandbox, for a container without user namespaces; only for pages "
+        "that you trust",
+        group=_PAGES,
+    )
     allow_private_network: bool = flag(
         "also pages and downloads on private, loopback and link-local addresses, which are refused otherwise",
         group=_PAGES,
@@ -646,23 +677,11 @@ class RunSettings:
     engine: str = setting(
         PLAIN,
         Setting(
-            "ray: on all nodes of a Ray cluster (needs the extra 'ray'); limits of requests and captures at "
-            "once then hold on each node; plain: on this machine",
+            "where the work is done. plain: on this machine; ray: on a cluster",
             parse=_engine,
-            metavar=f"{{{PLAIN},{RAY}}}",
+            choices=engine_names,
             group=_MACHINES,
-            see="scale.md#a-ray-cluster",
-        ),
-    )
-    ray_address: str | None = setting(
-        None,
-        Setting(
-            "with --engine ray: the head of the cluster",
-            parse=values.filled,
-            metavar="HOST:PORT",
-            group=_MACHINES,
-            default_text="RAY_ADDRESS, then a cluster that runs on this machine, then a new one of "
-            "this machine alone",
+            see="scale.md",
         ),
     )
 
@@ -680,7 +699,14 @@ class RunSettings:
     overwrite: bool = flag(
         "reuse neither results nor stored judgments: ask everything again"
     )
-    keep_apart: bool = flag("reuse no judgments and no pages of other agents")
+    keep_apart: bool = setting(
+        False,
+        Setting(
+            "reuse no judgments and no pages of other agents",
+            in_file=InFile("true", (bool,)),
+            has_option=False,
+        ),
+    )
     dump_cache: bool = flag(
         "when a task is done, rewrite its cache index to list exactly the pages on disk"
     )
@@ -823,7 +849,7 @@ class RunSettings:
         Raises:
             UsageError: says which option to leave out or to add.
         """
-        for conflict in (*_engine_conflicts(self), *_browser_conflicts(self)):
+        for conflict in (*_plugin_conflicts(self), *_browser_conflicts(self)):
             raise UsageError(conflict)
 
 
@@ -853,13 +879,16 @@ def judging_settings() -> list[str]:
 
 def conflicts(settings: RunSettings) -> Iterator[str]:
     """Yield what contradicts what, each in one line with the option to leave out or to add."""
-    yield from _cluster_conflicts(settings)
     yield from _judge_conflicts(settings)
     yield from _batch_conflicts(settings)
     yield from _capture_conflicts(settings)
     yield from _script_conflicts(settings)
     if settings.barred is not None and settings.no_barred:
         yield "--no_barred flags no answer: leave --barred out"
+    yield from _plugin_conflicts(settings)
+
+
+def _plugin_conflicts(settings: RunSettings) -> Iterator[str]:
     for kind in plugin_settings():
         yield from settings.of(kind).conflicts(settings)
 
@@ -881,11 +910,6 @@ def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
         yield "--overwrite asks everything again, --llm_provider replay asks nothing: leave one of them out"
     if settings.is_replay and settings.names_a_pool:
         yield "a replay asks no server: leave the judge pool out"
-    if "judge_alias" in settings.given and not settings.names_a_pool:
-        yield (
-            "--judge_alias goes with the servers of a pool (--judge_pool, or several --judge_base_url): one "
-            "server is asked by the name in --judge_model; leave --judge_alias out"
-        )
     yield from _cascade_conflicts(settings)
 
 
@@ -895,8 +919,6 @@ def _cascade_conflicts(settings: RunSettings) -> Iterator[str]:
         return
     if settings.judge_model not in (None, cascade.strong):
         yield "--judge_cascade names both judges: leave --judge_model out"
-    if settings.engine == RAY:
-        yield "the nodes of a cluster ask one judge: leave --judge_cascade out with --engine ray"
     if cascade.server is None and settings.names_a_pool and not settings.is_replay:
         yield (
             "the servers of a pool serve one model: write the first judge with its own, as in "
@@ -924,25 +946,8 @@ def _batch_conflicts(settings: RunSettings) -> Iterator[str]:
         yield "--max_llm_requests does not limit a batch: leave it out with --batch"
 
 
-def _engine_conflicts(settings: RunSettings) -> Iterator[str]:
-    if settings.ray_address is not None and settings.engine != RAY:
-        yield "--ray_address goes with --engine ray"
-
-
-def _cluster_conflicts(settings: RunSettings) -> Iterator[str]:
-    yield from _engine_conflicts(settings)
-    if settings.engine != RAY:
-        return
-    if settings.is_replay:
-        yield "a replay asks no judge, and reads a file of this machine: leave --engine ray out"
-    if here := _given(settings, "batch", "self_debug", "headed", "cdp_url"):
-        yield f"{here} belongs to one machine: leave it out with --engine ray"
-    if not settings.is_shared:
-        yield "the nodes of a cluster share judgments: add --judgments postgresql://HOST/DATABASE"
-
-
 def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
-    given = _given(settings, "proxy", "storage_state")
+    given = _given(settings, "proxy", "storage_state", "time_zone", "no_sandbox")
     if settings.cdp_url and given:
         yield f"--cdp_url captures in your own Chrome, with its connections and logins: leave {given} out"
     if settings.headed and settings.cdp_url:
@@ -950,7 +955,9 @@ def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
 
 
 def _capture_conflicts(settings: RunSettings) -> Iterator[str]:
-    browser = _given(settings, "headed", "cdp_url", "storage_state")
+    browser = _given(
+        settings, "headed", "cdp_url", "storage_state", "time_zone", "no_sandbox"
+    )
     if browser and not settings.captures_pages:
         cause = "--no_capture" if settings.no_capture else "--llm_provider replay"
         yield f"{cause} captures nothing: leave {browser} out"

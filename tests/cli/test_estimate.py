@@ -278,8 +278,10 @@ def test_judgments_of_another_agent_are_not_asked_again(project, server):
         project.root / "answers" / "bot", project.root / "answers" / "newer"
     )
     newer = ("--agent_name", "newer")
-    apart = run(server, *newer, "--estimate", "--keep_apart")
+    project.add_settings("keep_apart = true")
+    apart = run(server, *newer, "--estimate")
     assert f"probably {asked}" in apart.stdout
+    project.add_settings("keep_apart = false")
     estimated = run(server, *newer, "--estimate")
     assert "Judge requests: 0" in estimated.stdout, estimated.stdout
     assert run(server, *newer).returncode == 0
@@ -295,7 +297,8 @@ def test_judgments_of_another_agent_are_not_asked_again(project, server):
         for name in ("bot", "newer")
     ]
     assert scores[0] == scores[1]
-    assert run(server, *newer, "--overwrite", "--keep_apart").returncode == 0
+    project.add_settings("keep_apart = true")
+    assert run(server, *newer, "--overwrite").returncode == 0
     assert len(server.calls) == 2 * asked
 
 

@@ -115,7 +115,7 @@ async def test_no_more_answers_at_once_than_allowed(tmp_path):
     project = Project(tmp_path)
     project.add_script(CLAIMS)
     for number in range(6):
-        project.add_answer(f"answer_{number}", f"Text {number}.")
+        project.add_answer(f"answer_{number + 1}", f"Text {number}.")
     progress = RunProgress()
     crowd = Crowd(2, lambda: len(progress.running))
     outcomes = await evaluate(
@@ -153,7 +153,9 @@ async def test_no_more_judge_requests_at_once_than_allowed(tmp_path):
     for task in ("a", "b"):
         project.add_script(CLAIMS, task)
         for number in range(3):
-            project.add_answer(f"answer_{number}", f"Text {number} of {task}.", task)
+            project.add_answer(
+                f"answer_{number + 1}", f"Text {number} of {task}.", task
+            )
     crowd = Crowd(4)
     outcomes = await evaluate(project, ClaimJudge(crowd.verdict), llm_limit=4)
     assert [outcome.score for outcome in outcomes] == [1.0] * 6
@@ -351,6 +353,14 @@ async def test_another_client_is_another_judge(project, overwrite):
     )
     assert [result["final_score"] for result in results] == [0.0, 0.0]
     assert (len(judge.claims), len(project.result_paths())) == (12, 2)
+
+
+async def test_clients_that_name_one_judge_share_its_judgments(project):
+    first, second = ClaimJudge(), ClaimJudge()
+    first.endpoint = second.endpoint = "the judge of the lab"
+    results = await evaluate_task(**task_arguments(project, client=first))
+    again = await evaluate_task(**task_arguments(project, client=second))
+    assert (again, second.claims) == (results, [])
 
 
 async def test_a_task_is_evaluated_with_a_real_client(project, capsys):

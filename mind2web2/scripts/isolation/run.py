@@ -34,7 +34,7 @@ from mind2web2.llm_client.prices import OwnPrice, own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scripts.aliases import own_script_aliases
-from mind2web2.scripts.inputs import ScriptInputs
+from mind2web2.scripts.inputs import ClockReading
 from mind2web2.scripts.isolation.processes import (
     MAX_FILE_BYTES,
     ForkServer,
@@ -47,7 +47,6 @@ from mind2web2.scripts.isolation.rpc import PACKAGE, Done, Message, RpcConnectio
 from mind2web2.scripts.isolation.service import RunService
 from mind2web2.scripts.isolation.worker import ScriptJob
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
-from mind2web2.storage.publication import is_in_object_store
 from mind2web2.utils.deep_trees import allow_deep_trees
 
 # Of captured output.
@@ -114,8 +113,8 @@ async def isolated_result(
     run: RunSide,
     isolation: Isolation,
     logger: logging.Logger,
-) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
-    """Return a script's result on one answer, the usage of its questions, and its inputs.
+) -> tuple[dict[str, Any], JudgeLedger, ClockReading | None]:
+    """Return a script's result on one answer, the usage of its questions, and when it ran.
 
     Args:
         cache: the answer's; afterwards it contains which pages were looked up.
@@ -131,7 +130,6 @@ async def isolated_result(
         settings=run.judge.settings,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
-        cache_is_mirrored=is_in_object_store(cache.task_cache.task_dir),
         execution=run.execution,
         limits=isolation.limits,
         variables=dict(isolation.variables),
@@ -183,7 +181,7 @@ async def isolated_result(
     if done.failure is not None:
         raise done.failure.of_script()
     cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)
-    return checked_result(done.result, call.script_path), judge.ledger, done.inputs
+    return checked_result(done.result, call.script_path), judge.ledger, done.clock
 
 
 async def _served(
@@ -236,7 +234,7 @@ def _exit_reason(
     if process.was_too_large:
         return EvalScriptError(
             f"script {path.name} took more than {limits.memory_bytes // 1024**2} MB of memory "
-            "(--script_memory)"
+            "(script_memory in mind2web2.toml)"
         )
     if os.WIFEXITED(process.status):
         return EvalScriptError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import Subcommands, add_folder_options, add_json_option
 from mind2web2.cli.results.chosen import check_record
+from mind2web2.cli.results.corrections import add_audits_root, correction_lines
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name, name_list
@@ -54,21 +55,9 @@ def add_command(commands: Subcommands) -> None:
     parser.set_defaults(run=run)
 
 
-def add_audits_root(parser: argparse.ArgumentParser) -> None:
-    """Add the folder of human labels."""
-    parser.add_argument(
-        "--audits_root",
-        metavar="DIR",
-        type=Path,
-        default=Path("audits"),
-        help="where labels go (default: audits/)",
-    )
-
-
 def run(options: argparse.Namespace) -> int:
     """Print the figures and return the exit status."""
     from mind2web2.cli.console import line, plain_console
-    from mind2web2.cli.results.corrections import correction_lines
     from mind2web2.runs.audit_report import audit_report
     from mind2web2.runs.exported_labels import LabelExport
 

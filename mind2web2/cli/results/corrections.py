@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.cli.results.audit import add_audits_root
 from mind2web2.errors import UsageError
 from mind2web2.utils.text import counted
 
@@ -20,6 +19,17 @@ if TYPE_CHECKING:
         Ends,
     )
     from mind2web2.statistics.paired import Estimate
+
+
+def add_audits_root(parser: argparse.ArgumentParser) -> None:
+    """Add the folder of human labels."""
+    parser.add_argument(
+        "--audits_root",
+        metavar="DIR",
+        type=Path,
+        default=Path("audits"),
+        help="where labels go (default: audits/)",
+    )
 
 
 def add_correction_roots(parser: argparse.ArgumentParser) -> None:

@@ -412,6 +412,7 @@ def _write_files(folder: Path, judged: JudgedAnswer) -> None:
     """Write an answer's files; a result says that the answer is done, and comes last."""
     for name in sorted(judged.files, key=lambda name: name.startswith("results/")):
         write_file(folder / name, judged.files[name])
+    judged.files.clear()  # the run remembers all its outcomes
 
 
 def _with_result(job: AnswerJob, outcome: AnswerOutcome) -> AnswerOutcome:

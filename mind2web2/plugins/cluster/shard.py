@@ -212,7 +212,7 @@ class JudgedAnswer:
     """
 
     outcome: AnswerOutcome
-    files: Mapping[str, bytes]
+    files: dict[str, bytes]
 
 
 @dataclass(frozen=True)

@@ -473,7 +473,7 @@ def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> No
         for each in agent.answers
         if each.score is not None
     }
-    # Of several judges, the newest result names the check of one.
+    # If there are several judges, the newest result names the check of one.
     check = None if agent.newest is None else agent.newest.run.judge_check
     if len(judges) == 1 and check is not None:
         line(console, f"The judge's last check: {check}.")

@@ -79,7 +79,7 @@ def test_names_that_need_a_plugin_are_listed():
     needed |= {f"--{part.name}" for part in OWN_PARTS if part.hook == "exports"}
     assert needed <= listed
     assert {name for name in listed if name.startswith("--")} <= options.keys()
-    assert list(NAMES) == PLUGINS
+    assert sorted(NAMES) == PLUGINS
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_without_a_plugin_the_rest_works(without, plugin):
     assert f"\n{plugin}: " not in f"\n{listed.stdout}"
     helped = run("mind2web2", "--help").stdout
     for name in NAMES[plugin]:
-        if name.startswith("."):
+        if "://" in name or name.startswith("."):
             continue
         is_value = name in {
             part.name for part in OWN_PARTS if part.hook in ("judges", "engines")

@@ -217,12 +217,11 @@ class ShardEngine:
         places = sum(node.at_once for node in self._nodes.values())
         wanted = min(places * _SHARDS_A_PLACE, len(self._judged) // _ANSWERS_A_SHARD)
         count = min(max(wanted, 1), MOST_SHARDS)
-        parts = [
-            _ShardWork(Shard(number, count), set()) for number in range(1, count + 1)
-        ]
+        parts: dict[Shard, _ShardWork] = {}
         for name in self._judged:
-            next(part for part in parts if part.shard.holds(*name)).answers.add(name)
-        return [part for part in parts if part.answers]
+            shard = Shard.of(*name, count)
+            parts.setdefault(shard, _ShardWork(shard, set())).answers.add(name)
+        return list(parts.values())
 
     async def _look_for_nodes(self) -> None:
         found = {

@@ -482,13 +482,6 @@ FEATURES = {
     "reuse": r"reuse|freshness|up_to_date",
 }
 MOST_MODULES_OF_A_FEATURE = 15
-# Names for eval scripts, which import the modules behind them.
-PUBLISHED = {
-    "mind2web2",
-    *(f"mind2web2.{name}" for name in ("eval_runner", "eval_toolkit")),
-    "mind2web2.verification_tree",
-    *(f"mind2web2.utils.{name}" for name in NAMES_FOR_SCRIPTS),
-}
 
 
 def is_of_plugin(module: str) -> bool:
@@ -496,20 +489,34 @@ def is_of_plugin(module: str) -> bool:
     return module.split(".")[1:2] == ["plugins"]
 
 
+def loaded_by_name(module: str) -> set[str]:
+    """Return the modules that a module loads by their names, as a command does with what it runs."""
+    texts: set[object] = set()
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.Call) and last_name(node.func) == "import_module":
+            texts |= {
+                each.value for each in node.args if isinstance(each, ast.Constant)
+            }
+        elif isinstance(node, ast.keyword) and node.arg == "run":
+            texts |= (
+                {node.value.value} if isinstance(node.value, ast.Constant) else set()
+            )
+        elif isinstance(node, ast.Assign) and "_MODULE" in ast.unparse(node.targets[0]):
+            texts |= {
+                each.value for each in ast.walk(node) if isinstance(each, ast.Constant)
+            }
+    return {name for name in MODULES if name in texts}
+
+
 def reached_from(starts: Iterable[str]) -> set[str]:
-    """Return the modules that can be reached by imports, or by a text that is a module's name."""
+    """Return the modules that can be reached by imports or by name."""
     reached: set[str] = set()
     waiting = list(starts)
     while waiting:
         module = waiting.pop()
         if module not in reached:
             reached.add(module)
-            texts = {
-                node.value
-                for node in ast.walk(tree_of(module))
-                if isinstance(node, ast.Constant)
-            }
-            waiting += imported_anywhere(module) | (texts & MODULES.keys() - PUBLISHED)
+            waiting += imported_anywhere(module) | loaded_by_name(module)
     return reached
 
 

@@ -491,7 +491,7 @@ def is_of_plugin(module: str) -> bool:
 
 def loaded_by_name(module: str) -> set[str]:
     """Return the modules that a module loads by their names, as a command does with what it runs."""
-    texts: set[object] = set()
+    texts: set[str] = set()
     for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.Call) and last_name(node.func) == "import_module":
             texts |= {
@@ -501,11 +501,16 @@ def loaded_by_name(module: str) -> set[str]:
             texts |= (
                 {node.value.value} if isinstance(node.value, ast.Constant) else set()
             )
-        elif isinstance(node, ast.Assign) and "_MODULE" in ast.unparse(node.targets[0]):
+        elif isinstance(node, ast.Assign) and is_named_module(node):
             texts |= {
                 each.value for each in ast.walk(node) if isinstance(each, ast.Constant)
             }
-    return {name for name in MODULES if name in texts}
+    return (texts & MODULES.keys()) - {"mind2web2"}
+
+
+def is_named_module(node: ast.Assign) -> bool:
+    """Return whether a constant names a module to load."""
+    return ast.unparse(node.targets[0]).endswith("_MODULE")
 
 
 def reached_from(starts: Iterable[str]) -> set[str]:

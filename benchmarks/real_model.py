@@ -128,8 +128,8 @@ def main() -> None:
             shutil.copytree(REPOSITORY / part / "example", folder / part / "example")
         (folder / ANSWER).parent.mkdir(parents=True)
         shutil.copy(REPOSITORY / ANSWER, folder / ANSWER)
-        log = folder / "server.log"
-        with model_server(packages, log):
+        server_log = folder / "server.log"
+        with model_server(packages, server_log):
             one = ["evaluate", "example", "--task_id", "library_facts", "--no_capture"]
             run(folder, *one, "--judge_model", MODEL, *judge)
             run(folder, *one, "--judge_model", MODEL, *judge, "--no_screenshots")
@@ -140,7 +140,7 @@ def main() -> None:
             score_one(folder)
         replies = Counter(
             line.rsplit(" ", 1)[-1]
-            for line in log.read_text(errors="replace").splitlines()
+            for line in server_log.read_text(errors="replace").splitlines()
             if "done request: POST" in line
         )
         log.info("\nThe server's replies by status: %s", dict(replies))

@@ -16,6 +16,7 @@ from collections.abc import (
 )
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -37,10 +38,11 @@ from mind2web2.cli.suggestions import caching_command
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.runs.setting import Flag
-from mind2web2.runs.settings import PLAIN, RAY, SETTINGS, RunSettings
+from mind2web2.runs.settings import PLAIN, SETTINGS, RunSettings, all_settings
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import counted
+from mind2web2.utils.values import date_utc
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -118,11 +120,25 @@ def add_agents_command(parser: argparse.ArgumentParser) -> None:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of all three spellings of the command."""
-    parser.add_argument(
+    pages = parser.add_mutually_exclusive_group()
+    pages.add_argument(
         "--only",
         choices=("failed", "suspect"),
         help="only pages that failed before, or only cached ones that look wrong; a cached page is replaced "
         "only by one that is as good",
+    )
+    pages.add_argument(
+        "--older_than",
+        metavar="DATE",
+        type=date_utc,
+        dest="before",
+        help="missing pages, and again those captured before this day (UTC), such as 2026-01-31; a cached "
+        "page is replaced only by one that is as good",
+    )
+    pages.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="all pages again, in the same way",
     )
     parser.add_argument(
         "--archive",
@@ -200,11 +216,16 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
         "--headless": Flag(False, "without a window (the default)"),
         "--headed": Flag(True, "with a window"),
     }
-    names = ["headed", "cdp_url", "proxy", "storage_state", "allow_private_network"]
+    names = [
+        *("headed", "cdp_url", "proxy", "storage_state"),
+        *("time_zone", "no_sandbox", "allow_private_network"),
+    ]
     add_settings(
         parser, names, changed=[replace(SETTINGS["headed"], flags=window)], group=group
     )
-    add_settings(parser, ["engine", "ray_address"])
+    machines = SETTINGS["engine"].group
+    names = [name for name, each in all_settings().items() if each.group == machines]
+    add_settings(parser, names)
 
 
 @dataclass(frozen=True)
@@ -214,6 +235,7 @@ class _Caching:
     settings: RunSettings
     is_llm_asked: bool
     only: Literal["failed", "suspect"] | None
+    before: datetime | None
     is_archive_asked: bool
     archive_url: str | None
     pages_at_once: int
@@ -249,6 +271,7 @@ def run(options: argparse.Namespace) -> int:
         replace(named, agent_name=agent),
         is_llm_asked=not options.no_llm,
         only=options.only,
+        before=datetime.now(UTC) if options.overwrite else options.before,
         is_archive_asked=options.archive,
         archive_url=options.archive_url,
         pages_at_once=options.max_concurrent_pages,
@@ -275,8 +298,10 @@ def _check(
         raise UsageError(f"--no_llm asks no model: leave {asked} out")
     if archive_url is not None and not archive:
         raise UsageError("--archive_url goes with --archive")
-    if given.engine == RAY and (given.cdp_url or given.headed):
-        raise UsageError("a window belongs to one machine: leave --engine ray out")
+    if given.engine != PLAIN and (given.cdp_url or given.headed):
+        raise UsageError(
+            f"a window belongs to one machine: leave --engine {given.engine} out"
+        )
     given.check_capture()
 
 
@@ -377,7 +402,7 @@ async def _imported(
 
 log = logging.getLogger(__name__)
 
-# With --engine ray, pages wait at the nodes: enough for so many nodes.
+# With an engine of several machines, pages wait there: enough for so many nodes.
 _NODES = 16
 # Pages that a person can open in a browser of their own.
 _WALLS = {"challenge", "login_wall", "consent_wall"}
@@ -585,10 +610,13 @@ async def _cache_agent(
             run.progress,
             choice=caching.only
             or ("doubtful" if caching.is_archive_asked else "missing"),
+            before=caching.before,
             archive=archive,
-            others=_pages_of_others(caching.settings),
+            others=None
+            if caching.before is not None
+            else _pages_of_others(caching.settings),
             pages_at_once=caching.pages_at_once
-            * (_NODES if caching.settings.engine == RAY else 1),
+            * (_NODES if caching.settings.engine != PLAIN else 1),
         )
     print_cached(run.console, tasks, partial(caching.suggested, agent_name))
     if unread:
@@ -608,11 +636,6 @@ def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
     settings = replace(
         capture_settings(caching.settings), page_timeout_s=caching.page_timeout_s
     )
-    if caching.settings.engine == RAY:
-        from mind2web2.cluster.crawl import BrowserSetup, ray_capturer
-
-        setup = BrowserSetup(settings, caching.pages_at_once, caching.retries)
-        return ray_capturer(caching.settings.ray_address, setup)
     if caching.settings.engine != PLAIN:
         from mind2web2.hooks import engine_named
 

@@ -10,13 +10,14 @@ import math
 import re
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from mind2web2.utils.entry_points import hook_names
+from mind2web2.utils.entry_points import hook_names, removed_plugin
 from mind2web2.utils.near_names import did_you_mean
 
-DATABASE_URLS = ("postgresql://", "postgres://")
 _MAX_PORT = 65_535
 # Three years; clocks and timers of the system end somewhere above.
 _MAX_SECONDS = 1e8
@@ -124,7 +125,7 @@ def local_path(text: str) -> Path:
     """Return the path of a file or folder on this machine; ``Path`` would make a folder of a URL's scheme."""
     if "://" in text:
         hint = ""
-        if text.startswith(DATABASE_URLS):
+        if text.partition("://")[0] in hook_names("stores"):
             hint = "; `mind2web2 judgments import AGENT URL` copies the judgments of a database"
         # The URL is not repeated: it may hold a password.
         raise ValueError(f"takes a path on this machine, not a URL{hint}")
@@ -139,8 +140,9 @@ def root(text: str) -> Path | str:
 def file_or_database(text: str) -> str:
     """Return the path of a file with judgments, or the URL of a database."""
     scheme, separator, _ = text.partition("://")
-    is_known = text.startswith(DATABASE_URLS) or scheme in hook_names("stores")
-    if separator and not is_known:
+    if separator and scheme not in hook_names("stores"):
+        if plugin := removed_plugin(f"{scheme}://"):
+            raise ValueError(f"{scheme}:// needs the plugin {plugin}")
         raise ValueError("takes a file on this machine or postgresql://HOST/DATABASE")
     return text
 
@@ -148,6 +150,22 @@ def file_or_database(text: str) -> str:
 def browser_address(text: str) -> str:
     """Return the address of a running browser."""
     return _address(text, ("http", "https", "ws", "wss"), "http://127.0.0.1:9222")
+
+
+def date_utc(text: str) -> datetime:
+    """Return the beginning of a day."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise ValueError(f"not a date such as 2026-01-31: {text!r}") from error
+
+
+def time_zone(text: str) -> str:
+    """Return the name of a time zone."""
+    try:
+        return ZoneInfo(text).key
+    except (ValueError, OSError, ZoneInfoNotFoundError) as error:
+        raise ValueError(f"not a time zone such as Europe/Berlin: {text!r}") from error
 
 
 def web_address(text: str) -> str:

@@ -184,6 +184,7 @@ def test_documents_name_options_that_exist():
     # Of Slurm, Ray, vLLM, slime and Inspect.
     others |= {"--nodes", "--ntasks", "--cpus", "--mem", "--time", "--array"}
     others |= {"--custom", "--rm", "--with", "--out", "--solver", "--model", "--log"}
+    others |= {"--markdown"}  # of the example of a plugin
     others |= {"--head", "--port", "--address", "--object", "--block", "--enable"}
     for document in DOCUMENTS:
         named = set(

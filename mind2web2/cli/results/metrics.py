@@ -227,7 +227,7 @@ def _summed_up(
     roots: CorrectionRoots,
 ) -> _Agent:
     from mind2web2.cli.evaluate_report import lasting_cautions
-    from mind2web2.runs.answer import AnswerOutcome
+    from mind2web2.runs.caution_facts import CautionFacts
     from mind2web2.runs.corrections import correction_of
     from mind2web2.runs.freshness import results_now
     from mind2web2.runs.known_answers import agent_answers
@@ -263,8 +263,8 @@ def _summed_up(
         for answer in answers
         if answer.score is not None
     }
-    outcomes = [
-        AnswerOutcome(task_id, name, each.content, None)
+    cautious = [
+        CautionFacts.of(task_id, name, each.content)
         for task_id, name, each in results
         if (task_id, name) in scored and (task_ids is None or task_id in task_ids)
     ]
@@ -286,7 +286,7 @@ def _summed_up(
         results={(task_id, name): each.content for task_id, name, each in results},
         now=results_now(paths, agent_name, answers, task_ids),
         newest=None if newest is None else newest.content,
-        cautions=lasting_cautions(outcomes),
+        cautions=lasting_cautions(cautious),
         not_written=not_written,
         correction=correction,
         sentence=_sentence(summary, answers, results, correction),
@@ -373,6 +373,8 @@ def _print_json(
             "corrected": None
             if agent.correction is None
             else agent.correction.figures().model_dump(mode="json"),
+            "cautions": agent.cautions,
+            "sentence": agent.sentence,
         }
         for agent in agents
     ]
@@ -473,10 +475,10 @@ def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> No
         for each in agent.answers
         if each.score is not None
     }
-    # Of several judges, the newest result names the check of one.
+    # If there are several judges, the newest result names the check of one.
     check = None if agent.newest is None else agent.newest.run.judge_check
     if len(judges) == 1 and check is not None:
-        line(console, f"The judge's last check: {check}.")
+        line(console, f"The judge's check when these scores were made: {check}.")
     if judge := failed_check(
         paths_of(settings, agent.name).eval_results_root, agent.name
     ):

@@ -100,7 +100,7 @@ def test_json(results):
         "removed": [],
     }
     assert numbers.pop("cautions") == []
-    assert numbers.pop("sentence").startswith("bot: partial completion")
+    assert numbers.pop("sentence").startswith("bot reached a partial")
     assert numbers == read_json(results / "bot" / "summary.json")
 
 

@@ -163,7 +163,7 @@ def cache_all_main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # An output that cannot show a character, or half a surrogate pair, is no reason to stop.
+        # An output that cannot show a character, or half a surrogate pair, does not stop the command.
         sys.stdout.reconfigure(errors="backslashreplace")
     options = parser.parse_args(arguments)
     run: Handler = options.run

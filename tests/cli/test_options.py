@@ -342,7 +342,6 @@ def test_good_values():
     ],
 )
 def test_help_teaches(command, words, taught):
-    """What the command does, each option, its default."""
     run = call(command, *words)
     assert (run.returncode, run.stderr) == (0, "")
     text = " ".join(run.stdout.split())

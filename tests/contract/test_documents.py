@@ -202,7 +202,6 @@ def test_the_readme_is_short():
 
 
 def test_the_readme_has_the_test_command_of_continuous_integration():
-    """So does the Makefile: one number of processes is measured and kept."""
     named = {
         re.search(
             r"pytest -n .*?--dist \w+", (REPOSITORY / name).read_text(encoding="utf-8")

@@ -1,5 +1,6 @@
 """Letters that no font of the machine has, and what else differs between machines."""
 
+import base64
 import logging
 from pathlib import Path
 
@@ -67,6 +68,20 @@ async def test_a_page_in_letters_without_a_font_has_no_picture(caplog):
     assert latin.screenshot and not latin.record.troubles
     [warning] = [text for text in caplog.messages if "no font for" in text]
     assert "Chinese" in warning and "fonts-noto-color-emoji" in warning
+
+
+@pytest.mark.usefixtures("few_fonts")
+async def test_a_page_that_brings_its_font_is_pictured():
+    """The machine needs none."""
+    thai_font = next(FONTS.rglob("NotoSansThai-Regular.ttf")).read_bytes()
+    source = f"data:font/ttf;base64,{base64.b64encode(thai_font).decode()}"
+    PAGES["/own"] = (
+        f"<style>@font-face {{ font-family: 'Own 2'; src: url({source}) }}</style>"
+        f"<p style='font-family: \"Own 2\"'>{THAI}</p>"
+    )
+    [page] = await captured("/own")
+    assert page.record.scripts == {"Thai": True}
+    assert page.screenshot
 
 
 async def test_a_machine_with_fonts_pictures_the_page():

@@ -70,13 +70,18 @@ async def test_a_page_in_letters_without_a_font_has_no_picture(caplog):
     assert "Chinese" in warning and "fonts-noto-color-emoji" in warning
 
 
+def font_url(name):
+    """Return a font of the machine as an address that holds it."""
+    font = next(FONTS.rglob(name)).read_bytes()
+    return f"data:font/ttf;base64,{base64.b64encode(font).decode()}"
+
+
 @pytest.mark.usefixtures("few_fonts")
 async def test_a_page_that_brings_its_font_is_pictured():
     """The machine needs none."""
-    thai_font = next(FONTS.rglob("NotoSansThai-Regular.ttf")).read_bytes()
-    source = f"data:font/ttf;base64,{base64.b64encode(thai_font).decode()}"
+    source = f"url({font_url('NotoSansThai-Regular.ttf')})"
     PAGES["/own"] = (
-        f"<style>@font-face {{ font-family: 'Own 2'; src: url({source}) }}</style>"
+        f"<style>@font-face {{ font-family: 'Own 2'; src: {source} }}</style>"
         f"<p style='font-family: \"Own 2\"'>{THAI}</p>"
     )
     [page] = await captured("/own")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.evaluate import EVALUATION
 from mind2web2.cli.options import Subcommands, add_settings
+from mind2web2.runs.settings import all_settings
 
 _DESCRIPTION = """\
 Find out whether a report is true: find its statements and the sources that each cites, open the pages, and
@@ -17,8 +17,7 @@ command continues. A report that has changed asks only about what changed.
   mind2web2 check REPORT --estimate           print first what that will cost, and ask nothing
   mind2web2 check REPORT --fail_under precision=.9
                                               exit with status 1 if fewer claims are supported
-  mind2web2 check REPORT --no_judge           open the pages and print hints; no key is needed
-  mind2web2 check REPORT --list               print statements, sources and marks as JSON; open and ask nothing
+  mind2web2 check REPORT --list               print statements, sources and marks as JSON, and stop
 
 REPORT is markdown, HTML, DOCX, PDF, or - for standard input.
 """
@@ -49,7 +48,6 @@ _NOT_OF_CHECKS = frozenset(
         ),
     )
 )
-SETTINGS_OF_CHECKS = tuple(name for name in EVALUATION if name not in _NOT_OF_CHECKS)
 
 
 def add_command(commands: Subcommands) -> None:
@@ -66,11 +64,6 @@ def add_command(commands: Subcommands) -> None:
         "--list",
         action="store_true",
         help="print the statements with their sources as JSON, and stop",
-    )
-    parser.add_argument(
-        "--no_judge",
-        action="store_true",
-        help="ask no judge: open the pages and print hints, never verdicts",
     )
     parser.add_argument(
         "--checks",
@@ -95,5 +88,6 @@ def add_command(commands: Subcommands) -> None:
         default=[],
         help="exit with status 1 if a figure is lower, as precision=.9; may be repeated",
     )
-    add_settings(parser, SETTINGS_OF_CHECKS)
+    names = [name for name in all_settings() if name not in _NOT_OF_CHECKS]
+    add_settings(parser, names)
     parser.set_defaults(run="mind2web2.plugins.check.checking")

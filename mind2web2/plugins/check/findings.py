@@ -10,12 +10,7 @@ from mind2web2.plugins.check.verdicts import StatementVerdict, verdicts_of
 from mind2web2.runs.result_file import ResultFile
 
 # As the capture words them: the name does not exist.
-_NEVER_RESOLVED = (
-    "does not resolve",
-    "ERR_NAME_NOT_RESOLVED",
-    "cannot be resolved",
-    "no such host",
-)
+_NEVER_RESOLVED = "there is no host"
 
 
 class CheckedReport(BaseModel):
@@ -54,6 +49,6 @@ def _invented(statements: list[StatementVerdict]) -> list[str]:
         for statement in statements
         for claim in statement.claims
         for source in claim.sources
-        if any(words in source.reason for words in _NEVER_RESOLVED)
+        if _NEVER_RESOLVED in source.reason
     ]
     return list(dict.fromkeys(sources))

@@ -78,7 +78,7 @@ def worst_of(verdicts: list[Verdict]) -> Verdict:
     """Return the verdict on a statement from those on its claims: it is supported if all of them are."""
     for verdict in ("contradicted", "not there", "page unavailable", "no source given"):
         if verdict in verdicts:
-            return verdict  # type: ignore[return-value] # each is a Verdict
+            return verdict
     return "supported" if verdicts else "no source given"
 
 
@@ -141,8 +141,22 @@ def _source(source: str, leaf: WrittenNode | None) -> SourceVerdict:
     return found.model_copy(update=_of_page(leaf.evidence))
 
 
+# Signs that a capture shows something else than the page: silence of such a page says nothing.
+UNREADABLE = {
+    "http_error": "dead: the server answers with an error",
+    "challenge": "walled: a robot check",
+    "consent_wall": "walled: a request for consent",
+    "login_wall": "walled: a login",
+    "soft_404": "dead: the page says that it does not exist",
+    "empty_page": "the page is empty",
+}
+
+
 def _of_page(evidence: Evidence) -> dict[str, object]:
     check = evidence.pages[-1]
+    unreadable = _unreadable(check)
+    if unreadable is not None:
+        return {"page": check.url, "verdict": "page unavailable", "reason": unreadable}
     vote = _decisive(check)
     quote = None if vote is None or vote.quote is None else vote.quote.text
     reason = check.reason if vote is None else vote.reasoning
@@ -152,6 +166,14 @@ def _of_page(evidence: Evidence) -> dict[str, object]:
         "quote": quote,
         "reason": reason or "",
     }
+
+
+def _unreadable(check: PageCheck) -> str | None:
+    """Return why a page that does not support a claim could not be read; ``None`` if it could."""
+    troubles = () if check.page is None else check.page.troubles
+    if check.outcome == "supported" or any(map(_quotes_page, check.votes)):
+        return None
+    return next((UNREADABLE[kind] for kind in troubles if kind in UNREADABLE), None)
 
 
 def _verdict(check: PageCheck) -> Verdict:

@@ -9,7 +9,6 @@ from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.runs import answer
 from mind2web2.scheduling.deferral import guarded
 from mind2web2.scheduling.options import execution_options
-from mind2web2.scripts.inputs import ScriptInputs
 from mind2web2.scripts.run import script_result
 
 
@@ -27,7 +26,7 @@ async def result_here(call, task_id, cache, run, _isolation, logger):
     judge = ClientHere(run.judge, task_id, call.answer_name, run.limits.llm)
     with execution_options(run.execution):
         result = await script_result(call, judge, cache, logger)
-    return result, judge.ledger, ScriptInputs()
+    return result, judge.ledger, None
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-import sys
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from urllib.parse import urlsplit
 
 from mind2web2.api_tools.surroundings import surroundings
 from mind2web2.api_tools.tool_arxiv import id_from_pdf_link
-from mind2web2.capture.models import DOWNLOAD_EVENT, NetworkSettings, RenderedPdf
+from mind2web2.capture.models import NetworkSettings, RenderedPdf
 from mind2web2.capture.network.proxy import FilteringProxy
 from mind2web2.capture.pdf import HEADER_BYTES, looks_like_pdf, render_pdf
 from mind2web2.errors import CaptureError, DocumentError
@@ -168,8 +167,6 @@ async def download(
     Raises:
         CaptureError: no whole answer within the bounds; the text names the URL and the reason.
     """
-    # A run notes that its script has read what may change.
-    sys.audit(DOWNLOAD_EVENT, url)
     _check_address(url)
     try:
         async with asyncio.timeout(timeout_s):

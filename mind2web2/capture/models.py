@@ -38,10 +38,6 @@ class NetworkSettings:
     proxies: Mapping[str, str] = field(default_factory=environment_proxies, repr=False)
 
 
-# The audit event of each file that a script downloads by a tool.
-DOWNLOAD_EVENT = "mind2web2.download"
-
-
 class PackageBrowser:
     """A browser of this package, in contrast to one that an eval script brings itself."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -139,8 +138,6 @@ def _planned(
         ),
         with_captures=not settings.no_capture,
         with_private_network=settings.allow_private_network,
-        as_of=settings.as_of,
-        variables={name: os.environ[name] for name in settings.script_env},
         strict=settings.strict,
     )
     return PlannedRun(

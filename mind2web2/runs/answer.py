@@ -51,9 +51,10 @@ from mind2web2.runs.results import (
 from mind2web2.runs.task_summary import UNSCORED_NAME
 from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment
-from mind2web2.scripts.inputs import variable_digests
+from mind2web2.scripts.inputs import ClockReading
 from mind2web2.scripts.isolation.run import Isolation, RunSide, isolated_result
 from mind2web2.scripts.run import ScriptCall
+from mind2web2.scripts.sources import script_sources
 from mind2web2.storage.publication import (
     bring_here_in_thread,
     publish,
@@ -168,8 +169,6 @@ class RunParts:
             ),
             with_captures=self.captures is not None,
             with_private_network=self.with_private_network,
-            as_of=self.as_of,
-            variables=self.isolation.variables,
             strict=self.strict,
         )
 
@@ -210,7 +209,7 @@ class AnswerOutcome:
 
     Args:
         reason: one line; ``None`` where there is a result.
-        reused: the result is an earlier one, or a replay gave the same result again.
+        reused: the result is an earlier one, or the script gave the same result again.
         changed: why an earlier result no longer holds, in one line; ``None`` where there was none.
         earlier_result: without a result, the newest result file when the evaluation began; a later file is
             another process's, and counts.
@@ -367,14 +366,14 @@ def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
 async def _evaluate_and_write(
     job: AnswerJob, run: RunParts, text: str
 ) -> tuple[ResultFile, bool]:
-    """Return the result, and whether it is the same as a replay has written before."""
+    """Return the result, and whether it is the same as the newest one, so that nothing is written."""
     async with _answer_logger(job, run) as logger:
         try:
             script_time = await asyncio.to_thread(_script_time, job, run)
             complete = await run_script_on_answer(job, run, text, logger, script_time)
             earlier = (
                 await asyncio.to_thread(_same_result, job, complete)
-                if run.is_replay
+                if run.reuse or run.is_replay
                 else None
             )
             if earlier is not None:
@@ -462,7 +461,7 @@ async def run_script_on_answer(
         script_time.as_of,
         script_time.zone,
     )
-    summary, ledger, inputs = await isolated_result(
+    summary, ledger, clock = await isolated_result(
         call, job.task_id, cache, side, run.isolation, logger
     )
     script_faults = list(dict.fromkeys(ledger.script_faults))
@@ -484,10 +483,11 @@ async def run_script_on_answer(
             "listing_sha256": listing,
             "served": served_by(ledger.served)
             + served_by(ledger.first_served, is_first=True),
-            "inputs": inputs.model_copy(
+            "inputs": provenance.inputs.model_copy(
                 update={
-                    "variables": variable_digests(run.conditions.variables),
+                    "variables": tuple(run.isolation.variables),
                     "services": services,
+                    "clock": clock if _depends_on(clock, job.script_path) else None,
                     "as_of": run.as_of.isoformat()
                     if isinstance(run.as_of, datetime)
                     else run.as_of,
@@ -522,6 +522,11 @@ async def run_script_on_answer(
         ),
     )
     return await asyncio.to_thread(ResultFile.made, summary, making)
+
+
+def _depends_on(clock: ClockReading | None, script_path: Path) -> bool:
+    is_read = clock is not None and clock.is_read
+    return is_read or bool(script_sources(script_path).impure)
 
 
 def _refused_pages(

@@ -34,7 +34,7 @@ from mind2web2.llm_client.prices import OwnPrice, own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scripts.aliases import own_script_aliases
-from mind2web2.scripts.inputs import ScriptInputs
+from mind2web2.scripts.inputs import ClockReading
 from mind2web2.scripts.isolation.processes import (
     MAX_FILE_BYTES,
     ForkServer,
@@ -114,8 +114,8 @@ async def isolated_result(
     run: RunSide,
     isolation: Isolation,
     logger: logging.Logger,
-) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
-    """Return a script's result on one answer, the usage of its questions, and its inputs.
+) -> tuple[dict[str, Any], JudgeLedger, ClockReading | None]:
+    """Return a script's result on one answer, the usage of its questions, and when it ran.
 
     Args:
         cache: the answer's; afterwards it contains which pages were looked up.
@@ -183,7 +183,7 @@ async def isolated_result(
     if done.failure is not None:
         raise done.failure.of_script()
     cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)
-    return checked_result(done.result, call.script_path), judge.ledger, done.inputs
+    return checked_result(done.result, call.script_path), judge.ledger, done.clock
 
 
 async def _served(

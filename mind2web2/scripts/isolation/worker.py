@@ -42,7 +42,6 @@ from mind2web2.scheduling.listeners import guard_listeners
 from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.clock import ScriptClock
-from mind2web2.scripts.input_recorder import InputRecorder, record_inputs
 from mind2web2.scripts.isolation.answer_client import REPLIES, AnswerClient
 from mind2web2.scripts.isolation.log_records import SentRecord
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
@@ -61,6 +60,7 @@ from mind2web2.scripts.run import (
     log_unseen_errors,
     script_result,
 )
+from mind2web2.scripts.side_effects import settle_before_side_effects
 from mind2web2.storage.mirror import Mirror, use_mirror
 from mind2web2.utils.deep_trees import allow_deep_trees
 
@@ -155,7 +155,8 @@ def run(connection_fd: int) -> None:
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # typeshed: any TextIO
     os.environ.update(job.variables)
     os.chdir(job.folder)
-    sys.path[:] = job.import_paths
+    # Last, so that a helper file hides no installed package (scripts/sources.py).
+    sys.path[:] = [*job.import_paths, str(job.call.script_path.parent.absolute())]
     clock = ScriptClock(job.as_of, job.zone)
     clock.install()
     guard_listeners(guard_access)
@@ -208,8 +209,7 @@ async def _outcome(
     async def ask_run(request: ServiceRequest, _ask: AskService) -> Any:
         return await client.ask("service", Any, request=request)
 
-    recorder = InputRecorder(job.call.script_path)
-    record_inputs(recorder)
+    settle_before_side_effects()
     with (
         execution_options(job.execution),
         downloads_from(job.network),
@@ -223,7 +223,7 @@ async def _outcome(
         looked_up=sorted(cache.looked_up),
         captured=cache.captured,
         is_listed=cache.is_listed,
-        inputs=recorder.inputs(clock.reading(recorder.sources())),
+        clock=clock.reading(),
     )
 
 

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from rich.console import Console
 
 from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.displays import CrawlDisplay
 from mind2web2.cli.evaluate import prepared
 from mind2web2.cli.evaluate_report import print_estimate
 from mind2web2.cli.evaluate_run import run_evaluation
+from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.settings_file import settings_of
+from mind2web2.pages.crawl import AgentCache, CrawlProgress
 from mind2web2.plugins.check.figures import Bound
 from mind2web2.plugins.check.findings import CheckedReport, checked_report
+from mind2web2.plugins.check.hints import hints_of
 from mind2web2.plugins.check.inputs import report_name, report_text
-from mind2web2.plugins.check.outputs import print_findings, write_output
+from mind2web2.plugins.check.outputs import (
+    print_findings,
+    print_hints,
+    write_hints,
+    write_output,
+)
+from mind2web2.plugins.check.sources import Capturing, source_page
 from mind2web2.plugins.check.statements import ReadReport, read_report
 from mind2web2.runs.answers import select_work
 from mind2web2.runs.results import answer_results_dir, latest_result
@@ -85,6 +97,11 @@ class Check:
             else checked_report(self.name, self.read, found.content)
         )
 
+    def capturing(self, settings: RunSettings, archive_url: str) -> Capturing:
+        """Return what captures the pages of the report."""
+        cache = AgentCache(self.paths.cache_root / self.name)
+        return Capturing(settings, cache, TASK, archive_url)
+
 
 def run(options: argparse.Namespace) -> int:
     """Check the reports and return the exit status."""
@@ -94,37 +111,91 @@ def run(options: argparse.Namespace) -> int:
         for check in checks:
             print(check.read.model_dump_json(indent=2))  # noqa: T201
         return 0
-    settings = prepared(settings_of(options, is_announced=True))
-    console = plain_console()
-    statuses = [
-        _checked(check, settings, console, options.output, bounds) for check in checks
-    ]
-    return max(statuses)
-
-
-def _checked(
-    check: Check,
-    settings: RunSettings,
-    console: Console,
-    outputs: Sequence[Path],
-    bounds: Sequence[Bound],
-) -> int:
-    check.write()
-    own = check.settings(settings)
-    work = select_work(check.paths, check.name)
-    if own.estimate:
-        return print_estimate(own, check.name, check.paths, work)
-    status = run_evaluation(
-        replace(own, quiet=True), check.name, check.paths, work, checked=own
+    given = settings_of(options, is_announced=True)
+    has_key = given.names_a_judge or "OPENAI_API_KEY" in os.environ
+    command = _Command(
+        prepared(given),
+        plain_console(),
+        has_judge=not options.no_judge and (has_key or given.estimate),
+        archive_url=options.archive_url,
+        outputs=options.output,
+        bounds=bounds,
     )
-    found = check.findings() if status == 0 else None
-    if found is None:
-        return status or 1
-    print_findings(console, found, check.folder)
-    for output in outputs:
-        write_output(output, found, check.text)
-        line(console, f"Written: {output}")
-    failures = [text for bound in bounds if (text := bound.failure(found.figures))]
-    for text in failures:
-        line(console, f"Failed: {text}")
-    return 1 if failures else 0
+    return max(command.status(check) for check in checks)
+
+
+@dataclass(frozen=True)
+class _Command:
+    settings: RunSettings
+    console: Console
+    has_judge: bool
+    archive_url: str
+    outputs: Sequence[Path]
+    bounds: Sequence[Bound]
+
+    def status(self, check: Check) -> int:
+        """Check one report and return the exit status."""
+        check.write()
+        settings = check.settings(self.settings)
+        if settings.captures_pages and not settings.estimate:
+            self._capture(check, settings)
+        return (
+            self._judged(check, settings)
+            if self.has_judge
+            else self._hinted(check, settings)
+        )
+
+    def _capture(self, check: Check, settings: RunSettings) -> None:
+        progress = CrawlProgress()
+
+        async def captured() -> int:
+            async with CrawlDisplay(self.console, progress):
+                sources = dict.fromkeys(
+                    source for each in check.read.statements for source in each.sources
+                )
+                capturing = check.capturing(settings, self.archive_url)
+                await capturing.capture(list(sources), _moment(settings), progress)
+            return 0
+
+        stopped = (
+            "Stopped. The pages so far are kept: the same command continues from here."
+        )
+        run_to_exit(captured(), lambda: line(self.console, stopped))
+
+    def _hinted(self, check: Check, settings: RunSettings) -> int:
+        pages = check.capturing(settings, self.archive_url).pages
+        sources = [source for each in check.read.statements for source in each.sources]
+        found = {
+            source: source_page(pages, source) for source in dict.fromkeys(sources)
+        }
+        hints = hints_of(check.read, found)
+        print_hints(self.console, check.name, check.read, hints)
+        for output in self.outputs:
+            write_hints(output, hints)
+            line(self.console, f"Written: {output}")
+        return 0
+
+    def _judged(self, check: Check, settings: RunSettings) -> int:
+        work = select_work(check.paths, check.name)
+        if settings.estimate:
+            return print_estimate(settings, check.name, check.paths, work)
+        quiet = replace(settings, quiet=True)
+        status = run_evaluation(quiet, check.name, check.paths, work, checked=settings)
+        found = check.findings() if status == 0 else None
+        if found is None:
+            return status or 1
+        print_findings(self.console, found, check.folder)
+        for output in self.outputs:
+            write_output(output, found, check.text)
+            line(self.console, f"Written: {output}")
+        failures = [
+            text for bound in self.bounds if (text := bound.failure(found.figures))
+        ]
+        for text in failures:
+            line(self.console, f"Failed: {text}")
+        return 1 if failures else 0
+
+
+def _moment(settings: RunSettings) -> datetime | None:
+    """Return the report's date, if the command names it."""
+    return settings.as_of if isinstance(settings.as_of, datetime) else None

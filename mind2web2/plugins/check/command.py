@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mind2web2.cli.options import Subcommands, add_settings
+from mind2web2.pages.crawl import DEFAULT_ARCHIVE_URL
 from mind2web2.runs.settings import all_settings
 
 _DESCRIPTION = """\
@@ -17,6 +18,7 @@ command continues. A report that has changed asks only about what changed.
   mind2web2 check REPORT --estimate           print first what that will cost, and ask nothing
   mind2web2 check REPORT --fail_under precision=.9
                                               exit with status 1 if fewer claims are supported
+  mind2web2 check REPORT --no_judge           open the pages and print hints; no key is needed
   mind2web2 check REPORT --list               print statements, sources and marks as JSON, and stop
 
 REPORT is markdown, HTML, DOCX, PDF, or - for standard input.
@@ -64,6 +66,18 @@ def add_command(commands: Subcommands) -> None:
         "--list",
         action="store_true",
         help="print the statements with their sources as JSON, and stop",
+    )
+    parser.add_argument(
+        "--no_judge",
+        action="store_true",
+        help="ask no judge: open the pages and print hints, never verdicts; the default without a key",
+    )
+    parser.add_argument(
+        "--archive_url",
+        metavar="URL",
+        default=DEFAULT_ARCHIVE_URL,
+        help="where --as_of looks for copies: an archive with the Internet Archive's availability API "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--checks",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,7 +14,9 @@ from mind2web2.cli.console import line
 from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.plugins.check.figures import Figure
 from mind2web2.plugins.check.findings import CheckedReport
+from mind2web2.plugins.check.hints import Hint
 from mind2web2.plugins.check.page import report_page
+from mind2web2.plugins.check.statements import ReadReport
 from mind2web2.plugins.check.verdicts import ClaimVerdict, StatementVerdict
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.text import counted
@@ -112,6 +115,61 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
+def print_hints(
+    console: Console, name: str, report: ReadReport, hints: Sequence[Hint]
+) -> None:
+    """Print the hints about a report: those about sources first, then by statement."""
+    line(
+        console,
+        f"{name}: hints, found without a judge. A hint says where to look; it is not a verdict.",
+    )
+    for hint in hints:
+        if hint.statement is None:
+            line(console, f"  {hint.kind}: {hint.source} ({_short(hint.detail, 160)})")
+    by_statement: dict[int, list[Hint]] = {}
+    for hint in hints:
+        if hint.statement is not None:
+            by_statement.setdefault(hint.statement, []).append(hint)
+    for number, found in by_statement.items():
+        line(console, _short(report.statements[number].text, 160))
+        line(console, f"  {'; '.join(_hint_text(hint) for hint in found)}")
+    counts = Counter(hint.kind for hint in hints)
+    line(
+        console,
+        ", ".join(f"{kind}: {number}" for kind, number in counts.items())
+        or "No hints.",
+    )
+
+
+def _hint_text(hint: Hint) -> str:
+    return f"{hint.kind}: {hint.detail}" if hint.detail else hint.kind
+
+
+def write_hints(path: Path, hints: Sequence[Hint]) -> None:
+    """Write the hints as JSON.
+
+    Raises:
+        UsageError: the file's ending is another.
+        ResultWriteError: the file cannot be written.
+    """
+    if path.suffix.lower() != ".json":
+        raise UsageError(
+            f"-o {path}: hints are written as .json; .html and .xml need a judge"
+        )
+    _write(
+        path,
+        json.dumps([hint.model_dump() for hint in hints], ensure_ascii=False, indent=2)
+        + "\n",
+    )
+
+
+def _write(path: Path, content: str) -> None:
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        raise ResultWriteError.at(path, error) from error
+
+
 def write_output(path: Path, found: CheckedReport, text: str) -> None:
     """Write a file in the format that its ending names.
 
@@ -128,10 +186,7 @@ def write_output(path: Path, found: CheckedReport, text: str) -> None:
         content = report_page(found, text)
     else:
         raise UsageError(f"-o {path}: name a file that ends in .html, .json or .xml")
-    try:
-        write_whole(path, content)
-    except OSError as error:
-        raise ResultWriteError.at(path, error) from error
+    _write(path, content)
 
 
 def junit(found: CheckedReport) -> str:

@@ -155,3 +155,19 @@ def test_a_replay_needs_no_judge(judge: JudgeServer) -> None:
 def test_list_prints_the_statements_alone(judge: JudgeServer) -> None:
     assert len(json.loads(check("--list"))["statements"]) == 7
     assert (judge.requests, Path("checks").exists()) == ([], False)
+
+
+def test_without_a_key_the_command_prints_hints(
+    judge: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    check("-o", "hints.json")
+    hints = json.loads(Path("hints.json").read_text())
+    assert [
+        (each["kind"], each["statement"], each["detail"].split(":")[0])
+        for each in hints
+    ] == [
+        *(("dead source", None, "dead"), ("invented address", None, "invented")),
+        *(("date not on the page", 1, "1940"), ("no source", 5, "")),
+    ]
+    assert judge.requests == []

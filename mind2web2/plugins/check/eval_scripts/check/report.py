@@ -3,20 +3,18 @@
 import logging
 from typing import Any
 
-from mind2web2 import CacheFileSys, LLMClient
-from mind2web2.eval_runner import DualSemaphore
 from mind2web2.plugins.check.rubric import check_report
 
 TASK_ID = "report"
 
 
 async def evaluate_answer(
-    client: LLMClient,
+    client: Any,
     answer: str,
     agent_name: str,
     answer_name: str,
-    cache: CacheFileSys,
-    semaphore: DualSemaphore,
+    cache: Any,
+    semaphore: Any,
     logger: logging.Logger,
     model: str = "o4-mini",
 ) -> dict[str, Any]:

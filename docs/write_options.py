@@ -28,7 +28,7 @@ def _rows(setting: Setting) -> list[str]:
         return rows
     if setting.parse is not None:
         # Of a choice, the words are in the help.
-        metavar = "WORD" if setting.metavar.startswith("{") else setting.metavar
+        metavar = "WORD" if setting.value_name.startswith("{") else setting.metavar
         default = _in_markdown(default_text(setting, setting.default))
         details = f", [details]({setting.see})" if setting.see else ""
         rows.append(

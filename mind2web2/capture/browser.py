@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 # A browser that takes longer to open or close a tab has stopped working.
 TAB_TIMEOUT_S = 30.0
-_LOCALE = "en-US"
+LOCALE = "en-US"
 _LANGUAGES = "en-US,en"
 
 
@@ -138,7 +138,8 @@ class Browser:
             proxy={"server": server_url, "bypass": "<-loopback>"},
             viewport=size,
             screen=size,
-            locale=_LOCALE,
+            locale=LOCALE,
+            timezone_id=self._settings.time_zone,
             permissions=[],  # an empty list refuses them all, none at all leaves some as they are
             accept_downloads=False,
             ignore_https_errors=ignore_certificate_errors,

@@ -19,6 +19,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mind2web2.capture.letters import (
+    COMMON_LETTERS,
+    drawn_scripts,
+    warn_of_missing_fonts,
+)
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.errors import MachineError
 
@@ -164,19 +169,20 @@ def browser_environment() -> dict[str, str]:
     }
 
 
-def can_be_sandboxed() -> bool:
-    """Tell whether the browser can have its sandbox; without, say so once."""
-    if os.geteuid() != 0:
-        return True
-    _warn_of_no_sandbox()
-    return False
+def has_sandbox(settings: CaptureSettings) -> bool:
+    """Tell whether the browser is started with its sandbox; without, say so once."""
+    if os.geteuid() == 0:
+        _warn_of_no_sandbox("as root it has none; use another user if you can")
+        return False
+    if settings.no_sandbox:
+        _warn_of_no_sandbox("--no_sandbox; capture only pages that you trust")
+        return False
+    return True
 
 
 @cache
-def _warn_of_no_sandbox() -> None:
-    log.warning(
-        "running as root, so the browser has to run without its sandbox; use another user if you can"
-    )
+def _warn_of_no_sandbox(reason: str) -> None:
+    log.warning("the browser runs without its sandbox: %s", reason)
 
 
 def _candidates() -> Iterator[BrowserProgram]:
@@ -425,7 +431,7 @@ class BrowserProcess:
                     "server": f"socks5://127.0.0.1:{self._dead_end.getsockname()[1]}",
                     "bypass": "<-loopback>",
                 },
-                chromium_sandbox=can_be_sandboxed(),
+                chromium_sandbox=has_sandbox(settings),
                 env=environment,
                 # Nothing is downloaded or traced; a folder made for that would outlive a killed driver.
                 artifacts_dir=tempfile.gettempdir(),
@@ -444,6 +450,7 @@ class BrowserProcess:
         self._watch_pid(pid)
         await asyncio.to_thread(limit_pages, pid, settings.max_page_memory_bytes)
         await session.detach()
+        await _look_for_fonts(self.browser)
         log.info(
             "browser started path=%s version=%s", program.path, self.browser.version
         )
@@ -511,6 +518,15 @@ class BrowserProcess:
             log.warning("the browser's driver did not end in time")
 
 
+async def _look_for_fonts(browser: PatchrightBrowser) -> None:
+    page = await browser.new_page()
+    scripts = await drawn_scripts(COMMON_LETTERS, page.evaluate)
+    await page.close()
+    missing = tuple(name for name, is_drawn in scripts.items() if not is_drawn)
+    if missing:
+        warn_of_missing_fonts(missing)
+
+
 def _profile_of(pid: int) -> Path | None:
     """Return the temporary folder that a browser was given for its profile, where the system tells."""
     try:
@@ -544,7 +560,13 @@ def _reason(text: str) -> str:
             )
         )
     ]
-    return (telling or [line for line in lines if line] or ["no reason given"])[0][:300]
+    reason = (telling or [line for line in lines if line] or ["no reason given"])[0]
+    if "sandbox" in reason.lower():
+        reason = (
+            f"{reason[:200]} This container lets the browser have no user namespaces: start it with "
+            "`--security-opt seccomp=unconfined` (Docker), or add --no_sandbox if you trust the pages"
+        )
+    return reason[:400]
 
 
 def limit_pages(browser_pid: int, max_bytes: int) -> None:

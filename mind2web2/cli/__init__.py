@@ -27,7 +27,6 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 example                   write an example project and evaluate it, offline
   mind2web2 get                       download tasks and eval scripts
   mind2web2 tasks                     list the tasks that are there
-  mind2web2 answer AGENT              ask an agent the questions of the tasks
   mind2web2 answers import AGENT F    store answers from a file
   mind2web2 new TASK                  write a task of your own
   mind2web2 rehearse TASK             try a task without a judge, before agents answer it
@@ -60,9 +59,7 @@ Find out whether an AI search agent's cited answers are true.
 # The module of each command below ``mind2web2.cli``. Only that of the command line is loaded.
 _MODULES = {
     **{"example": "example"},
-    **dict.fromkeys(
-        ("get", "tasks", "answer", "answers", "validate", "submit"), "benchmark"
-    ),
+    **dict.fromkeys(("get", "tasks", "answers", "validate", "submit"), "benchmark"),
     **{
         "new": "new",
         "rubric": "rubric",

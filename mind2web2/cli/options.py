@@ -19,13 +19,13 @@ from mind2web2.runs.settings import (
     FOLDER_NAMES,
     GROUP_HELPS,
     JUDGE_HELP,
-    JUDGE_PROVIDERS,
     SETTINGS,
     RunSettings,
     all_settings,
+    provider_names,
 )
 from mind2web2.utils import values
-from mind2web2.utils.entry_points import hook_names, removed_plugin
+from mind2web2.utils.entry_points import removed_plugin
 from mind2web2.utils.near_names import nearest_name
 
 _Value = TypeVar("_Value")
@@ -258,12 +258,11 @@ def add_settings(
 
 def asking_providers(help_text: str = "") -> Setting:
     """Return the declaration of ``--llm_provider`` for a command that replays nothing."""
-    providers = (*JUDGE_PROVIDERS, *hook_names("judges"))
     return replace(
         SETTINGS["llm_provider"],
         help=help_text or JUDGE_HELP,
-        parse=values.one_of(providers),
-        metavar=f"{{{','.join(providers)}}}",
+        parse=values.one_of(provider_names()),
+        choices=provider_names,
     )
 
 
@@ -286,7 +285,7 @@ def _add_setting(
             setting.option,
             action=_action(setting),
             dest=setting.name,
-            metavar=setting.metavar,
+            metavar=setting.value_name,
             type=parse,
             default=argparse.SUPPRESS,
             help=_help(setting, default),

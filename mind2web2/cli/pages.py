@@ -16,6 +16,7 @@ from collections.abc import (
 )
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -40,8 +41,8 @@ from mind2web2.runs.setting import Flag
 from mind2web2.runs.settings import PLAIN, RAY, SETTINGS, RunSettings
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
+from mind2web2.utils.values import date_utc
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -119,11 +120,25 @@ def add_agents_command(parser: argparse.ArgumentParser) -> None:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of all three spellings of the command."""
-    parser.add_argument(
+    pages = parser.add_mutually_exclusive_group()
+    pages.add_argument(
         "--only",
         choices=("failed", "suspect"),
         help="only pages that failed before, or only cached ones that look wrong; a cached page is replaced "
         "only by one that is as good",
+    )
+    pages.add_argument(
+        "--older_than",
+        metavar="DATE",
+        type=date_utc,
+        dest="before",
+        help="missing pages, and again those captured before this day (UTC), such as 2026-01-31; a cached "
+        "page is replaced only by one that is as good",
+    )
+    pages.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="all pages again, in the same way",
     )
     parser.add_argument(
         "--archive",
@@ -201,7 +216,10 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
         "--headless": Flag(False, "without a window (the default)"),
         "--headed": Flag(True, "with a window"),
     }
-    names = ["headed", "cdp_url", "proxy", "storage_state", "allow_private_network"]
+    names = [
+        *("headed", "cdp_url", "proxy", "storage_state"),
+        *("time_zone", "no_sandbox", "allow_private_network"),
+    ]
     add_settings(
         parser, names, changed=[replace(SETTINGS["headed"], flags=window)], group=group
     )
@@ -215,6 +233,7 @@ class _Caching:
     settings: RunSettings
     is_llm_asked: bool
     only: Literal["failed", "suspect"] | None
+    before: datetime | None
     is_archive_asked: bool
     archive_url: str | None
     pages_at_once: int
@@ -250,6 +269,7 @@ def run(options: argparse.Namespace) -> int:
         replace(named, agent_name=agent),
         is_llm_asked=not options.no_llm,
         only=options.only,
+        before=datetime.now(UTC) if options.overwrite else options.before,
         is_archive_asked=options.archive,
         archive_url=options.archive_url,
         pages_at_once=options.max_concurrent_pages,
@@ -282,14 +302,13 @@ def _check(
 
 
 PAGES = """\
-Store the pages that an agent saw, instead of capturing them, and hand stored pages on.
+Store the pages that an agent saw, instead of capturing them.
 
   mind2web2 pages import my_agent pages.jsonl        one page a line: url, text or html, screenshot, ...
   mind2web2 pages import my_agent crawl.warc.gz      pages of a crawler
   mind2web2 pages import my_agent page.mhtml         a page saved by Chrome
   mind2web2 pages import my_agent paper.pdf --url https://example.org/paper.pdf
   mind2web2 pages import my_agent old_cache/my_agent  a folder in the layout of cache/
-  mind2web2 pages export my_agent --warc my_agent.warc.gz
 
 Nothing is fetched from the network. A page goes to the tasks whose answers cite it. Exit status of import: 0
 something was stored, 1 nothing was, 2 the file has errors, which are listed, and nothing was stored.
@@ -297,9 +316,7 @@ something was stored, 1 nothing was, 2 the file has errors, which are listed, an
 
 
 def _add_pages(commands: Subcommands) -> None:
-    parser = commands.add_parser(
-        "pages", help="import or export stored pages", description=PAGES
-    )
+    parser = commands.add_parser("pages", help="import pages", description=PAGES)
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     about = "store the pages of a file, or of a cache folder"
     importing = actions.add_parser("import", help=about, description=about)
@@ -310,7 +327,7 @@ def _add_pages(commands: Subcommands) -> None:
         "file",
         metavar="FILE",
         type=Path,
-        help=".jsonl, .warc, .warc.gz, .mhtml, .pdf, or a cache folder",
+        help=".jsonl, a file of a plugin such as .warc.gz, .mhtml or .pdf, or a cache folder",
     )
     add_task_option(importing, default="those whose answers cite the page")
     importing.add_argument(
@@ -321,21 +338,6 @@ def _add_pages(commands: Subcommands) -> None:
     )
     add_folder_options(importing, "answer_folder", "cache_root")
     importing.set_defaults(run=run_import)
-    about = "write the agent's stored pages to a WARC file"
-    exporting = actions.add_parser("export", help=about, description=about)
-    exporting.add_argument(
-        "agent", metavar="AGENT", help="the agent, a folder under cache/"
-    )
-    exporting.add_argument(
-        "--warc",
-        metavar="FILE",
-        type=Path,
-        required=True,
-        help="compressed if it ends in .gz",
-    )
-    add_task_option(exporting, default="all that have pages")
-    add_folder_options(exporting, "cache_root")
-    exporting.set_defaults(run=run_export)
 
 
 def run_import(options: argparse.Namespace) -> int:
@@ -392,33 +394,6 @@ async def _imported(
         if task.task_id in outcome.stored:
             cache.list_citations(task)
     return outcome
-
-
-def run_export(options: argparse.Namespace) -> int:
-    """Write stored pages to a file and return the exit status."""
-    from mind2web2.pages.crawl import AgentCache
-    from mind2web2.pages.stored_files import file_names_in
-    from mind2web2.pages.warc import export_warc
-
-    settings = settings_of(options)
-    cache = AgentCache(paths_of(settings, options.agent).cache_root / options.agent)
-    names = settings.task_ids or sorted(file_names_in(cache.folder))
-    caches = [
-        cache.of(name)
-        for name in names
-        if (cache.folder / name / "index.json").exists()
-    ]
-    if not caches:
-        raise UsageError(
-            f"no stored pages under {cache.folder}: run {program()} cache {options.agent} first"
-        )
-    try:
-        options.warc.parent.mkdir(parents=True, exist_ok=True)
-        pages = counted(export_warc(caches, options.warc), "page")
-    except OSError as error:
-        raise UsageError(f"cannot write {options.warc}: {error.strerror}") from error
-    print(f"Wrote {pages} to {options.warc}.")  # noqa: T201
-    return 0
 
 
 log = logging.getLogger(__name__)
@@ -631,8 +606,11 @@ async def _cache_agent(
             run.progress,
             choice=caching.only
             or ("doubtful" if caching.is_archive_asked else "missing"),
+            before=caching.before,
             archive=archive,
-            others=_pages_of_others(caching.settings),
+            others=None
+            if caching.before is not None
+            else _pages_of_others(caching.settings),
             pages_at_once=caching.pages_at_once
             * (_NODES if caching.settings.engine == RAY else 1),
         )

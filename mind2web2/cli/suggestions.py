@@ -158,7 +158,7 @@ def _judge_options(judge: JudgeRecord) -> Iterator[tuple[str, str]]:
         yield "judge_cascade", _cascade_named(judge)
     # "openai http://127.0.0.1:8000/v1": the provider's name and the server's address.
     server = judge.endpoint.rpartition(" ")[2]
-    if judge.provider in ("openai", "anthropic", "gemini") and "://" in server:
+    if judge.provider != "azure_openai" and "://" in server:
         from mind2web2.llm_client.settings import endpoint_of
 
         if judge.endpoint != endpoint_of(judge.provider):

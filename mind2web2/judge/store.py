@@ -375,7 +375,7 @@ class JudgmentStore:
         rows = self._in_thread(
             lambda: self._connection.execute(
                 "SELECT input_tokens, output_tokens FROM judgments WHERE model = ? "
-                "AND outcome = 'reply' AND attempts = 1 AND together IS NULL "
+                "AND outcome = 'reply' AND attempts = 1 "
                 "AND input_tokens > 0 ORDER BY created DESC LIMIT ?",
                 (model, _LATEST),
             ).fetchall()

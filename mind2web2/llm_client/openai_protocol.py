@@ -21,10 +21,10 @@ from mind2web2.llm_client.failures import (
 )
 from mind2web2.llm_client.http_pool import HttpPool, PoolPerLoop, Server
 from mind2web2.llm_client.settings import (
-    ADDRESS_GIVEN,
     KEY_GIVEN,
-    OPENAI_LIKE,
-    Setting,
+    OPENAI,
+    OpenAILike,
+    azure_address,
     check_keys,
     checked_service,
     require_all,
@@ -60,28 +60,25 @@ class Connection:
 def openai_connection(
     base_url: str | None = None,
     api_key: str | None = None,
-    provider: str = "openai",
+    provider: OpenAILike = OPENAI,
     key_name: str | None = None,
 ) -> Connection:
     """Return the connection to OpenAI or a compatible server; the environment holds the defaults.
 
     Args:
-        provider: one of ``OPENAI_LIKE``.
         key_name: the environment variable of the key, if not the provider's.
 
     Raises:
         UsageError: a setting is missing or invalid; the text names it.
     """
-    usual_key_name, address_name, default = OPENAI_LIKE[provider]
-    key_name = key_name or usual_key_name
-    given = setting(base_url, ADDRESS_GIVEN, address_name)
-    address = Setting(given.value or default, given.name)
+    key_name = key_name or provider.key_name
+    address = provider.address(base_url)
     key = setting(api_key, KEY_GIVEN, key_name)
-    service = checked_service(provider, address, {key.name: key.value})
-    if not key.value and str(urlsplit(default).hostname) in address.value:
+    service = checked_service(provider.provider, address, {key.name: key.value})
+    if not key.value and str(urlsplit(provider.default).hostname) in address.value:
         raise UsageError(
             f"no judge key: set {key_name} (or, for a server that needs none, give --judge_base_url or "
-            f"set {address_name})"
+            f"set {provider.address_name})"
         )
     accounts = {name: variable(name) for name in _ACCOUNT_HEADERS.values()}
     check_keys(accounts)
@@ -105,7 +102,7 @@ def azure_connection(
         UsageError: a setting is missing or invalid; the text names it.
     """
     key = setting(api_key, KEY_GIVEN, "AZURE_OPENAI_API_KEY")
-    address = setting(base_url, ADDRESS_GIVEN, "AZURE_OPENAI_ENDPOINT_URL")
+    address = azure_address(base_url)
     version = api_version or variable("AZURE_OPENAI_API_VERSION")
     require_all(
         {

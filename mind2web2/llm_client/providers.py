@@ -18,13 +18,11 @@ class Provider:
             key, an address or a package is missing.
         endpoint: takes the base URL, and returns name and address of the server, as records have them:
             ``None`` if the address is not set.
-        help: what the provider needs, for the option's help.
         probes_images: whether to find out how many images a model takes, by asking it.
     """
 
     connect: Callable[[str | None, str | None], Transport]
     endpoint: Callable[[str | None], str | None]
-    help: str
     probes_images: bool = True
 
 

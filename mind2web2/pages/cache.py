@@ -68,6 +68,8 @@ class CacheFileSys:
         self._failures = UrlNotes(self.task_dir / FAILURES_NAME)
         self._redirects = UrlNotes(self.task_dir / REDIRECTS_NAME)
         self._reported_missing: set[str] = set()
+        # By URL; many answers to a task ask for the same pages.
+        self._digests: dict[str, tuple[Hashable, str | None]] = {}
         self._index_file.current()  # a damaged index is an error now, not in the middle of a run
 
     def put_web(self, url: str, text: str, screenshot: bytes | str | None) -> None:
@@ -281,7 +283,14 @@ class CacheFileSys:
 
         A person's decision that the page is right changes it where judges were shown signs of trouble.
         """
-        guard_access()
+        # Before the files are read: if they are replaced meanwhile, the next call reads them again.
+        state = self.files_state(url)
+        known = self._digests.get(url)
+        if state is None or known is None or known[0] != state:
+            known = self._digests[url] = (state, self._read_digest(url))
+        return known[1]
+
+    def _read_digest(self, url: str) -> str | None:
         stored = self._find(url)
         content = self._digest_of(*stored) if stored else None
         if stored is None or content is None:

@@ -17,6 +17,14 @@ CASCADE_RULE = "split votes, failed gates"
 DEFAULT_TRIALS = 3
 
 
+_SCORE_NOISE = 1e-6
+
+
+def is_success(score: float | None) -> bool:
+    """Tell whether a score is 1, up to the noise of a sum's last digits."""
+    return score is not None and score >= 1 - _SCORE_NOISE
+
+
 def is_score(value: object) -> TypeGuard[float]:
     """Tell whether a value from a file is a score: a number from 0 to 1."""
     return (

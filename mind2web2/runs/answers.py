@@ -26,9 +26,11 @@ log = logging.getLogger(__name__)
 MAX_ANSWER_BYTES = 1_000_000
 EMPTY_ANSWER = "the agent gave an empty answer"
 
-_ANSWER_NAME = re.compile(r"answer_[0-9]+\.md", re.ASCII)
+_ANSWER_NAME = re.compile(r"answer_[1-9][0-9]*\.md", re.ASCII)
 _META_KEYS = ("time_seconds", "created")
-_META_NAME = re.compile(r"answer_[0-9]+\.(meta\.json|run\.json|run\.log)", re.ASCII)
+_META_NAME = re.compile(
+    r"answer_[1-9][0-9]*\.(meta\.json|run\.json|run\.log)", re.ASCII
+)
 
 
 @dataclass(frozen=True)
@@ -447,7 +449,7 @@ def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, 
     others = [entry.name for entry in entries if not is_expected(entry.name)]
     if others:
         problems.append(
-            f"ignored {name_list(others)}: answers are called answer_<k>.md"
+            f"ignored {name_list(others)}: answers are called answer_<k>.md, k = 1, 2, 3"
         )
     if not answers:
         problems.append(f"no answers in {task_folder}: expected answer_<k>.md")

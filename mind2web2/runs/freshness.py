@@ -30,7 +30,12 @@ from mind2web2.runs.answers import (
 )
 from mind2web2.runs.dataset_record import dataset_commit
 from mind2web2.runs.provenance import JudgeRecord, Provenance
-from mind2web2.runs.results import LoadedResult, latest_result, latest_results
+from mind2web2.runs.results import (
+    LoadedResult,
+    latest_result,
+    latest_results,
+    newest_result_name,
+)
 from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.runs.settings_digest import library_versions, settings_sha256
 from mind2web2.runs.task_summary import overwritten_results
@@ -291,11 +296,13 @@ class FilesNow:
 
 def newest_judge(eval_results_root: Path, agent_name: str) -> JudgeRecord | None:
     """Return the judge of the newest result, if one is recorded."""
-    results = [found for _, _, found in latest_results(eval_results_root, agent_name)]
+    folders = (eval_results_root / agent_name).glob("*/*/results")
+    named = [(newest_result_name(folder) or "", folder) for folder in folders]
     # The stamp leads the name.
-    for found in sorted(results, key=lambda found: found.path.name, reverse=True):
-        if (made_from := found.content.provenance) is not None:
-            return made_from.judge
+    for _, folder in sorted(named, key=lambda each: each[0], reverse=True):
+        found = latest_result(folder)
+        if found is not None and found.content.provenance is not None:
+            return found.content.provenance.judge
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, TypeVar
@@ -43,6 +43,7 @@ class Setting:
         help: a sentence without its final stop.
         parse: turns the option's text into the value; ``None`` for a setting that only flags set.
         metavar: what stands for the value in the help.
+        choices: returns the values, which the help lists, where plugins add some.
         group: of options in the help.
         default_text: the default in words, where the value does not say it.
         option: default: ``--NAME``.
@@ -59,6 +60,7 @@ class Setting:
     help: str = ""
     parse: Callable[[str], Any] | None = None
     metavar: str = ""
+    choices: Callable[[], Sequence[str]] | None = None
     group: str = ""
     default_text: str = ""
     option: str = ""
@@ -71,6 +73,13 @@ class Setting:
     see: str = ""
     name: str = ""
     default: object = None
+
+    @property
+    def value_name(self) -> str:
+        """Return what stands for the value in the help."""
+        if self.choices is None:
+            return self.metavar
+        return f"{{{','.join(self.choices())}}}"
 
 
 # The key of a field's metadata.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _Kind = TypeVar("_Kind")
 
-JUDGE_PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_anthropic")
+JUDGE_PROVIDERS = ("openai", "azure_openai")
 BATCH_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
 PLAIN, RAY = "plain", "ray"
@@ -74,8 +74,7 @@ FOLDER_NAMES = ("answer_folder", "eval_scripts_root", "eval_results_root", "cach
 JUDGE_HELP = (
     "who judges. openai needs OPENAI_API_KEY (and takes OPENAI_BASE_URL); "
     "azure_openai AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL, AZURE_OPENAI_API_VERSION; "
-    "anthropic ANTHROPIC_API_KEY and the extra 'anthropic'; gemini GEMINI_API_KEY; "
-    "bedrock_anthropic AWS_ACCESS_KEY, AWS_SECRET_KEY, AWS_REGION and the extra 'bedrock'"
+    "`mind2web2 plugins` says what the others need"
 )
 _EXTRA_BODY_EXAMPLE = '{"chat_template_kwargs": {"enable_thinking": false}}'
 # Parameters of a request that options set.
@@ -159,19 +158,28 @@ def _aliases_in_file(found: str | list[object]) -> tuple[str, ...]:
     return tuple(model_alias(str(alias)) for alias in given)
 
 
+def provider_names() -> tuple[str, ...]:
+    """Return the names of all providers of judges."""
+    return (*JUDGE_PROVIDERS, *hook_names("judges"))
+
+
+def engine_names() -> tuple[str, ...]:
+    """Return the names of all engines."""
+    return tuple(dict.fromkeys((PLAIN, RAY, *hook_names("engines"))))
+
+
 def _provider(text: str) -> str:
-    return values.one_of((*_PROVIDERS, *hook_names("judges")))(text)
+    return values.one_of((*provider_names(), REPLAY))(text)
 
 
 def _provider_in_file(text: str) -> str:
-    names = (*JUDGE_PROVIDERS, *hook_names("judges"))
-    if text not in names:
-        raise ValueError(f"{text!r} is none of {', '.join(names)}")
+    if text not in provider_names():
+        raise ValueError(f"{text!r} is none of {', '.join(provider_names())}")
     return text
 
 
 def _engine(text: str) -> str:
-    return values.one_of((PLAIN, RAY, *hook_names("engines")))(text)
+    return values.one_of(engine_names())(text)
 
 
 def _folder_in_file(example: str) -> InFile:
@@ -187,7 +195,6 @@ _PAGES = "pages that are not cached"
 _MACHINES = "machines"
 GROUP_HELPS = {_PAGES: "are captured when a claim needs them, and added to the cache"}
 _COUNT_IN_FILE = InFile("3", (int,))
-_PROVIDERS = (*JUDGE_PROVIDERS, REPLAY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,7 +299,7 @@ class RunSettings:
         Setting(
             f"{JUDGE_HELP}; replay answers from stored judgments alone",
             parse=_provider,
-            metavar=f"{{{','.join(_PROVIDERS)}}}",
+            choices=lambda: (*provider_names(), REPLAY),
             group=_JUDGE,
             in_file=InFile('"openai"', (str,), _provider_in_file),
             see="#judges",
@@ -644,6 +651,21 @@ class RunSettings:
             group=_PAGES,
         ),
     )
+    time_zone: str | None = setting(
+        None,
+        Setting(
+            "of the browser that captures, such as Europe/Berlin",
+            parse=values.time_zone,
+            metavar="ZONE",
+            group=_PAGES,
+            default_text="UTC",
+        ),
+    )
+    no_sandbox: bool = flag(
+        "start the browser without its sandbox, for a container without user namespaces; only for pages "
+        "that you trust",
+        group=_PAGES,
+    )
     allow_private_network: bool = flag(
         "also pages and downloads on private, loopback and link-local addresses, which are refused otherwise",
         group=_PAGES,
@@ -656,7 +678,7 @@ class RunSettings:
             "ray: on all nodes of a Ray cluster (needs the extra 'ray'); limits of requests and captures at "
             "once then hold on each node; plain: on this machine",
             parse=_engine,
-            metavar=f"{{{PLAIN},{RAY}}}",
+            choices=engine_names,
             group=_MACHINES,
             see="scale.md#a-ray-cluster",
         ),
@@ -951,7 +973,7 @@ def _cluster_conflicts(settings: RunSettings) -> Iterator[str]:
 
 
 def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
-    given = _given(settings, "proxy", "storage_state")
+    given = _given(settings, "proxy", "storage_state", "time_zone", "no_sandbox")
     if settings.cdp_url and given:
         yield f"--cdp_url captures in your own Chrome, with its connections and logins: leave {given} out"
     if settings.headed and settings.cdp_url:
@@ -959,7 +981,9 @@ def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
 
 
 def _capture_conflicts(settings: RunSettings) -> Iterator[str]:
-    browser = _given(settings, "headed", "cdp_url", "storage_state")
+    browser = _given(
+        settings, "headed", "cdp_url", "storage_state", "time_zone", "no_sandbox"
+    )
     if browser and not settings.captures_pages:
         cause = "--no_capture" if settings.no_capture else "--llm_provider replay"
         yield f"{cause} captures nothing: leave {browser} out"

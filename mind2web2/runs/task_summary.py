@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.errors import ResultWriteError
-from mind2web2.rubric.verdicts import is_score
+from mind2web2.rubric.verdicts import is_score, is_success
 from mind2web2.runs.scored_answer import NO_RESULT, ScoredAnswer
 from mind2web2.storage.publication import remove_published
 from mind2web2.utils.files import read_regular_file, write_whole
@@ -80,7 +80,7 @@ def _entry(answer: ScoredAnswer) -> TaskEntry:
         answer_name=answer.answer_name,
         score=answer.score,
         status="success" if answer.score > 0 else "failed",
-        success=answer.score == 1.0,
+        success=is_success(answer.score),
     )
     if answer.reason is None:
         return scored

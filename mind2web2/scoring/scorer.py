@@ -34,7 +34,7 @@ from mind2web2.errors import (
 from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.judge.client_judge import ScriptedClient, as_provider
 from mind2web2.judge.usage import RunUsage, TaskUsage
-from mind2web2.llm_client.base_client import PROVIDERS
+from mind2web2.llm_client.base_client import provider_names
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.prices import OwnPrice
 from mind2web2.llm_client.settings import (
@@ -97,8 +97,8 @@ class Judge:
         model: whatever model the scripts name, this one judges.
         base_url: default from the provider's environment variable; a ``PoolSource`` names several servers
             of the model.
-        provider: ``openai`` (any compatible server), ``azure_openai``, ``anthropic``, ``gemini`` or
-            ``bedrock_anthropic``.
+        provider: ``openai`` (any compatible server), ``azure_openai``, or one of a plugin, such as
+            ``anthropic``.
         api_key: default from the provider's environment variable.
         max_images: of a page in one question, 0 for none; ``None`` for as many as the server accepts.
         extra_body: further parameters of each request.
@@ -629,9 +629,9 @@ def _own_price(price: Sequence[float]) -> OwnPrice:
 
 
 def _server(judge: Judge) -> str | PoolSource | None:
-    if judge.provider not in PROVIDERS:
+    if judge.provider not in provider_names():
         raise UsageError(
-            f"no such provider: {judge.provider!r}: give {', '.join(PROVIDERS)}"
+            f"no such provider: {judge.provider!r}: give {', '.join(provider_names())}"
         )
     server = judge.base_url
     return (

@@ -10,8 +10,10 @@ import math
 import re
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mind2web2.utils.entry_points import hook_names
 from mind2web2.utils.near_names import did_you_mean
@@ -148,6 +150,22 @@ def file_or_database(text: str) -> str:
 def browser_address(text: str) -> str:
     """Return the address of a running browser."""
     return _address(text, ("http", "https", "ws", "wss"), "http://127.0.0.1:9222")
+
+
+def date_utc(text: str) -> datetime:
+    """Return the beginning of a day."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise ValueError(f"not a date such as 2026-01-31: {text!r}") from error
+
+
+def time_zone(text: str) -> str:
+    """Return the name of a time zone."""
+    try:
+        return ZoneInfo(text).key
+    except (ValueError, OSError, ZoneInfoNotFoundError) as error:
+        raise ValueError(f"not a time zone such as Europe/Berlin: {text!r}") from error
 
 
 def web_address(text: str) -> str:

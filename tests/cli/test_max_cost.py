@@ -24,7 +24,7 @@ def project(tmp_path, monkeypatch):
     """Return a project with many answers, each of which takes two requests."""
     project = entered(tmp_path, monkeypatch)
     for number in range(COUNT):
-        project.add_answer(f"answer_{number}", f"Text {number}.")
+        project.add_answer(f"answer_{number + 1}", f"Text {number}.")
     project.add_script({"leaf": ("The lake is deep.", None)})
     return project
 

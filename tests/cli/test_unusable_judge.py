@@ -23,14 +23,14 @@ def project(tmp_path, monkeypatch):
         {name: (f"The lake is {name}.", None) for name in ("deep", "cold")}
     )
     for number in range(60):
-        project.add_answer(f"answer_{number:02}", f"Text {number}.")
+        project.add_answer(f"answer_{number + 1}", f"Text {number}.")
     return project
 
 
 def keep_answers(project, count):
     """Leave so many of the sixty answers."""
     for number in range(count, 60):
-        (project.root / f"answers/bot/lake/answer_{number:02}.md").unlink()
+        (project.root / f"answers/bot/lake/answer_{number + 1}.md").unlink()
 
 
 def evaluated(address, *options):
@@ -257,4 +257,4 @@ def test_an_answer_that_breaks_the_server_costs_itself_only(project):
     assert run.returncode == 1
     entries = project.task_summary()
     assert [entry["score"] for entry in entries.values()].count(None) == 1
-    assert "500 crash" in entries["answer_00.md"]["reason"]
+    assert "500 crash" in entries["answer_1.md"]["reason"]

@@ -85,7 +85,6 @@ OUTPUTS = (
     "rehearse lake --junit {}",
     "report bot -o {}",
     "judgments export bot {}",
-    "pages export bot --warc {}",
     "metrics bot --junit {}",
 )
 

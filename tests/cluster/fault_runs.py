@@ -72,7 +72,7 @@ def lay_out(project: Project, answers: int, checks: int) -> None:
     for number in range(answers):
         task = f"task_{number // 3}"
         project.add_answer(
-            f"answer_{number % 3}", f"The lake is {number} m deep.", task
+            f"answer_{number % 3 + 1}", f"The lake is {number} m deep.", task
         )
         claims = {
             f"leaf_{check}": (f"Point {check} is met.", None) for check in range(checks)

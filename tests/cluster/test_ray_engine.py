@@ -89,7 +89,7 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     project = Project(tmp_path / "here")
     for number in range(ANSWERS):
-        project.add_answer(f"answer_{number}", f"The lake is {number} m deep.")
+        project.add_answer(f"answer_{number + 1}", f"The lake is {number} m deep.")
     project.add_script(
         {
             f"leaf_{number}": (f"It is {number} m deep.", None)
@@ -481,7 +481,7 @@ def test_pages_are_captured_on_nodes(cluster, project):
     ) as site:
         urls = [f"{site.url}/lake", f"{site.url}/none"]
         project.add_answer(
-            "answer_0", " ".join(f"[here]({url})" for url in urls), "one"
+            "answer_1", " ".join(f"[here]({url})" for url in urls), "one"
         )
         answers = (
             "--answer_folder",

@@ -177,6 +177,7 @@ def test_documents_name_options_that_exist():
         "--group",
         "--no",
         "--remote",
+        "--security",
         "--user",
         "--system",
     }

@@ -362,7 +362,7 @@ def evaluated(server, *options):
 def test_a_wrong_key_costs_the_requests_in_flight(project):
     """Those that wait for their turn are not sent, and all answers have the one reason."""
     for number in range(8):
-        project.add_answer(f"answer_{number}", f"Text {number}.")
+        project.add_answer(f"answer_{number + 1}", f"Text {number}.")
     with JudgeServer(faults=lambda _: status(401, "Incorrect API key")) as server:
         run = evaluated(
             server, "--max_llm_requests", AT_ONCE, "--max_concurrent_answers", "8"
@@ -377,7 +377,7 @@ def test_a_wrong_key_costs_the_requests_in_flight(project):
 def test_a_wrong_model_costs_a_few_answers_their_first_requests(project):
     """The others send none."""
     for number in range(2 * ENOUGH):
-        project.add_answer(f"answer_{number:02}", f"Text {number}.")
+        project.add_answer(f"answer_{number + 1}", f"Text {number}.")
     with JudgeServer(faults=lambda _: status(404, "no such model")) as server:
         run = evaluated(server, "--max_llm_requests", AT_ONCE)
         assert len(server.requests) <= AT_ONCE + ENOUGH - 1
@@ -387,17 +387,19 @@ def test_a_wrong_model_costs_a_few_answers_their_first_requests(project):
 
 def test_a_refused_prompt_costs_its_own_answer_its_result(project):
     """Although it is asked before all others, every time."""
-    project.add_answer("answer_0", "A forbidden word.")
-    for number in range(1, 4):
+    project.add_answer("answer_1", "A forbidden word.")
+    for number in range(2, 5):
         project.add_answer(f"answer_{number}", f"Text {number}.")
     with JudgeServer(
         faults=lambda body: BLOCKED if "forbidden" in prompt_text(body) else None
     ) as server:
         run = evaluated(server, "--max_concurrent_answers", "1")
-        results = [len(project.result_paths(f"answer_{number}")) for number in range(4)]
+        results = [
+            len(project.result_paths(f"answer_{number}")) for number in range(1, 5)
+        ]
     assert (run.returncode, results) == (1, [0, 1, 1, 1])
     [reason] = re.findall(r"^No result: (.+)$", run.stdout, re.M)
-    assert reason.startswith("lake/answer_0.md: ") and reason.endswith(
+    assert reason.startswith("lake/answer_1.md: ") and reason.endswith(
         "403 request blocked by policy"
     )
 
@@ -405,7 +407,7 @@ def test_a_refused_prompt_costs_its_own_answer_its_result(project):
 def test_a_limit_by_the_minute_that_is_worded_as_a_quota_ends_no_run(project):
     """The request waits as long as the server asks and is sent again."""
     for number in range(3):
-        project.add_answer(f"answer_{number}", f"Text {number}.")
+        project.add_answer(f"answer_{number + 1}", f"Text {number}.")
     passing = status(
         429,
         "You exceeded your current quota",

@@ -9,9 +9,12 @@ from servers.judge_server import JudgeServer, status
 from servers.local_http import Answer, LocalHttp
 
 from mind2web2.errors import JudgeAccessError, JudgeUnavailableError
-from mind2web2.llm_client.base_client import AsyncAzureOpenAIClient, AsyncOpenAIClient
+from mind2web2.llm_client.base_client import (
+    AsyncAzureOpenAIClient,
+    AsyncOpenAIClient,
+    LLMClient,
+)
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.llm_client.claude_client import anthropic_client, bedrock_client
 
 QUESTION = ChatRequest(model="m", messages=[{"role": "user", "content": "q"}])
 KEY = "sk-secret-key"
@@ -35,12 +38,14 @@ def azure(address, retry):
 
 def anthropic(address, retry):
     """Build the client of Anthropic, whose SDK composes the requests."""
-    return anthropic_client(address, KEY, retry)
+    return LLMClient(
+        "anthropic", is_async=True, base_url=address, api_key=KEY, retry=retry
+    )
 
 
 def bedrock(address, retry):
     """Build the client of Bedrock, whose requests are signed."""
-    return bedrock_client(address, retry)
+    return LLMClient("bedrock_anthropic", is_async=True, base_url=address, retry=retry)
 
 
 @pytest.fixture(params=[openai, azure, anthropic, bedrock])

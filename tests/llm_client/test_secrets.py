@@ -16,9 +16,12 @@ from mind2web2.cli.suggestions import caching_command, suggested_check
 from mind2web2.errors import JudgeError, UsageError
 from mind2web2.judge.batch_endpoints import batch_endpoints
 from mind2web2.judge.cascade import JudgeCascade
-from mind2web2.llm_client.base_client import AsyncAzureOpenAIClient, AsyncOpenAIClient
+from mind2web2.llm_client.base_client import (
+    AsyncAzureOpenAIClient,
+    AsyncOpenAIClient,
+    LLMClient,
+)
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.llm_client.claude_client import anthropic_client, bedrock_client
 from mind2web2.llm_client.failures import RequestFailedError, start_of
 from mind2web2.llm_client.openai_protocol import openai_connection
 from mind2web2.llm_client.settings import check_address
@@ -70,12 +73,18 @@ async def ask_azure(address, quick):
 
 async def ask_anthropic(address, quick):
     """Ask Anthropic."""
-    await ask(anthropic_client(address, KEY, quick))
+    await ask(
+        LLMClient(
+            "anthropic", is_async=True, base_url=address, api_key=KEY, retry=quick
+        )
+    )
 
 
 async def ask_bedrock(address, quick):
     """Ask Bedrock."""
-    await ask(bedrock_client(address, quick))
+    await ask(
+        LLMClient("bedrock_anthropic", is_async=True, base_url=address, retry=quick)
+    )
 
 
 async def ask_for_a_batch(address, _):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import Subcommands, add_folder_options
 from mind2web2.cli.results.chosen import check_record
@@ -14,16 +13,12 @@ from mind2web2.utils.entry_points import loaded_parts
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 DESCRIPTION = """\
 Write the newest results of agents as a table: a row for each leaf, or for each answer.
 
   mind2web2 export my_agent -o leaves.csv
   mind2web2 export my_agent other_agent --answers -o answers.parquet
   mind2web2 export my_agent --anonymous -o leaves.jsonl    without texts of tasks, answers and pages
-  mind2web2 export my_agent --inspect my_agent.eval        a log for `inspect view` (extra 'inspect')
 
 docs/tables.md explains the columns. In Python: mind2web2.results("my_agent")
 """
@@ -38,12 +33,6 @@ def add_command(commands: Subcommands) -> None:
         "agents", metavar="AGENT", nargs="+", help="an agent that has results"
     )
     written = parser.add_mutually_exclusive_group(required=True)
-    written.add_argument(
-        "--inspect",
-        metavar="FILE",
-        type=Path,
-        help="write one agent's results as a log of Inspect; ends in .eval or .json",
-    )
     written.add_argument(
         "-o",
         "--output",
@@ -67,18 +56,6 @@ def add_command(commands: Subcommands) -> None:
     parser.set_defaults(run=run)
 
 
-def _write_inspect_log(
-    output: Path, names: list[str], root: Path, console: Console
-) -> int:
-    from mind2web2.bridges.inspect_log import write_inspect_log
-    from mind2web2.cli.console import line, warnings_on
-
-    with warnings_on(console):
-        samples = write_inspect_log(output, names[0], root)
-    line(console, f"{counted(samples, 'sample')} written to {output}")
-    return 0
-
-
 def run(options: argparse.Namespace) -> int:
     """Write the table and return the exit status."""
     from mind2web2.bridges.tables import (
@@ -98,12 +75,6 @@ def run(options: argparse.Namespace) -> int:
     for name in names:
         check_record(settings, root, name)
     console = plain_console()
-    if options.inspect is not None:
-        if len(names) > 1 or options.answers or options.anonymous:
-            raise UsageError(
-                "--inspect writes all of one agent: name one, and no other option"
-            )
-        return _write_inspect_log(options.inspect, names, root, console)
     for name, export in loaded_parts("exports").items():
         output = getattr(options, name)
         if output is None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from mind2web2.api_tools.surroundings import (
     downloads_from,
-    refused_downloads_reported,
+    downloads_reported,
     services_answered_by,
 )
 from mind2web2.capture.models import NetworkSettings
@@ -213,7 +213,10 @@ async def _outcome(
     with (
         execution_options(job.execution),
         downloads_from(job.network),
-        refused_downloads_reported(partial(judge.note, "refused_downloads")),
+        downloads_reported(
+            refused=partial(judge.note, "refused_downloads"),
+            doubt=partial(judge.note, "doubts"),
+        ),
         services_answered_by(ask_run),
     ):
         async with LoopGuard(job.limits.block_s):

@@ -17,11 +17,6 @@ MAX_STATEMENTS = 16
 _MEAN_STATEMENTS = 8
 _MAX_CLAIMS = 8
 _CONTEXT = 2
-_LINK = re.compile(
-    r"!?\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(\s*<?(?:[^()\s]|\([^()]*\))*>?\s*\)"
-)
-_TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
-_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)", re.DOTALL)
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
@@ -69,31 +64,12 @@ def chunks_of(statements: Sequence[Statement]) -> Iterator[Chunk]:
 
 def _chunk(statements: Sequence[Statement], first: int, end: int) -> Chunk:
     before = statements[max(0, first - _CONTEXT) : first]
-    lines = [f"Before: {plain_text(statement)}" for statement in before]
+    lines = [f"Before: {statement.plain}" for statement in before]
     lines += [
-        f"{number}. {plain_text(statement)}"
+        f"{number}. {statement.plain}"
         for number, statement in enumerate(statements[first:end], start=1)
     ]
     return Chunk(first, tuple(statements[first:end]), "\n".join(lines))
-
-
-def plain_text(statement: Statement) -> str:
-    """Return a statement without marks and markup."""
-    text = _LINK.sub(lambda link: _name(link[1], statement.marks), statement.text)
-    for mark in sorted(statement.marks, key=len, reverse=True):
-        # A bare number may stand elsewhere in the statement as well.
-        pattern = re.escape(mark)
-        if mark[0].isdigit():
-            pattern = rf"(?<=[^\W\d_.]|[)\]\"”’*,])\s?{pattern}(?=[\s,.;:|]|$)"
-        text = re.sub(pattern, "", text, count=1 if mark[0].isdigit() else 0)
-    text = _EMPHASIS.sub(r"\2", _TAG.sub("", text))
-    text = re.sub(r"[(（\[]\s*[,;\s]*[)）\]]", "", text)
-    return re.sub(r"\s+([.,;:!?])(?!\d)", r"\1", " ".join(text.split())).strip()
-
-
-def _name(name: str, marks: Sequence[str]) -> str:
-    bare = name.strip("[]^ ")
-    return "" if any(bare == mark.strip("[]【】()^ ") for mark in marks) else name
 
 
 def claims_of(chunk: Chunk, reply: ChunkClaims) -> list[StatementClaims]:
@@ -105,7 +81,7 @@ def claims_of(chunk: Chunk, reply: ChunkClaims) -> list[StatementClaims]:
         claims = [" ".join(claim.split()) for claim in entry.claims if claim.strip()]
         claims = list(dict.fromkeys(claims))[:_MAX_CLAIMS]
         if not claims or not all(_is_of(claim, chunk.text) for claim in claims):
-            claims = [plain_text(statement)]
+            claims = [statement.plain]
         # A statement with a source is checked in any case.
         checkable = entry.checkable or bool(statement.sources)
         found.append(

@@ -9,7 +9,6 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from mind2web2.plugins.check.claims import plain_text
 from mind2web2.plugins.check.sources import SourcePage
 from mind2web2.plugins.check.statements import ReadReport, Statement
 from mind2web2.urls.parts import lookup_key, split_url
@@ -108,7 +107,7 @@ def _is_elsewhere(page: SourcePage) -> bool:
 def _about_statement(
     number: int, statement: Statement, pages: Sequence[SourcePage]
 ) -> Iterator[Hint]:
-    claim = plain_text(statement)
+    claim = statement.plain
     text = "\n".join(f"{page.title}\n{page.text}" for page in pages)
     for quotation in _QUOTATION.findall(claim):
         if len(quotation.split()) >= _MIN_QUOTED_WORDS:

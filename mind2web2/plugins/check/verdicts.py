@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from mind2web2.plugins.check.claims import StatementClaims, plain_text
+from mind2web2.plugins.check.claims import StatementClaims
 from mind2web2.plugins.check.rubric import CLAIMS, leaf_id, page_address
 from mind2web2.plugins.check.statements import ReadReport, Statement
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
@@ -106,7 +106,7 @@ def _statement(
     entry: StatementClaims | None,
     leaves: dict[str, WrittenNode],
 ) -> StatementVerdict:
-    entry = entry or StatementClaims(number=number, claims=[plain_text(statement)])
+    entry = entry or StatementClaims(number=number, claims=[statement.plain])
     claims = []
     for claim_number, claim in enumerate(entry.claims):
         sources = [

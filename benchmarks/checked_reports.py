@@ -556,7 +556,8 @@ def main() -> int:
     errors = sum(count for (error, _), count in planted.items() if error)
     false_alarms = planted["", True]
     sys.stdout.write(
-        f"pairs of statement and source: {right} of {wanted} found ({right / wanted:.1%}), {found - right} invented\n"
+        f"pairs of statement and source: {right} of {wanted} found ({right / wanted:.1%}), "
+        f"{found - right} invented\n"
         f"reports with exact precision and coverage: {exact} of {REPORTS}\n"
         f"planted errors that a hint finds: {hits} of {errors} ({hits / errors:.0%}); "
         f"false alarms: {false_alarms} of {hits + false_alarms} hinted statements "

@@ -60,7 +60,6 @@ NO_RESULTS = {
     "settings",
 }
 JUDGE_WITH_A_STORE = "CachingJudge"
-MIRROR = ("mirror", "push_all")
 PROBED = ("browser", "cache", "client", "judge", "library", "provider", "semaphore")
 URL = "https://www.example.org/page"
 # Writes down which modules are loaded before it imports anything, and which run during one verification.
@@ -421,7 +420,6 @@ def print_types() -> None:
         (".get on results", gets_on_results(), 0),
         ("probes of caches and clients by getattr", probes(), 5),
         ("context variables", calls_to("ContextVar"), 5),
-        ("calls to the mirror of an object store", calls_to(*MIRROR), 8),
     ):
         title(f"{what}: {len(places)} (aim {aim})")
         where(places)

@@ -45,10 +45,6 @@ class StorageError(Mind2Web2Error):
     """An object store is unreachable or refuses a request: never a verdict, never a page that is missing."""
 
 
-class PublishedElsewhereError(StorageError):
-    """Another machine has published a file first; the text names it."""
-
-
 class PageMissingError(Mind2Web2Error):
     """A page is not stored, and nothing says whether it exists; no claim may fail for that."""
 

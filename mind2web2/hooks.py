@@ -19,6 +19,7 @@ from mind2web2.pages.crawl import PageCapturer
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import AnswerJob, TaskWork
 from mind2web2.runs.run import AnswerRunner
+from mind2web2.runs.session import Session
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.entry_points import loaded_part, loaded_parts
 from mind2web2.utils.path_config import PathConfig
@@ -28,6 +29,7 @@ __all__ = [
     "AnswerOutcome",
     "AnswerRunner",
     "AskedQuestion",
+    "Elsewhere",
     "Engine",
     "Export",
     "FigureMaker",
@@ -134,6 +136,18 @@ class Engine(Protocol):
         retries: int,
     ) -> AbstractAsyncContextManager[PageCapturer]:
         """Open what captures the pages of ``mind2web2 cache``."""
+
+
+class Elsewhere(Protocol):
+    """Other machines that evaluate the answers of a run, for an engine that calls ``run_evaluation``."""
+
+    def connected(self) -> AbstractAsyncContextManager[None]:
+        """Reach the machines, before the run writes anything."""
+
+    def at_work(
+        self, session: Session, work: Sequence[TaskWork]
+    ) -> AbstractAsyncContextManager[AnswerRunner]:
+        """Have the machines evaluate the work for as long as this is entered."""
 
 
 def engine_named(name: str) -> Engine:

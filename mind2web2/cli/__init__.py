@@ -218,10 +218,8 @@ def _system_failure(error: OSError) -> str:
 def _published(parser: CommandParser, exit_status: int) -> int:
     """Bring the files of remote roots to where they belong, and return the exit status."""
     from mind2web2.runs.paths import take_away_changes
-    from mind2web2.storage.mirror import push_all
 
     try:
-        push_all()
         take_away_changes()
     except StorageError as error:
         _failed(parser, str(error))

@@ -38,7 +38,6 @@ from mind2web2.runs.provenance import JudgeRecord
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.session import first_endpoint_of, judge_settings
 from mind2web2.runs.settings import RunSettings
-from mind2web2.storage.publication import shown_place
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
@@ -327,7 +326,7 @@ def print_run(console: Console, run: RunReport) -> None:
         line(console, f"Why an answer has its score: {run.show}")
     line(console, f"Time: {duration_text(run.elapsed_s)}.")
     results = run.folders.agent_results
-    line(console, f"Results: {shown_place(results)}")
+    line(console, f"Results: {results}")
 
 
 def _failure_lines(run: RunReport) -> Iterator[str]:

@@ -38,7 +38,7 @@ from mind2web2.cli.suggestions import caching_command
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.runs.setting import Flag
-from mind2web2.runs.settings import PLAIN, RAY, SETTINGS, RunSettings
+from mind2web2.runs.settings import PLAIN, SETTINGS, RunSettings, all_settings
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import counted
@@ -223,7 +223,9 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
     add_settings(
         parser, names, changed=[replace(SETTINGS["headed"], flags=window)], group=group
     )
-    add_settings(parser, ["engine", "ray_address"])
+    machines = SETTINGS["engine"].group
+    names = [name for name, each in all_settings().items() if each.group == machines]
+    add_settings(parser, names)
 
 
 @dataclass(frozen=True)
@@ -296,8 +298,10 @@ def _check(
         raise UsageError(f"--no_llm asks no model: leave {asked} out")
     if archive_url is not None and not archive:
         raise UsageError("--archive_url goes with --archive")
-    if given.engine == RAY and (given.cdp_url or given.headed):
-        raise UsageError("a window belongs to one machine: leave --engine ray out")
+    if given.engine != PLAIN and (given.cdp_url or given.headed):
+        raise UsageError(
+            f"a window belongs to one machine: leave --engine {given.engine} out"
+        )
     given.check_capture()
 
 
@@ -398,7 +402,7 @@ async def _imported(
 
 log = logging.getLogger(__name__)
 
-# With --engine ray, pages wait at the nodes: enough for so many nodes.
+# With an engine of several machines, pages wait there: enough for so many nodes.
 _NODES = 16
 # Pages that a person can open in a browser of their own.
 _WALLS = {"challenge", "login_wall", "consent_wall"}
@@ -612,7 +616,7 @@ async def _cache_agent(
             if caching.before is not None
             else _pages_of_others(caching.settings),
             pages_at_once=caching.pages_at_once
-            * (_NODES if caching.settings.engine == RAY else 1),
+            * (_NODES if caching.settings.engine != PLAIN else 1),
         )
     print_cached(run.console, tasks, partial(caching.suggested, agent_name))
     if unread:
@@ -632,11 +636,6 @@ def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
     settings = replace(
         capture_settings(caching.settings), page_timeout_s=caching.page_timeout_s
     )
-    if caching.settings.engine == RAY:
-        from mind2web2.cluster.crawl import BrowserSetup, ray_capturer
-
-        setup = BrowserSetup(settings, caching.pages_at_once, caching.retries)
-        return ray_capturer(caching.settings.ray_address, setup)
     if caching.settings.engine != PLAIN:
         from mind2web2.hooks import engine_named
 

@@ -34,10 +34,7 @@ from mind2web2.pages.cache_files import (
     sidecar_text,
 )
 from mind2web2.pages.stored_files import (
-    fetch_files,
     file_names_in,
-    is_stored,
-    names_in_store,
 )
 from mind2web2.scheduling.deferral import guard_access, guarded
 from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
@@ -221,7 +218,6 @@ class CacheFileSys:
         stems = {main_file_name(key, kind)[:32]: key for key, kind in kinds.items()}
         records: dict[str, CaptureRecord] = {}
         sidecars = sorted(filter(is_sidecar, file_names_in(self.task_dir)))
-        fetch_files(self.task_dir, *(self.task_dir / name for name in sidecars))
         for name in sidecars:
             record = read_sidecar(self.task_dir / name)
             key = stems.get(name[:32])
@@ -373,7 +369,7 @@ class CacheFileSys:
             failed = (
                 key
                 for key in likely_keys(url)
-                if is_stored(PageFiles.of(source.task_dir, key).sidecar)
+                if PageFiles.of(source.task_dir, key).sidecar.exists()
             )
             key = stored[0] if stored else next(failed, _key_for_storing(url))
             contents = [read_file(path) for path in PageFiles.of(source.task_dir, key)]
@@ -399,7 +395,6 @@ class CacheFileSys:
         paths = (
             PageFiles.of(self.task_dir, stored[0]).of_kind(stored[1]) if stored else ()
         )
-        fetch_files(self.task_dir, *paths)
         return tuple(path for path in paths if path.exists())
 
     def get_all_urls(self) -> list[str]:
@@ -493,7 +488,7 @@ class CacheFileSys:
             kind = index.kinds[key]
             name = main_file_name(key, kind)
             is_here = os.path.exists(f"{self._folder_text}/{name}")  # noqa: PTH110 - twice as fast
-            if is_here or name in names_in_store(self.task_dir):
+            if is_here:
                 return key, kind
             self._report_missing(key)
         return None
@@ -516,7 +511,6 @@ class CacheFileSys:
         """Return the contents of one page's files, all of the same version."""
         if not paths:
             return [None]
-        fetch_files(self.task_dir, *paths)
         before = file_state(paths[0])
         contents = [read_file(path) for path in paths]
         if len(paths) == 1:

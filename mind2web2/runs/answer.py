@@ -17,7 +17,6 @@ from mind2web2.errors import (
     JudgeUnusableError,
     Mind2Web2Error,
     ResultWriteError,
-    StorageError,
 )
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
@@ -48,18 +47,12 @@ from mind2web2.runs.results import (
     write_file,
     write_result,
 )
-from mind2web2.runs.task_summary import UNSCORED_NAME
 from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment
 from mind2web2.scripts.inputs import ClockReading
 from mind2web2.scripts.isolation.run import Isolation, RunSide, isolated_result
 from mind2web2.scripts.run import ScriptCall
 from mind2web2.scripts.sources import script_sources
-from mind2web2.storage.publication import (
-    bring_here_in_thread,
-    publish,
-    publish_in_thread,
-)
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import remove_leftovers
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
@@ -237,10 +230,6 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
     """
     newest: str | None = None
     try:
-        # Another machine may have added results and pages, or have begun to overwrite.
-        await bring_here_in_thread(
-            job.folder, job.folder.parent / UNSCORED_NAME, job.task_cache.task_dir
-        )
         newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
         text = await asyncio.to_thread(read_answer, job.answer.path)
         earlier, changed = await _reusable_result(job, run, text, newest)
@@ -270,7 +259,6 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
                     _brought_up_to_date, earlier, job, run, text
                 )
         await _clear_left_lock(job.folder)
-        await publish_in_thread(job.folder)  # a killed run may not have published it
         return AnswerOutcome(
             job.task_id, job.answer.name, earlier.content, None, reused=True
         )
@@ -337,7 +325,6 @@ def _brought_up_to_date(
     barred = _barred(job, run, text, () if made_from is None else made_from.pages)
     content = found.content.with_time_and_barred(job.answer.time_s, barred)
     replace_result(found.path, content)
-    publish(job.folder)
     log.info(
         "time and barred sources updated path=%s time_s=%s",
         found.path,
@@ -422,9 +409,6 @@ async def _answer_logger(
     finally:
         for logger in opened:
             cleanup_logger(logger)
-        # The end of the command tries it again.
-        with suppress(StorageError):
-            await publish_in_thread(job.folder)
 
 
 async def run_script_on_answer(
@@ -540,8 +524,6 @@ def _refused_pages(
 
 def _write(job: AnswerJob, text: str, result: ResultFile) -> None:
     write_file(job.folder / job.answer.name, text)
-    # With pages that the script has stored itself.
-    publish(job.task_cache.task_dir, job.folder / job.answer.name)
     write_result(job.folder / "results", job.answer.name, result)
 
 

@@ -15,7 +15,6 @@ from pydantic import BaseModel
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.result_file import is_time_s
-from mind2web2.storage.publication import is_in_object_store, shown_place
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig, ScriptFile
@@ -374,8 +373,6 @@ def _agent_folder(paths: PathConfig, agent_name: str) -> Path:
         raise UsageError(
             f"no answers folder {paths.answers_root}: make it, or name another one"
         )
-    if is_in_object_store(folder):
-        raise UsageError(f"no answers in {shown_place(folder)}: check URL and agent")
     known = name_list(_folders(paths.answers_root))
     raise UsageError(
         f"no agent {agent_name} under {paths.answers_root}: there is {known}"

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from mind2web2.errors import UsageError
 from mind2web2.runs.settings import FOLDER_NAMES, RunSettings
-from mind2web2.storage.working_copy import working_copies
-from mind2web2.utils.entry_points import loaded_part
+from mind2web2.utils.entry_points import loaded_part, removed_plugin
 from mind2web2.utils.path_config import PathConfig
 
 
@@ -47,6 +47,15 @@ def take_away_changes() -> None:
         _in_use.pop().take_away()
 
 
+def _folders_of(scheme: str) -> RemoteFolders:
+    folders: RemoteFolders | None = loaded_part("folders", scheme)
+    if folders is None:
+        plugin = removed_plugin(f"{scheme}://")
+        why = f"needs the plugin {plugin}" if plugin else "is not a folder"
+        raise UsageError(f"{scheme}://... {why}: name a folder of this machine")
+    return folders
+
+
 def paths_of(settings: RunSettings, agents: Iterable[str] = ()) -> PathConfig:
     """Return the folders that the settings name, the others under the working directory.
 
@@ -66,12 +75,10 @@ def paths_of(settings: RunSettings, agents: Iterable[str] = ()) -> PathConfig:
             name.rstrip("/") for name in {settings.agent_name, *agents} if name
         )
         for scheme in schemes:
-            folders: RemoteFolders | None = loaded_part("folders", scheme)
-            if folders is None:
-                roots = {**working_copies(roots, names, settings.task_ids)}
-            else:
+            folders = _folders_of(scheme)
+            if folders not in _in_use:
                 _in_use.append(folders)
-                roots = {**folders.bring(roots, names, settings.task_ids)}
+            roots = {**folders.bring(roots, names, settings.task_ids)}
     return PathConfig(Path()).apply_overrides(
         answers_root=roots["answer_folder"],
         eval_scripts_root=roots["eval_scripts_root"],

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from mind2web2.errors import JudgmentStoreError
+from mind2web2.errors import JudgmentStoreError, UsageError
 from mind2web2.judge.admission import Admission, DualSemaphore
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import CachingJudge
@@ -21,7 +21,7 @@ from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.judge.other_agents import SharingJudgmentStore
 from mind2web2.judge.protocol import QuestionObserver
 from mind2web2.judge.settings import JudgeSettings
-from mind2web2.judge.shared_store import SharedJudgmentStore
+from mind2web2.judge.shared import SharedStore
 from mind2web2.judge.store import CheckRecord, JudgmentStore, last_check
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.base_client import LLMClient
@@ -38,15 +38,14 @@ from mind2web2.runs.answer import RunParts
 from mind2web2.runs.capturing import capture_settings, network_of
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.replay import replayed_judge
-from mind2web2.runs.settings import RAY, RunSettings
+from mind2web2.runs.settings import RunSettings
 from mind2web2.scheduling.options import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.run import LONGEST_BLOCK_S
-from mind2web2.utils.entry_points import loaded_part
+from mind2web2.utils.entry_points import loaded_part, removed_plugin
 from mind2web2.utils.garbage_collection import gc_paused
 from mind2web2.utils.machine import memory_bytes
-from mind2web2.utils.mounts import network_file_system
 
 if TYPE_CHECKING:
     from mind2web2.judge.batch_jobs import BatchClient, BatchJobs
@@ -63,13 +62,13 @@ NO_LIMIT = 1_000_000
 _LEAST_ANSWERS = 9
 _MOST_ANSWERS = 64
 _ANSWER_BYTES = 64 * 1024**2
-# Judgments in memory where a database has them all, and where nothing keeps them (about 30 MB).
-_MOST_OF_DATABASE, _MOST_OF_NO_FILE = 1000, 20_000
+# Judgments in memory where nothing keeps them (about 30 MB).
+_MOST_OF_NO_FILE = 20_000
 
 
 JudgeClient: TypeAlias = "LLMClient | BatchClient"
 # The hook ``stores``, by the scheme of ``--judgments URL``: takes the agent's own file and the URL.
-StoreOpener = Callable[[Path, str], JudgmentStore]
+StoreOpener = Callable[[Path, str], SharedStore]
 CapturesMaker = Callable[[OpenBrowser, PagesOfOthers | None], SharedCaptures]
 
 
@@ -255,14 +254,22 @@ def _store(
         return open_for_replay(replayed_file(settings, judgments))
     if settings.judgments is None or not settings.is_shared:
         return SharingJudgmentStore(judgments, others)
-    scheme = settings.judgments.partition("://")[0]
+    return open_shared_store(judgments, settings.judgments)
+
+
+def open_shared_store(path: Path, url: str) -> SharedStore:
+    """Open an agent's own judgments with those at a URL, by the plugin of its scheme.
+
+    Raises:
+        UsageError: there is no such plugin, or it cannot use the URL.
+    """
+    scheme = url.partition("://")[0]
     open_store: StoreOpener | None = loaded_part("stores", scheme)
-    if open_store is not None:
-        return open_store(judgments, settings.judgments)
-    if settings.engine == RAY and network_file_system(judgments.parent):
-        # SQLite cannot keep judgments there; the database has them all.
-        return SharedJudgmentStore(None, settings.judgments, most=_MOST_OF_DATABASE)
-    return SharedJudgmentStore(judgments, settings.judgments)
+    if open_store is None:
+        plugin = removed_plugin(f"{scheme}://")
+        why = f"need the plugin {plugin}" if plugin else "are of no known kind"
+        raise UsageError(f"judgments at {scheme}://... {why}")
+    return open_store(path, url)
 
 
 def replayed_file(settings: RunSettings, judgments: Path) -> Path:
@@ -491,8 +498,7 @@ def _limits(settings: RunSettings) -> DualSemaphore:
 def _captures(
     settings: RunSettings, judge: CachingJudge, own: OwnParts
 ) -> SharedCaptures | None:
-    # On a cluster, the nodes capture, by their own.
-    if not settings.captures_pages or (settings.engine == RAY and own.captures is None):
+    if not settings.captures_pages:
         return None
     open_browser = run_browser(
         capture_settings(settings),
@@ -537,7 +543,7 @@ def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
     answers = settings.max_concurrent_answers
     bounds = tasks or NO_LIMIT, answers or NO_LIMIT
     # In a batch most answers wait for the provider.
-    if settings.batch or (tasks and answers and settings.engine != RAY):
+    if settings.batch or (tasks and answers):
         return Concurrency(*bounds)
     least = max(_LEAST_ANSWERS, tasks or 0, answers or 0)
     # A replay waits for no judge, and a budget must not be spread over answers that it leaves unfinished.

@@ -35,7 +35,7 @@ from mind2web2.runs.setting import (
 )
 from mind2web2.runs.shards import Shard
 from mind2web2.utils import values
-from mind2web2.utils.entry_points import hook_names
+from mind2web2.utils.entry_points import hook_names, removed_plugin
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.moments import parsed_moment
 
@@ -47,7 +47,7 @@ _Kind = TypeVar("_Kind")
 JUDGE_PROVIDERS = ("openai", "azure_openai")
 BATCH_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
-PLAIN, RAY = "plain", "ray"
+PLAIN = "plain"
 # The settings that name the judge; of the servers, only the command line's count if it has one.
 JUDGE_NAMES = (
     "llm_provider",
@@ -165,7 +165,7 @@ def provider_names() -> tuple[str, ...]:
 
 def engine_names() -> tuple[str, ...]:
     """Return the names of all engines."""
-    return tuple(dict.fromkeys((PLAIN, RAY, *hook_names("engines"))))
+    return tuple(dict.fromkeys((PLAIN, *hook_names("engines"))))
 
 
 def _provider(text: str) -> str:
@@ -179,6 +179,8 @@ def _provider_in_file(text: str) -> str:
 
 
 def _engine(text: str) -> str:
+    if plugin := removed_plugin(text):
+        raise ValueError(f"{text} needs the plugin {plugin}")
     return values.one_of(engine_names())(text)
 
 
@@ -675,23 +677,11 @@ class RunSettings:
     engine: str = setting(
         PLAIN,
         Setting(
-            "ray: on all nodes of a Ray cluster (needs the extra 'ray'); limits of requests and captures at "
-            "once then hold on each node; plain: on this machine",
+            "where the work is done. plain: on this machine; ray: on a cluster",
             parse=_engine,
             choices=engine_names,
             group=_MACHINES,
-            see="scale.md#a-ray-cluster",
-        ),
-    )
-    ray_address: str | None = setting(
-        None,
-        Setting(
-            "with --engine ray: the head of the cluster",
-            parse=values.filled,
-            metavar="HOST:PORT",
-            group=_MACHINES,
-            default_text="RAY_ADDRESS, then a cluster that runs on this machine, then a new one of "
-            "this machine alone",
+            see="scale.md",
         ),
     )
 
@@ -859,7 +849,7 @@ class RunSettings:
         Raises:
             UsageError: says which option to leave out or to add.
         """
-        for conflict in (*_engine_conflicts(self), *_browser_conflicts(self)):
+        for conflict in (*_plugin_conflicts(self), *_browser_conflicts(self)):
             raise UsageError(conflict)
 
 
@@ -889,13 +879,16 @@ def judging_settings() -> list[str]:
 
 def conflicts(settings: RunSettings) -> Iterator[str]:
     """Yield what contradicts what, each in one line with the option to leave out or to add."""
-    yield from _cluster_conflicts(settings)
     yield from _judge_conflicts(settings)
     yield from _batch_conflicts(settings)
     yield from _capture_conflicts(settings)
     yield from _script_conflicts(settings)
     if settings.barred is not None and settings.no_barred:
         yield "--no_barred flags no answer: leave --barred out"
+    yield from _plugin_conflicts(settings)
+
+
+def _plugin_conflicts(settings: RunSettings) -> Iterator[str]:
     for kind in plugin_settings():
         yield from settings.of(kind).conflicts(settings)
 
@@ -926,8 +919,6 @@ def _cascade_conflicts(settings: RunSettings) -> Iterator[str]:
         return
     if settings.judge_model not in (None, cascade.strong):
         yield "--judge_cascade names both judges: leave --judge_model out"
-    if settings.engine == RAY:
-        yield "the nodes of a cluster ask one judge: leave --judge_cascade out with --engine ray"
     if cascade.server is None and settings.names_a_pool and not settings.is_replay:
         yield (
             "the servers of a pool serve one model: write the first judge with its own, as in "
@@ -953,23 +944,6 @@ def _batch_conflicts(settings: RunSettings) -> Iterator[str]:
         )
     if "max_llm_requests" in settings.given:
         yield "--max_llm_requests does not limit a batch: leave it out with --batch"
-
-
-def _engine_conflicts(settings: RunSettings) -> Iterator[str]:
-    if settings.ray_address is not None and settings.engine != RAY:
-        yield "--ray_address goes with --engine ray"
-
-
-def _cluster_conflicts(settings: RunSettings) -> Iterator[str]:
-    yield from _engine_conflicts(settings)
-    if settings.engine != RAY:
-        return
-    if settings.is_replay:
-        yield "a replay asks no judge, and reads a file of this machine: leave --engine ray out"
-    if here := _given(settings, "batch", "self_debug", "headed", "cdp_url"):
-        yield f"{here} belongs to one machine: leave it out with --engine ray"
-    if not settings.is_shared:
-        yield "the nodes of a cluster share judgments: add --judgments postgresql://HOST/DATABASE"
 
 
 def _browser_conflicts(settings: RunSettings) -> Iterator[str]:

@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict
 from mind2web2.errors import ResultWriteError
 from mind2web2.rubric.verdicts import is_score, is_success
 from mind2web2.runs.scored_answer import NO_RESULT, ScoredAnswer
-from mind2web2.storage.publication import remove_published
 from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.lenient import read_leniently
@@ -139,8 +138,8 @@ def write_entries(folder: Path, entries: Sequence[TaskEntry]) -> None:
     write_summary_file(folder / SUMMARY_NAME, scored)
     if unscored:
         write_summary_file(folder / UNSCORED_NAME, unscored)
-    elif (folder / UNSCORED_NAME).exists():
-        remove_published(folder / UNSCORED_NAME)
+    else:
+        (folder / UNSCORED_NAME).unlink(missing_ok=True)
 
 
 def write_summary_file(path: Path, content: object) -> None:

@@ -23,7 +23,6 @@ from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
-from mind2web2.pages.stored_files import fetch_files, names_in_store
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.answer import RunParts, ScriptTime, run_script_on_answer
 from mind2web2.runs.answers import (
@@ -54,7 +53,6 @@ from mind2web2.runs.task_summary import (
     task_summary,
 )
 from mind2web2.scripts.sources import script_sources
-from mind2web2.storage.publication import bring_here
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.json_fields import JsonObject, mapping, mappings
@@ -318,8 +316,6 @@ def _why_other(
 def _linked_pages(pages: Path, folder: Path) -> CacheFileSys:
     """Return a task's pages in a folder where a script may store others."""
     folder.mkdir()
-    # Of pages in an object store, only those that were needed before are here.
-    fetch_files(pages, *(pages / name for name in names_in_store(pages)))
     for path in pages.iterdir() if pages.is_dir() else ():
         if path.is_file():
             (folder / path.name).symlink_to(path.absolute())
@@ -480,7 +476,6 @@ def summaries_checked(paths: PathConfig, agent_name: str, task_id: str | None) -
         check, path, content, derived, folder.glob("*/*/results/*.md.json")
     )
     merged = root / ALL_RESULTS_NAME
-    bring_here(merged)
     summaries = sorted(folder.glob(f"*/{SUMMARY_NAME}"))
     # A task without any scored answer has an empty summary, and no entry.
     by_task = {

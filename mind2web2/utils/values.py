@@ -15,10 +15,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from mind2web2.utils.entry_points import hook_names
+from mind2web2.utils.entry_points import hook_names, removed_plugin
 from mind2web2.utils.near_names import did_you_mean
 
-DATABASE_URLS = ("postgresql://", "postgres://")
 _MAX_PORT = 65_535
 # Three years; clocks and timers of the system end somewhere above.
 _MAX_SECONDS = 1e8
@@ -126,7 +125,7 @@ def local_path(text: str) -> Path:
     """Return the path of a file or folder on this machine; ``Path`` would make a folder of a URL's scheme."""
     if "://" in text:
         hint = ""
-        if text.startswith(DATABASE_URLS):
+        if text.partition("://")[0] in hook_names("stores"):
             hint = "; `mind2web2 judgments import AGENT URL` copies the judgments of a database"
         # The URL is not repeated: it may hold a password.
         raise ValueError(f"takes a path on this machine, not a URL{hint}")
@@ -141,8 +140,9 @@ def root(text: str) -> Path | str:
 def file_or_database(text: str) -> str:
     """Return the path of a file with judgments, or the URL of a database."""
     scheme, separator, _ = text.partition("://")
-    is_known = text.startswith(DATABASE_URLS) or scheme in hook_names("stores")
-    if separator and not is_known:
+    if separator and scheme not in hook_names("stores"):
+        if plugin := removed_plugin(f"{scheme}://"):
+            raise ValueError(f"{scheme}:// needs the plugin {plugin}")
         raise ValueError("takes a file on this machine or postgresql://HOST/DATABASE")
     return text
 

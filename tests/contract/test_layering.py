@@ -14,7 +14,6 @@ ROOMS = (
     *(
         "errors",
         "utils",
-        "storage",
         "urls",
         "rubric",
         "statistics",
@@ -35,7 +34,7 @@ ROOMS = (
         "scoring",
         "viewer",
     ),
-    *("benchmark", "cluster", "authoring", "bridges"),
+    *("benchmark", "authoring", "bridges"),
     *("hooks", "cli", "__main__", "plugins"),
 )
 # Names that eval scripts import; the package itself imports the modules behind them.

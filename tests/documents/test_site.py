@@ -127,7 +127,7 @@ SEARCHES = {
     "pass@k": "which-number.html",
     "inter-annotator agreement": "how-to/audit-with-two-people.html",
     "slurm": "how-to/a-cluster.html",
-    "multiple machines": "how-to/two-machines.html",
+    "multiple machines": "how-to/a-cluster.html",
     "batch API discount": "how-to/half-the-price.html",
     "stop when too expensive": "how-to/what-will-it-cost.html",
     "excel": "tables.html",

@@ -355,6 +355,14 @@ async def test_another_client_is_another_judge(project, overwrite):
     assert (len(judge.claims), len(project.result_paths())) == (12, 2)
 
 
+async def test_clients_that_name_one_judge_share_its_judgments(project):
+    first, second = ClaimJudge(), ClaimJudge()
+    first.endpoint = second.endpoint = "the judge of the lab"
+    results = await evaluate_task(**task_arguments(project, client=first))
+    again = await evaluate_task(**task_arguments(project, client=second))
+    assert (again, second.claims) == (results, [])
+
+
 async def test_a_task_is_evaluated_with_a_real_client(project, capsys):
     """Over the wire; folders are given as text, and the console shows the log."""
     with JudgeServer() as server:

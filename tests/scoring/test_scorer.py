@@ -628,3 +628,15 @@ def test_isolate_is_gone(isolate):
     """One line says so, and what holds instead."""
     with pytest.raises(UsageError, match="isolate= is gone: scripts always run in"):
         Scorer(judge=Judge(), isolate=isolate)
+
+
+def test_a_scorer_knows_the_prices_of_the_file(project, monkeypatch):
+    monkeypatch.chdir(project.root)
+    (project.root / "mind2web2.toml").write_text(
+        "[prices.own]\ninput = 1\noutput = 2\n"
+    )
+    judge = Judge("own", "http://127.0.0.1:9/v1", api_key="none")
+    with Scorer(
+        judge=judge, scripts=project.root / "eval_scripts", max_cost=1
+    ) as open_one:
+        assert open_one.is_open

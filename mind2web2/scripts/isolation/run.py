@@ -47,7 +47,6 @@ from mind2web2.scripts.isolation.rpc import PACKAGE, Done, Message, RpcConnectio
 from mind2web2.scripts.isolation.service import RunService
 from mind2web2.scripts.isolation.worker import ScriptJob
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
-from mind2web2.storage.publication import is_in_object_store
 from mind2web2.utils.deep_trees import allow_deep_trees
 
 # Of captured output.
@@ -131,7 +130,6 @@ async def isolated_result(
         settings=run.judge.settings,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
-        cache_is_mirrored=is_in_object_store(cache.task_cache.task_dir),
         execution=run.execution,
         limits=isolation.limits,
         variables=dict(isolation.variables),

@@ -21,7 +21,6 @@ from mind2web2.errors import (
     MachineError,
     Mind2Web2Error,
     PageBugError,
-    StorageError,
 )
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.protocol import Noted, QuestionContext
@@ -32,9 +31,7 @@ from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, ReplyC
 from mind2web2.llm_client.failures import one_line
 from mind2web2.llm_client.messages import checked_messages
 from mind2web2.pages.answer_cache import AnswerCache
-from mind2web2.pages.cache_files import is_page_file, is_sidecar
 from mind2web2.pages.prepared_page import PreparedPage
-from mind2web2.pages.stored_files import fetch_files, names_in_store
 from mind2web2.scripts.isolation.answer_client import (
     Filled,
     Judged,
@@ -268,24 +265,6 @@ class RunService:
             raise self.judge.fail(error) from error.__cause__
         self.judge.note_service(record)
         return answer
-
-    @served
-    async def stored_names(self) -> list[str]:
-        """Return the names of the files that the cache has in its object store."""
-        return list(names_in_store(self.cache.task_cache.task_dir))
-
-    @served
-    async def fetch(self, names: list[str]) -> bool:
-        """Bring files of pages into the cache's folder."""
-        folder = self.cache.task_cache.task_dir
-        paths = [
-            folder / name for name in names if is_page_file(name) or is_sidecar(name)
-        ]
-        try:
-            return await asyncio.to_thread(fetch_files, folder, *paths)
-        except StorageError as error:
-            # Even if the script takes the page for missing, there will be no result.
-            raise self.judge.fail(error) from error.__cause__
 
     def _judge(self, is_first: bool) -> AnswerJudge:
         first = self.judge.first

@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -61,7 +61,6 @@ from mind2web2.scripts.run import (
     script_result,
 )
 from mind2web2.scripts.side_effects import settle_before_side_effects
-from mind2web2.storage.mirror import Mirror, use_mirror
 from mind2web2.utils.deep_trees import allow_deep_trees
 
 # Modules that scripts import (eval-scripts.md) or that others import late: loaded once for all scripts.
@@ -89,7 +88,6 @@ class ScriptJob:
         import_paths: ``sys.path``.
         logger_name: of the answer's logger.
         package_level: the least level of the package's own log.
-        cache_is_mirrored: pages of the cache may be in an object store only.
         with_captures: the run captures pages that are not stored.
         stored_at_first: addresses of the pages that were stored before the run (``PageLibrary``).
         as_of: where the script's clock stands still; ``None`` for the real time.
@@ -102,7 +100,6 @@ class ScriptJob:
     settings: JudgeSettings
     endpoint: str
     cache_dir: Path
-    cache_is_mirrored: bool
     execution: ExecutionOptions
     limits: ScriptLimits
     variables: dict[str, str]
@@ -197,8 +194,6 @@ async def _run_script(job: ScriptJob, client: RpcClient, clock: ScriptClock) -> 
 async def _outcome(
     job: ScriptJob, client: RpcClient, judge: AnswerClient, clock: ScriptClock
 ) -> Done:
-    if job.cache_is_mirrored:
-        use_mirror(job.cache_dir, RunMirror(client))
     captures = captured_by_run() if job.with_captures else None
     task_cache, pages = CacheFileSys(job.cache_dir), RunPages(client)
     pages.set_stored_at_first(task_cache, job.stored_at_first)
@@ -282,19 +277,3 @@ def captured_by_run() -> SharedCaptures:
         raise MachineError("pages of a run are captured in its own process")
 
     return SharedCaptures(open_browser)
-
-
-class RunMirror(Mirror):
-    """Has the run fetch pages of the task's cache from its object store, for which scripts have no key."""
-
-    def __init__(self, client: RpcClient) -> None:
-        self._client = client
-
-    def names_in(self, folder: Path) -> Collection[str]:  # noqa: ARG002 (the run knows it)
-        """Return the names of the files that the cache has in its object store."""
-        return frozenset(self._client.ask_now("stored_names", list[str]))
-
-    def fetch(self, *paths: Path) -> bool:
-        """Bring files of pages into the cache's folder."""
-        missing = [path.name for path in paths if not path.exists()]
-        return bool(missing) and self._client.ask_now("fetch", bool, names=missing)

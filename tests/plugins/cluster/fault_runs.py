@@ -1,13 +1,21 @@
 """The long form of the cluster's tests: runs with faults, compared with a plain run (make cluster-faults).
 
 Three nodes, PostgreSQL, and a judge over HTTP that notes which questions it is asked. At a random moment one
-of these happens: all processes of a node are killed, or the actor of a node, or the command itself; or the
-database restarts; or a fourth node, on a machine of its own (a network namespace), vanishes from the network:
-none of its connections is closed, and its processes live on, cut off, with the folders. Or all folders are in
-an object store, of which every tenth request is refused, dropped, answered as failed though it was done, or
-late. A command that was killed is started again. Printed for each run: answers with another tree, score or
-info than the plain run's, judgments that the database lacks, questions asked twice, and the time that the run
-took after its fault. Machines of their own need root and iproute2.
+of these happens:
+
+- node, worker, driver: all processes of a node, the process of a shard, or the command are killed
+- paused: the command stands still for 45 seconds
+- database: it restarts
+- vanish: a fourth node, on a machine of its own (a network namespace), vanishes from the network: none of its
+  connections is closed, and its processes live on, cut off, with the folders
+- stand: all processes of such a node stand still for ever; stand_store: likewise, with the folders in an
+  object store
+- store: every tenth request to the object store is refused, dropped, answered as failed though it was done,
+  or late
+
+A command that was killed is started again. Printed for each run: answers with another tree, score or info
+than the plain run's, judgments that the database lacks, questions asked twice, and the time that the run took
+after its fault. Machines of their own need root and iproute2.
 """
 
 from __future__ import annotations
@@ -38,12 +46,19 @@ from servers.object_store import ObjectStore, object_store
 from servers.postgres_server import PostgresServer
 from servers.ray_cluster import RayCluster
 
-from mind2web2.judge.shared_store import JudgmentDatabase
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import judgments_named
+from mind2web2.plugins.cluster.postgres import JudgmentDatabase
 from mind2web2.runs.results import latest_results
 
-FAULTS = ("node", "actor", "driver", "database", "store", "vanish")
+FAULTS = (
+    *("node", "worker", "driver", "paused", "database", "store"),
+    *("vanish", "stand", "stand_store"),
+)
+# They need a machine of their own.
+_ON_A_MACHINE = {"vanish", "stand", "stand_store"}
+_IN_A_STORE = {"store", "stand_store"}
+_PAUSE_S = 45.0
 IN_FLIGHT = 30
 _MOST_STARTS = 4
 _STORE_FAULTS = ("refused", "dropped", "lost", None)
@@ -102,14 +117,20 @@ def inject(
     machine: Machine | None,
 ) -> None:
     """Make a fault happen."""
-    if machine is not None:
+    if machine is not None and fault == "vanish":
         machine.vanish()
+    elif machine is not None:
+        machine.stand_still()
     elif fault == "node":
         cluster.kill_a_node()
         cluster.add_a_node()
-    elif fault == "actor":
-        if actors := cluster.actor_pids():
-            os.kill(random.choice(actors), signal.SIGKILL)
+    elif fault == "worker":
+        if workers := cluster.worker_pids("judge_shard"):
+            os.kill(random.choice(workers), signal.SIGKILL)
+    elif fault == "paused":
+        command.send_signal(signal.SIGSTOP)
+        time.sleep(_PAUSE_S)
+        command.send_signal(signal.SIGCONT)
     elif fault == "driver":
         command.kill()
     elif fault == "database":
@@ -139,8 +160,10 @@ def store_fault(number: int, *_: str) -> str | None:
 
 
 @contextmanager
-def roots_in(store: ObjectStore, project: Project) -> Iterator[tuple[str, ...]]:
-    """Yield the options for roots in a faulty object store; download the results in the end."""
+def roots_in(
+    store: ObjectStore, project: Project, *, is_faulty: bool
+) -> Iterator[tuple[str, ...]]:
+    """Yield the options for roots in an object store; download the results in the end."""
     name = project.root.name
     for folder in ("answers", "eval_scripts", "cache"):
         store.upload(project.root / folder, f"{name}/{folder}")
@@ -154,7 +177,7 @@ def roots_in(store: ObjectStore, project: Project) -> Iterator[tuple[str, ...]]:
         "--eval_results_root",
         "--cache_root",
     )
-    with store.failing(store_fault):
+    with store.failing(store_fault if is_faulty else lambda *_: None):
         yield tuple(word for pair in zip(options, roots, strict=True) for word in pair)
     store.download(f"{name}/eval_results", project.results.parent)
 
@@ -254,8 +277,10 @@ def parsed_options() -> argparse.Namespace:
         help="a run that takes longer after its fault is bad",
     )
     options = parser.parse_args()
-    if "vanish" in options.faults and os.geteuid():
-        parser.error("vanish needs root: name the other faults with --faults")
+    if _ON_A_MACHINE & set(options.faults) and os.geteuid():
+        parser.error(
+            "machines of their own need root: name the other faults with --faults"
+        )
     return options
 
 
@@ -265,14 +290,14 @@ def main() -> int:
     random.seed(options.seed)
     bad = 0
     with ExitStack() as exits:
-        machines = (
-            exits.enter_context(Machines()) if "vanish" in options.faults else None
-        )
+        machines = None
+        if _ON_A_MACHINE & set(options.faults):
+            machines = exits.enter_context(Machines())
         host = "127.0.0.1" if machines is None else machines.address
         folder = exits.enter_context(tempfile.TemporaryDirectory())
         database = exits.enter_context(PostgresServer(is_durable=True, host=host))
         judge = exits.enter_context(CountingJudge(options.latency, host))
-        store = exits.enter_context(object_store())
+        store = exits.enter_context(object_store(host))
         variables = store.variables | {"XDG_CACHE_HOME": f"{folder}/copies"}
         exits.enter_context(patch.dict(os.environ, variables))
         at = None if machines is None else host
@@ -295,10 +320,11 @@ def main() -> int:
             began_s = time.monotonic()
             with ExitStack() as ends:
                 machine, roots = None, ()
-                if fault == "vanish":
+                if fault in _ON_A_MACHINE:
                     machine = ends.enter_context(one_more_node(cluster, machines))
-                if fault == "store":
-                    roots = ends.enter_context(roots_in(store, project))
+                if fault in _IN_A_STORE:
+                    in_store = roots_in(store, project, is_faulty=fault == "store")
+                    roots = ends.enter_context(in_store)
                 asked, after_s = faulty_run(
                     project, cluster, database, judge, fault, after, roots, machine
                 )

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import importlib
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from mind2web2 import __version__
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CapturedPage, CaptureSettings
-from mind2web2.cluster.engine import (
-    MOST_LOSSES,
-    MOST_STARTS,
-    placed_actor,
-    ray_connected,
-)
-from mind2web2.cluster.node import ActorHandle, node_for, version_problem
 from mind2web2.errors import MachineError
+from mind2web2.plugins.cluster.connection import on_node, ray_connected
+from mind2web2.plugins.cluster.engine import MOST_FAILURES, MOST_LOSSES
+from mind2web2.plugins.cluster.shard import version_problem
+from mind2web2.urls.parts import normalize_url_for_browser
 
 log = logging.getLogger(__name__)
 
 # Nodes that join are looked for so often while pages are captured.
 _LOOK_EVERY_S = 5.0
+# Calls at once of an actor, far more than pages.
+_MOST_CALLS = 10_000
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class RayCapturer:
         self._ray = ray
         self._setup = setup
         self._errors = importlib.import_module("ray.exceptions")
-        self._actors: dict[str, ActorHandle] = {}
+        self._actors: dict[str, Any] = {}
         # Nodes whose actor starts, and how often each node failed since it captured a page.
         self._starting: dict[str, asyncio.Task[None]] = {}
         self._failures: Counter[str] = Counter()
@@ -144,14 +145,19 @@ class RayCapturer:
             nodes = await asyncio.to_thread(self._ray.nodes)
             alive = {node["NodeID"] for node in nodes if node["Alive"]}
             for node_id in alive - self._actors.keys() - self._starting.keys():
-                if self._failures[node_id] < MOST_STARTS:
+                if self._failures[node_id] < MOST_FAILURES:
                     self._starting[node_id] = asyncio.create_task(self._start(node_id))
             self._look_at_s = loop.time() + _LOOK_EVERY_S
             if self._starting and not self._actors:
                 await asyncio.wait(self._starting.values())
 
     async def _start(self, node_id: str) -> None:
-        actor = placed_actor(self._ray, CaptureActor, node_id)
+        options = {
+            "num_cpus": 0,
+            "max_concurrency": _MOST_CALLS,
+            "scheduling_strategy": on_node(node_id),
+        }
+        actor = self._ray.remote(CaptureActor).options(**options).remote()
         try:
             problem = await actor.open.remote(self._setup)
         except self._errors.RayError as error:
@@ -175,6 +181,14 @@ class RayCapturer:
             task.cancel()
         closing = [actor.close.remote() for actor in self._actors.values()]
         await asyncio.gather(*closing, return_exceptions=True)
+
+
+def node_for(url: str, names: Iterable[str]) -> str:
+    """Return the node that captures a URL's host; as nodes come and go, few hosts change theirs."""
+    host = urlsplit(normalize_url_for_browser(url)).hostname
+    return max(
+        names, key=lambda name: hashlib.sha256(f"{name} {host}".encode()).digest()
+    )
 
 
 @asynccontextmanager

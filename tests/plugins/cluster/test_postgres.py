@@ -16,9 +16,9 @@ from stored_judgments import judgment
 
 from mind2web2.cli import main
 from mind2web2.errors import JudgmentStoreError, UsageError
-from mind2web2.judge import shared_store
-from mind2web2.judge.shared_store import JudgmentDatabase, SharedJudgmentStore
 from mind2web2.judge.store import JudgmentStore
+from mind2web2.plugins.cluster import postgres
+from mind2web2.plugins.cluster.postgres import JudgmentDatabase, SharedJudgmentStore
 
 ENDPOINT = judgment().endpoint
 
@@ -255,7 +255,7 @@ def test_export_and_import_reach_the_database(url, tmp_path, monkeypatch):
 
 HOLDER = """
 import asyncio, sys
-from mind2web2.judge.shared_store import JudgmentDatabase
+from mind2web2.plugins.cluster.postgres import JudgmentDatabase
 
 async def hold(url):
     async with JudgmentDatabase(url).claimed("k1", "judge"):
@@ -276,8 +276,8 @@ async def claimed_by_another(url):
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_worker_that_is_killed_or_stands_still_holds_nothing(url, monkeypatch, sign):
     """Its system keeps the connection of a worker that stands still."""
-    monkeypatch.setattr(shared_store, "_SIGN_OF_LIFE_EVERY_S", 0.1)
-    monkeypatch.setattr(shared_store, "_LONGEST_SILENCE_S", 0.5)
+    monkeypatch.setattr(postgres, "_SIGN_OF_LIFE_EVERY_S", 0.1)
+    monkeypatch.setattr(postgres, "_LONGEST_SILENCE_S", 0.5)
     command = [sys.executable, "-c", HOLDER, url]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, env=clean_environment()

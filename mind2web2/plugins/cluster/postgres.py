@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgmentStoreError, UsageError
-from mind2web2.judge.store import Judgment, JudgmentStore, problem_of
+from mind2web2.judge.shared import SharedStore
+from mind2web2.judge.store import Judgment, problem_of
 from mind2web2.utils.aio import ThreadQueue
+from mind2web2.utils.mounts import network_file_system
 
 if TYPE_CHECKING:
     import psycopg
@@ -54,6 +56,7 @@ _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.2, 5.0
 # Between two looks at a question that another worker is asking; a judge takes seconds.
 _LOOK_AGAIN_S = 0.3
 _ROWS_AT_ONCE = 1000
+_MOST_IN_MEMORY = 1000
 
 # One lock for all that create the tables at the same time.
 _SCHEMA = f"""
@@ -82,12 +85,16 @@ _OPEN_BUDGET = "INSERT INTO mind2web2_budgets VALUES (%s, 0) ON CONFLICT DO NOTH
 _LEASED = "SELECT leased_usd FROM mind2web2_budgets WHERE run = %s FOR UPDATE"
 _LEASE = "UPDATE mind2web2_budgets SET leased_usd = leased_usd + %s WHERE run = %s"
 _UNLOCK = "SELECT pg_advisory_unlock(%s)"
-_END_SILENT_SESSIONS = """
-    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE application_name = %s AND datname = current_database() AND usename = current_user
-          AND state LIKE 'idle%%' AND state_change < now() - make_interval(secs => %s)
-"""
 _APPLICATION = "mind2web2"
+_SESSIONS = f"""
+    FROM pg_stat_activity
+    WHERE application_name = '{_APPLICATION}' AND datname = current_database() AND usename = current_user
+"""
+_COUNT_SESSIONS = f"SELECT count(*) {_SESSIONS}"
+_END_SILENT_SESSIONS = f"""
+    SELECT pg_terminate_backend(pid) {_SESSIONS}
+    AND state LIKE 'idle%%' AND state_change < now() - make_interval(secs => %s)
+"""
 
 _URL = re.compile(r"\w+://(?:[^@/?#]*@)?[^@]*")
 _FORM = "write judgments as postgresql://USER@HOST:PORT/DATABASE, special characters of a password as %XX"
@@ -129,13 +136,22 @@ class JudgmentDatabase:
     Args:
         url: ``postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE``; messages leave user and password out.
         outage_wait_s: a connection that is lost is opened again; callers wait so long for that.
+        connect_wait_s: likewise, for the first connection.
+
+    Attributes:
+        sessions: of this program that use the database, this one included.
 
     Raises:
         UsageError: psycopg is not installed, or the URL names no database.
         JudgmentStoreError: the database cannot be reached or used.
     """
 
-    def __init__(self, url: str, outage_wait_s: float = OUTAGE_WAIT_S) -> None:
+    def __init__(
+        self,
+        url: str,
+        outage_wait_s: float = OUTAGE_WAIT_S,
+        connect_wait_s: float = 0.0,
+    ) -> None:
         try:
             import psycopg
             from psycopg.conninfo import conninfo_to_dict
@@ -153,7 +169,8 @@ class JudgmentDatabase:
         if not _URL.fullmatch(url):
             raise UsageError(_FORM)
         self._name = f"{parts.get('host') or 'localhost'}/{parts.get('dbname') or ''}"
-        self._outage_wait_s = 0.0
+        self.sessions = 1
+        self._outage_wait_s = connect_wait_s
         self._locks: set[int] = set()
         self._connection: psycopg.Connection[Any] | None = None
         self._closing = threading.Event()
@@ -162,7 +179,7 @@ class JudgmentDatabase:
             "shared judgments", self._do
         )
         try:
-            self._call(lambda _: None)
+            self._call(self._note_sessions)
         except BaseException:
             self.close()
             raise
@@ -173,7 +190,13 @@ class JudgmentDatabase:
         while not self._closing.wait(_SIGN_OF_LIFE_EVERY_S):
             # Who needs the database next sees its failure.
             with suppress(JudgmentStoreError):
-                self._call(_end_silent_sessions)
+                self._call(self._note_sessions)
+
+    def _note_sessions(self, cursor: psycopg.Cursor[Any]) -> None:
+        """Count the sessions once those that are silent have been ended."""
+        cursor.execute(_END_SILENT_SESSIONS, (_LONGEST_SILENCE_S,))
+        row = cursor.execute(_COUNT_SESSIONS).fetchone()
+        self.sessions = 1 if row is None else row[0]
 
     async def find(self, key: str, endpoint: str) -> Judgment | None:
         """Return the judgment with this key and endpoint."""
@@ -378,7 +401,7 @@ class JudgmentDatabase:
             ) from error
 
 
-class SharedJudgmentStore(JudgmentStore):
+class SharedJudgmentStore(SharedStore):
     """An agent's own judgments, and those in a database that other machines use at the same time.
 
     Judgments of the database that are used are copied to the own file. Gates stay there: they belong to one
@@ -388,7 +411,7 @@ class SharedJudgmentStore(JudgmentStore):
         path: the own file, ``None`` for memory. Judgments that it has alone are added to the database, since
             a connection may have been lost before they were.
         url: as for ``JudgmentDatabase``.
-        outage_wait_s: likewise.
+        outage_wait_s: likewise, as ``connect_wait_s``.
         most: as for ``JudgmentStore``.
     """
 
@@ -399,16 +422,22 @@ class SharedJudgmentStore(JudgmentStore):
         outage_wait_s: float = OUTAGE_WAIT_S,
         *,
         most: int | None = None,
+        connect_wait_s: float = 0.0,
     ) -> None:
         super().__init__(path, most=most)
         try:
-            self.database = JudgmentDatabase(url, outage_wait_s)
+            self.database = JudgmentDatabase(url, outage_wait_s, connect_wait_s)
         except BaseException:
             super().close()
             raise
-        self.database.add(
+        self.added = self.database.add(
             judgment for judgment in self.all() if judgment.purpose != "gate"
         )
+
+    def copy_all(self) -> tuple[int, int]:
+        """Copy all shared judgments to the own file; return how many are new there, and how many exist."""
+        judgments = list(self.database.all())
+        return self.add(judgments), len(judgments)
 
     async def get(self, key: str, endpoint: str | None = None) -> Judgment | None:
         """Return the judgment with this key, the newest own one where several endpoints have one."""
@@ -454,8 +483,12 @@ class SharedJudgmentStore(JudgmentStore):
         super().close()
 
 
-def _end_silent_sessions(cursor: psycopg.Cursor[Any]) -> None:
-    cursor.execute(_END_SILENT_SESSIONS, (_APPLICATION, _LONGEST_SILENCE_S))
+def open_store(path: Path, url: str) -> SharedJudgmentStore:
+    """Open an agent's judgments with those of a database (the hook ``stores``)."""
+    if network_file_system(path.parent):
+        # SQLite cannot keep judgments there; the database has them all.
+        return SharedJudgmentStore(None, url, most=_MOST_IN_MEMORY)
+    return SharedJudgmentStore(path, url)
 
 
 def _row_of(judgment: Judgment) -> _Row:

@@ -29,6 +29,7 @@ from mind2web2.plugins.check.outputs import (
     write_hints,
     write_output,
 )
+from mind2web2.plugins.check.scoring import SCRIPTS, TASK
 from mind2web2.plugins.check.sources import Capturing, source_page
 from mind2web2.plugins.check.statements import ReadReport, read_report
 from mind2web2.runs.answers import select_work
@@ -37,8 +38,6 @@ from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.path_config import PathConfig
 
-_SCRIPTS = Path(__file__).parent / "eval_scripts"
-TASK = "report"
 ANSWER = "answer_1"
 
 
@@ -65,7 +64,7 @@ class Check:
     @property
     def paths(self) -> PathConfig:
         """Return the folders of the project."""
-        return PathConfig(self.folder).apply_overrides(eval_scripts_root=_SCRIPTS)
+        return PathConfig(self.folder).apply_overrides(eval_scripts_root=SCRIPTS)
 
     def write(self) -> None:
         """Write the report as the answer that is evaluated."""
@@ -101,6 +100,15 @@ class Check:
         """Return what captures the pages of the report."""
         cache = AgentCache(self.paths.cache_root / self.name)
         return Capturing(settings, cache, TASK, archive_url)
+
+
+def earlier_findings(name: str, checks: Path) -> CheckedReport | None:
+    """Return what the newest check of a name has found, ``None`` if there is none."""
+    answer = checks / name / "answers" / name / TASK / f"{ANSWER}.md"
+    if not answer.is_file():
+        return None
+    text = report_text(str(answer))
+    return Check(name, text, read_report(text), checks / name).findings()
 
 
 def run(options: argparse.Namespace) -> int:

@@ -677,7 +677,7 @@ class RunSettings:
     engine: str = setting(
         PLAIN,
         Setting(
-            "where the work is done. plain: on this machine; ray: on a cluster",
+            "where the work is done: on this machine (plain), or by the engine of a plugin",
             parse=_engine,
             choices=engine_names,
             group=_MACHINES,

@@ -22,16 +22,17 @@ def cells(both_pass, first_only, second_only, both_fail):
         (False, 1): second_only,
         (False, 0): both_fail,
     }.items():
-        counted.add(*pair, weight=count)
+        for _ in range(count):
+            counted.add(*pair)
     return counted
 
 
 def test_a_leaf_may_be_passed_by_a_share_of_the_second_side():
-    """Its weight is divided."""
+    """It then counts in two cells."""
     counted = Cells()
-    counted.add(True, 0.75, weight=2.0)
-    counted.add(False, 0.25, weight=4.0)
-    assert counted.counts == [1.5, 0.5, 1.0, 3.0]
+    counted.add(True, 0.75)
+    counted.add(False, 0.25)
+    assert counted.counts == [0.75, 0.25, 0.25, 0.75]
 
 
 def test_figures_of_tasks_that_are_all_alike():

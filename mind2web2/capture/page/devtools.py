@@ -39,6 +39,7 @@ class Request(TypedDict):
 
     url: str
     urlFragment: NotRequired[str]
+    headers: NotRequired[dict[str, str]]
 
 
 class Header(TypedDict):

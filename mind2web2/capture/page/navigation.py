@@ -245,7 +245,10 @@ class Navigation:
             await self._decide_response(event, response)
             return
         else:
-            await self._fulfill(event, response.status, response.headers, response.body)
+            # Modules and fonts of other sites need it, and whoever stored them may not have asked for it.
+            origin = event["request"].get("headers", {}).get("Origin", "*")
+            headers = {**response.headers, "access-control-allow-origin": origin}
+            await self._fulfill(event, response.status, headers, response.body)
         if is_main:
             self.arrived = self.started
 

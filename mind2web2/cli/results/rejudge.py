@@ -411,7 +411,7 @@ def _print_samples(
     from mind2web2.cli.console import line
 
     if as_json:
-        samples = {name: asdict(own) for name, own in found.items()}
+        samples = {name: own.model_dump(mode="json") for name, own in found.items()}
         console.print_json(json.dumps({"samples": samples}))
         return
     for name, own in found.items():

@@ -55,6 +55,8 @@ _LOOK_EVERY_S = 2.0
 _LONGEST_WITHOUT_NODE_S = 120.0
 # A node that fails so often in a row is left out; a shard that so many nodes were lost with has no results.
 MOST_FAILURES, MOST_LOSSES = 3, 3
+# Ray finds out within so long that a node vanished.
+_AVOIDED_S = 60.0
 
 # The task and the name of an answer.
 _Name: TypeAlias = tuple[str, str]
@@ -80,7 +82,7 @@ class _Node:
     Args:
         at_once: shards that it judges at the same time.
         running: shards that it judges now.
-        failures: in a row.
+        failures: in a row; after one, other nodes come first for a while.
     """
 
     node_id: str
@@ -88,6 +90,7 @@ class _Node:
     at_once: int
     running: int = 0
     failures: int = 0
+    avoided_until_s: float = 0.0
     problem: str = ""
 
     @property
@@ -240,7 +243,12 @@ class ShardEngine:
             lost: nodes that do not count as long as there is another one.
         """
         sound = [each for each in self._nodes.values() if each.failures < MOST_FAILURES]
-        others = [each for each in sound if each.name not in lost]
+        now_s = asyncio.get_running_loop().time()
+        others = [
+            each
+            for each in sound
+            if each.name not in lost and each.avoided_until_s <= now_s
+        ]
         free = [each for each in others or sound if each.running < each.places]
         return min(free, key=lambda node: node.running, default=None)
 
@@ -272,6 +280,7 @@ class ShardEngine:
             return None
         except _NodeLostError as error:
             node.failures += 1
+            node.avoided_until_s = asyncio.get_running_loop().time() + _AVOIDED_S
             node.problem = str(error)
             work.lost.append(node.name)
             log.warning(
@@ -343,7 +352,7 @@ class ShardEngine:
             news.cancel()
 
     def _note(self, work: _ShardWork, news: ShardNews, node: _Node) -> None:
-        node.failures, node.problem = 0, ""
+        node.failures, node.problem, node.avoided_until_s = 0, "", 0.0
         for judged in news.answers:
             name = judged.outcome.task_id, judged.outcome.answer_name
             work.answers.discard(name)
@@ -403,6 +412,7 @@ def _write_files(folder: Path, judged: JudgedAnswer) -> None:
     """Write an answer's files; a result says that the answer is done, and comes last."""
     for name in sorted(judged.files, key=lambda name: name.startswith("results/")):
         write_file(folder / name, judged.files[name])
+    judged.files.clear()  # the run remembers all its outcomes
 
 
 def _with_result(job: AnswerJob, outcome: AnswerOutcome) -> AnswerOutcome:

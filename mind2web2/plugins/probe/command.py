@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from mind2web2.cli.options import (
     Subcommands,
@@ -22,6 +23,7 @@ one, and ask the judge again. A verdict that stays did not come from the page. Y
   mind2web2 probe my_agent --estimate
   mind2web2 probe my_agent                                  200 probes by the judge of the results
   mind2web2 probe my_agent --judge_model o4-mini --judge_model gpt-5-mini      two judges, compared
+  mind2web2 probe my_agent -o survivors.html                the verdicts that stayed, page beside page
   mind2web2 probe my_agent --sample auto --target .03       until the interval is narrow enough
 
 Results and scores do not change. Replies are stored in probes/, so the same command costs nothing again.
@@ -61,6 +63,13 @@ def add_command(commands: Subcommands) -> None:
         "--survivors",
         action="store_true",
         help="print each verdict that stayed, with its page",
+    )
+    add(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="write the verdicts that stayed into an HTML file, each with its page before and after",
     )
     add(
         "--estimate",

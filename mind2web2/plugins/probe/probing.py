@@ -34,11 +34,13 @@ from mind2web2.plugins.probe.report import (
     compared,
     probe_report,
 )
+from mind2web2.plugins.probe.survivors_page import survivors_page
 from mind2web2.runs.paths import paths_of
 from mind2web2.runs.results import latest_results
 from mind2web2.runs.session import open_run
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.dollars import dollars
+from mind2web2.utils.files import write_whole
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import counted
 
@@ -159,6 +161,10 @@ async def _probed(plan: _Plan, console: Console, options: argparse.Namespace) ->
         report.write(plan.folder(settings.model))
         reports.append(report)
         replies_of.append(replies)
+    if options.output is not None:
+        write_whole(options.output, survivors_page(reports))
+        if not options.json:
+            line(console, f"The verdicts that stayed: {options.output}")
     if options.json:
         sys.stdout.write(
             f"[{','.join(report.model_dump_json() for report in reports)}]\n"
@@ -257,8 +263,8 @@ def _print_survivor(console: Console, survivor: Survivor) -> None:
     line(console, "")
     line(console, f"Not read from the page: {survivor.place} ({survivor.kind})")
     line(console, f"  claim:      {survivor.claim}")
-    line(console, f"  page was:   {' '.join(survivor.before.split())}")
-    line(console, f"  page is:    {' '.join(survivor.after.split())}")
+    line(console, f"  page was:   {survivor.page_before}")
+    line(console, f"  page is:    {survivor.page_after}")
     line(console, f"  the judge:  {survivor.reason_after}")
 
 

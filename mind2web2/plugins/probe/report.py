@@ -34,12 +34,26 @@ class Share(BaseModel):
     high: float | None = None
 
 
+class Excerpt(BaseModel):
+    """A passage of a page, in three parts: the changed words between what surrounds them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    before: str
+    changed: str
+    after: str
+
+    def __str__(self) -> str:
+        """Return the passage in one line, with the changed words in square brackets."""
+        return " ".join(f"{self.before}[{self.changed}]{self.after}".split())
+
+
 class Survivor(BaseModel):
     """A verdict that stayed although the page no longer supports the claim, or a false alarm of a control.
 
     Args:
-        before: the changed passage with its surroundings, as the page had it.
-        after: the same passage after the change.
+        page_before: the passage as the page had it.
+        page_after: the same passage after the change.
         reason_before: the judge's reasoning on the page as it was.
         reason_after: the judge's reasoning on the changed page.
     """
@@ -50,8 +64,8 @@ class Survivor(BaseModel):
     kind: str
     claim: str
     url: str
-    before: str
-    after: str
+    page_before: Excerpt
+    page_after: Excerpt
     reason_before: str
     reason_after: str
 
@@ -182,12 +196,16 @@ def _survivor(reply: Reply) -> Survivor:
         kind=change.kind,
         claim=case.claim.claim,
         url=case.claim.url,
-        before=_around(case.page.text, start, end + shift),
-        after=_around(change.text, start, end),
+        page_before=_around(case.page.text, start, end + shift),
+        page_after=_around(change.text, start, end),
         reason_before=case.claim.reason,
         reason_after=reply.reason,
     )
 
 
-def _around(text: str, start: int, end: int) -> str:
-    return text[max(0, start - _CONTEXT_CHARS) : end + _CONTEXT_CHARS]
+def _around(text: str, start: int, end: int) -> Excerpt:
+    return Excerpt(
+        before=text[max(0, start - _CONTEXT_CHARS) : start],
+        changed=text[start:end],
+        after=text[end : end + _CONTEXT_CHARS],
+    )

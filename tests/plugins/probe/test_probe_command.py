@@ -78,3 +78,13 @@ def test_an_agent_without_results_is_named(example):
     outcome = command(example, "probe", "nobody")
     assert outcome.returncode == 2
     assert "nobody" in outcome.stderr
+
+
+def test_verdicts_that_stayed_are_shown_page_beside_page(example):
+    with JudgeServer(reply={"reasoning": "<b>sure</b>", "result": True}) as server:
+        outcome = probe(example, server, "--sample", "5", "--seed", "2", "-o", "s.html")
+    assert outcome.returncode == 0, outcome.stderr
+    page = (example / "s.html").read_text(encoding="utf-8")
+    assert page.count("<article>") == 5
+    assert "&lt;b&gt;sure" in page
+    assert "Not read from the page:" in outcome.stdout

@@ -18,6 +18,8 @@ class CheckedReport(BaseModel):
 
     Args:
         invented: addresses whose host has never resolved.
+        contaminated: sources about a benchmark (docs/trust.md); ``precision_without`` is the citation
+            precision of the claims that rest on none of them.
     """
 
     name: str
@@ -26,12 +28,15 @@ class CheckedReport(BaseModel):
     unresolved: list[str]
     uncited: list[str]
     invented: list[str]
+    contaminated: list[str] = []
+    precision_without: Figure | None = None
     judge: str | None = None
 
 
 def checked_report(name: str, read: ReadReport, result: ResultFile) -> CheckedReport:
     """Return what the result of a check says about a report."""
     statements = verdicts_of(read, result)
+    contaminated = [source.url for source in result.barred_sources()]
     return CheckedReport(
         name=name,
         statements=statements,
@@ -39,8 +44,25 @@ def checked_report(name: str, read: ReadReport, result: ResultFile) -> CheckedRe
         unresolved=read.unresolved,
         uncited=read.uncited,
         invented=_invented(statements),
+        contaminated=contaminated,
+        precision_without=_precision_without(statements, set(contaminated)),
         judge=result.judge_model,
     )
+
+
+def _precision_without(
+    statements: list[StatementVerdict], sources: set[str]
+) -> Figure | None:
+    others = [
+        statement
+        for statement in statements
+        if not any(
+            source.page in sources
+            for claim in statement.claims
+            for source in claim.sources
+        )
+    ]
+    return figures_of(others)["precision"]
 
 
 def _invented(statements: list[StatementVerdict]) -> list[str]:

@@ -92,6 +92,10 @@ def _figure_text(figure: Figure | None) -> str:
 
 
 def _citation_lines(found: CheckedReport) -> Iterator[str]:
+    if found.contaminated:
+        without = _figure_text(found.precision_without)
+        yield f"Sources about a benchmark: {_listed(found.contaminated)}"
+        yield f"Citation precision without them: {without}"
     if found.invented:
         yield f"Invented addresses, whose host does not exist: {_listed(found.invented)}"
     if found.unresolved:

@@ -1,4 +1,4 @@
-"""What a run would take (``--estimate``), and the tables and warnings at its end."""
+"""The price of a run before it begins (``--estimate``), and the tables and warnings at its end."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mind2web2.llm_client.prices import OwnPrice
     from mind2web2.utils.path_config import PathConfig
 
-# Of a base URL: user and password, and the query.
+# User and password, and the query, of a base URL.
 _SECRET_PARTS = re.compile(r"(?<=//)[^/]*@|(?<=[\w/])\?[^,]*")
 
 

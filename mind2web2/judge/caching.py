@@ -121,7 +121,7 @@ class CachingJudge:
         # The latest judgments asked ahead that nothing rests on yet, and the usage of all earlier ones.
         self._ahead: dict[str, Usage] = {}
         self._earlier_ahead = Usage()
-        # Those whose caller was cancelled while their request was in flight.
+        # The questions whose caller was cancelled while their request was in flight.
         self._given_up: set[asyncio.Task[Judgment]] = set()
         # Replies that a full disk did not take. No request follows until they are written.
         self._unwritten: dict[str, _Unwritten] = {}
@@ -457,7 +457,7 @@ class CachingJudge:
             raise
         self._breaker.note_reply()
         permit.settle(sent.replies or [reply.usage])
-        # A refusal of the images is no judgment yet.
+        # A refusal of the images does not decide the question yet.
         cost_usd = self._count(
             reply, sent, source[0], judgments=int(outcome != "fewer_images")
         )

@@ -47,7 +47,7 @@ class AuditorPair(BaseModel):
 
 
 class AuditReport(BaseModel):
-    """What labels say of a judge, as ``mind2web2 audit --json`` prints it.
+    """The figures of a judge by labels, as ``mind2web2 audit --json`` prints them.
 
     Args:
         score: corrected by the whole answers that auditors labelled.

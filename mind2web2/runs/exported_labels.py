@@ -33,7 +33,7 @@ PART_OF_ANSWER = "its answer has no labels of all leaves, or was not drawn at ra
 
 @dataclass(frozen=True)
 class ExportedLabels:
-    """What was written.
+    """The record of an export.
 
     Args:
         left_out: labelled leaves without a row, by the reason.

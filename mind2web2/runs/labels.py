@@ -166,7 +166,7 @@ def auditors(root: Path, agent: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """What labels say of leaves.
+    """The verdicts of auditors on leaves.
 
     Args:
         passes: 1 where most auditors support the claim, 0 where most do not, 0.5 where as many do as do not.

@@ -33,7 +33,7 @@ class RemoteFolders(Protocol):
         """Bring the changes of all such folders back to where they belong, at the end of a command."""
 
 
-# Those that this command works on.
+# The folders that this command works on.
 _in_use: list[RemoteFolders] = []
 
 

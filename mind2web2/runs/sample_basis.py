@@ -1,4 +1,4 @@
-"""What all answers of a sample were judged from, so that a corrected score ends where one of them changes."""
+"""The inputs of all answers of a sample, so that a corrected score ends where one of them changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from mind2web2.runs.provenance import Provenance
 from mind2web2.utils.text import counted
 
-# Of a digest, which only has to tell two texts of one answer apart.
+# Characters of a digest, which only has to distinguish two texts of one answer.
 _DIGEST_CHARS = 16
 # A task and an answer, the latter without ``.md``.
 AnswerName = tuple[str, str]

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     pass
 
 log = logging.getLogger(__name__)
-# Of all eval scripts, and silent: records of single answers are too many, and failures are in ``NoScore``.
+# The silent logger of all eval scripts: they log too much, and failures are in ``NoScore``.
 _SCRIPTS_LOG = logging.getLogger("mind2web2.scoring.scripts")
 _SCRIPTS_LOG.setLevel(logging.CRITICAL)
 

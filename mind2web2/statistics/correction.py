@@ -103,7 +103,7 @@ class CorrectedMean:
 
     def is_within(self, reach: float) -> bool:
         """Tell whether the interval of these tasks reaches no farther than ``reach`` to either side."""
-        # What the error is estimated with varies itself: a lucky estimate must not end a sample.
+        # The estimate of the error varies itself, and a lucky estimate must not end a sample.
         unlucky = 1 + 1 / math.sqrt(2 * self.labelled_tasks)
         return self.is_enough and max(self.below, self.above) * unlucky <= reach
 

@@ -12,7 +12,7 @@ from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.program import program
 
-# Of eval scripts and of rubric files.
+# The endings of eval scripts and of rubric files.
 SCRIPT_SUFFIXES = (".py", ".yaml")
 
 

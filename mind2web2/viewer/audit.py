@@ -32,7 +32,7 @@ _MAX_NOTE_CHARS = 2000
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """Who audits which agent.
+    """An auditor's session on one agent.
 
     Args:
         is_second: the second pass: the leaves at which the auditor's blind label and the judge differ.
@@ -157,7 +157,7 @@ class AuditSession:
             "claim": evidence.claim,
             "instruction": evidence.additional_instruction,
             "pages": pages,
-            # Of a claim that the judge saw no page for, the answer is all there is.
+            # If the judge saw no page for a claim, the answer is all there is.
             "markdown": []
             if pages
             else markdown_tree(self._catalog.answer_text(key) or ""),

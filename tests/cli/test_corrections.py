@@ -66,7 +66,6 @@ def chosen(tasks):
 
 
 def test_a_sample_says_nothing_about_answers_outside_of_it(project):
-    """Whether other tasks were left out, or came later; it holds for its own, and a larger one for all."""
     run(*STRONG, "8", *chosen(EASY))
     line = score_line()
     assert "not corrected by strong: 12 answers of 24 came after the sample" in line

@@ -141,7 +141,6 @@ def test_metrics_and_compare_show_raw_and_corrected_scores(project):
 
 
 def test_an_estimate_is_of_the_sample(project):
-    """And asks nothing."""
     _, asked = project
     run = call(main, *STRONG, "--sample", "5", "--estimate")
     assert "Answers to evaluate: 5 of 5" in run.stdout

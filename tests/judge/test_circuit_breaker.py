@@ -129,7 +129,6 @@ async def test_a_server_that_is_away_is_looked_for_once():
     [([status(401, "bad")], True), ([None, status(401, "revoked")], False)],
 )
 async def test_a_judge_that_rejects_all_is_unusable(faults, is_unusable):
-    """Unless it judged something before; requests are sent again after the run is to try again."""
     with JudgeServer(faults=faults) as server:
         async with judge_at(server) as run:
             for number in range(3):
@@ -268,7 +267,6 @@ async def test_one_answer_that_is_rejected_repeatedly_counts_once():
 
 
 async def test_a_spent_budget_is_no_accepted_request():
-    """Who finds the budget spent has sent nothing."""
     budget = Budget(1e-9, "o4-mini")
     faults = [status(404, "which?")] * (ENOUGH - 1)
     with JudgeServer(faults=faults * 2) as server:
@@ -360,7 +358,6 @@ def evaluated(server, *options):
 
 
 def test_a_wrong_key_costs_the_requests_in_flight(project):
-    """Those that wait for their turn are not sent, and all answers have the one reason."""
     for number in range(8):
         project.add_answer(f"answer_{number + 1}", f"Text {number}.")
     with JudgeServer(faults=lambda _: status(401, "Incorrect API key")) as server:

@@ -162,7 +162,6 @@ def test_who_holds_the_former_fields_sees_what_stood_there():
 
 
 def test_a_tree_is_watched_until_its_last_verdict_is_there():
-    """Of two leaves the first to be decided frees itself, the second the tree."""
     leaves = [node("a"), node("b")]
     root, watch = node("root", children=leaves), Watch(leaves[1])
     for leaf in leaves:

@@ -135,7 +135,6 @@ def test_each_wrong_label_counts_by_what_it_changes():
 
 
 def test_the_judges_errors_are_shares_of_its_labelled_verdicts(answers):
-    """Of all leaves that both decided, each counted once."""
     passes = {leaf.name: 1.0 for leaf in leaves_of(answers)}
     hard = frozenset(leaf.name for leaf in answers[0].leaves)
     others = {name: one for name, one in passes.items() if name not in hard}

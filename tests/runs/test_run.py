@@ -111,7 +111,6 @@ class Crowd:
 
 
 async def test_no_more_answers_at_once_than_allowed(tmp_path):
-    """And no fewer."""
     project = Project(tmp_path)
     project.add_script(CLAIMS)
     for number in range(6):
@@ -129,7 +128,6 @@ async def test_no_more_answers_at_once_than_allowed(tmp_path):
 
 
 async def test_no_more_tasks_at_once_than_allowed(tmp_path):
-    """And no fewer."""
     project = Project(tmp_path)
     for task in ("a", "b", "c", "d"):
         project.add_script(CLAIMS, task)

@@ -295,7 +295,6 @@ async def test_a_pending_verification_keeps_its_arguments(tmp_path, change):
 
 
 async def test_tasks_of_the_scripts_own_begin_when_all_before_is_decided(tmp_path):
-    """What they verify is awaited by them, and what comes after is deferred again."""
     body = (
         "    await evaluator.verify('before', leaves[0])\n"
         "    await asyncio.gather(*(evaluator.verify('wrong', leaf) for leaf in leaves[1:3]))\n"
@@ -362,7 +361,6 @@ async def test_a_judge_that_fails_costs_the_result(tmp_path, end):
 
 
 async def test_a_script_that_raises_leaves_nothing_pending(tmp_path):
-    """What has been asked for is paid for, and kept for the next evaluation: program order has it as well."""
     judge, in_order = WatchedJudge(), WatchedJudge()
     body = ALL + "    {}['x']\n"
     assert await run(tmp_path, body, judge) == await run(

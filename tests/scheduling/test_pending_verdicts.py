@@ -183,7 +183,6 @@ def test_what_an_ancestor_depends_on_is_waited_for_on_every_level():
 
 
 def test_its_own_former_verdict_is_not_what_blocks_in_any_case():
-    """Of a critical leaf that had failed and is verified again, the others' verdicts count."""
     leaf, waiting, gate = (
         node(name, critical=True) for name in ("leaf", "waiting", "gate")
     )

@@ -287,7 +287,6 @@ def test_pages_that_are_stored_meanwhile_are_found(project):
 
 
 def test_a_page_that_is_captured_again_is_judged_as_it_is_now(project):
-    """And one that was empty is read."""
     project.add_script({"deep": (DEEP, URL)})
     seen = []
 
@@ -476,7 +475,6 @@ def test_judgments_in_a_file_are_reused_by_the_next_scorer(project):
 
 
 async def test_a_cancelled_call_frees_its_place(project):
-    """And the next call is answered."""
     judge = PatientJudge()
     async with scorer_of(project, judge, max_answers=1) as scorer:
         call = asyncio.create_task(scorer.score("lake", "one"))

@@ -69,7 +69,6 @@ def test_coefficients_vary_with_the_tasks():
     ],
 )
 def test_a_share_has_wilsons_interval_for_the_tasks(rows, expected):
-    """Of as many independent items as would vary so; a task without an item does not count."""
     found = share_by_task(rows)
     assert (found.value, found.low, found.high) == pytest.approx(expected, abs=1e-5)
 
@@ -98,5 +97,4 @@ def test_raters_with_one_verdict_for_all_agree(measure, sums, expected):
 
 
 def test_agreement_is_the_share_of_equal_verdicts():
-    """Of all leaves."""
     assert agreement([3, 1, 2, 4]) == 0.7

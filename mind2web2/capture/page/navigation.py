@@ -47,7 +47,7 @@ _FROM_NOWHERE = ("about:", "data:", "blob:")
 _NO_CONTENT = (204, 205, 304)
 # Without a network, subresources are answered as well.
 _ALL_PATTERNS = [{"urlPattern": "*", "requestStage": "Request"}]
-# What a document holds may be anything; none of it is fetched or run.
+# A document may hold anything; none of it is fetched or run.
 _OFFICE_HEADERS = {
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": "default-src 'none'; img-src data:; style-src 'unsafe-inline'",

@@ -187,7 +187,7 @@ def strong_sample(
 
 @dataclass(frozen=True)
 class JudgedSample:
-    """What a command has judged of a sample.
+    """The part of a sample that a command has judged.
 
     Args:
         status: the exit status.

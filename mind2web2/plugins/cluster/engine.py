@@ -277,7 +277,6 @@ class ShardEngine:
         log.info("shard begins shard=%s node=%s", work.shard, node.name)
         try:
             await self._follow(work, node)
-            return None
         except _NodeLostError as error:
             node.failures += 1
             node.avoided_until_s = asyncio.get_running_loop().time() + _AVOIDED_S
@@ -289,15 +288,23 @@ class ShardEngine:
                 node.name,
                 error,
             )
+            if work.answers and len(work.lost) < MOST_LOSSES:
+                return work
+            names = ", ".join(work.lost)
+            self._give_up(work, f"{MOST_LOSSES} nodes were lost with it: {names}")
+        else:
+            self._give_up(
+                work, f"{node.name} has no such answer: give all nodes the same"
+            )
         finally:
             node.running -= 1
-        if len(work.lost) < MOST_LOSSES:
-            return work
-        reason = f"{MOST_LOSSES} nodes were lost while they evaluated it: {', '.join(work.lost)}"
+        return None
+
+    def _give_up(self, work: _ShardWork, reason: str) -> None:
+        """End a shard; its answers that are not judged have no result."""
         for task_id, name in work.answers:
             outcome = AnswerOutcome(task_id, name, None, reason)
             self._judged[task_id, name].set_result(JudgedAnswer(outcome, {}))
-        return None
 
     async def _follow(self, work: _ShardWork, node: _Node) -> None:
         """Take the news of a shard until it ends.

@@ -98,11 +98,22 @@ def record(right, votes=3, digest="a"):
     ],
 )
 def test_both_kinds_of_changes_are_counted(before, now, expected):
-    """Of the cases with a reply both times; p is McNemar's, as mid-p."""
     found = drift(record(before), record(now))
     assert (found.lost, found.gained, found.p_value) == pytest.approx(
         expected, abs=0.4 if expected[2] == 1.0 else 1e-9
     )
+
+
+def test_replies_that_differ_are_held_against_those_of_the_judge_itself():
+    """Its accuracy is the same, and the judge is another."""
+    before, now = record("r" * 55 + "w" * 5), record("r" * 50 + "w" * 5 + "r" * 5)
+    for divided, is_shown in ((2, True), (8, False), (None, False)):
+        found = drift(before, now.model_copy(update={"divided": divided}))
+        assert found.p_value > 0.05
+        assert found.is_shown is is_shown
+    found = drift(before, now.model_copy(update={"divided": 2}))
+    said = "10 of 60 replies differ; it differs from itself in 2. 5 are wrong that were right"
+    assert said in found.sentence
 
 
 def test_the_last_and_the_first_time_count():

@@ -44,7 +44,6 @@ from mind2web2.judge_check.labelled_set import (
     Picture,
 )
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
-from mind2web2.llm_client.kept_templates import filled_class
 from mind2web2.llm_client.settings import DECISION_PROVIDERS
 from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.captures import SharedCaptures
@@ -414,7 +413,7 @@ class CountingProvider:
             self._count_together(request)
         else:
             self.prompts.append(request_tokens(request))
-        value = _empty_reply(filled_class(request.template or BaseModel))
+        value = _empty_reply(request.template or BaseModel)
         return ChatReply(text=value.model_dump_json(), value=value, usage=Usage())
 
     def _count_together(self, request: ChatRequest) -> None:

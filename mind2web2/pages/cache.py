@@ -39,7 +39,6 @@ from mind2web2.pages.stored_files import (
     is_stored,
     names_in_store,
 )
-from mind2web2.scheduling.deferral import guard_access, guarded
 from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.files import is_leftover, text_sha256, write_together, write_whole
@@ -52,7 +51,6 @@ _log = logging.getLogger(__name__)
 
 
 @script_api
-@guarded
 class CacheFileSys:
     """The pages stored in ``task_dir``, found by any spelling of their URL.
 
@@ -77,7 +75,6 @@ class CacheFileSys:
             CacheWriteError: the folder cannot be written, or ``url`` is no URL.
             DocumentError: the screenshot is damaged.
         """
-        guard_access()
         key = _key_for_storing(url)
         files = PageFiles.of(self.task_dir, key)
         text_bytes = as_unicode_text(text).encode()
@@ -93,7 +90,6 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written, or ``url`` is no URL.
         """
-        guard_access()
         key = _key_for_storing(url)
         self._store(key, "pdf", {PageFiles.of(self.task_dir, key).pdf: pdf_bytes})
 
@@ -119,7 +115,6 @@ class CacheFileSys:
             CacheWriteError: the folder cannot be written, or the URL is no URL.
             DocumentError: the screenshot is damaged.
         """
-        guard_access()
         url = url or page.record.requested_url
         new_key = _key_for_storing(url)
         content = content_of(page)
@@ -158,7 +153,6 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written.
         """
-        guard_access()
         kind = source.has(url)
         record = source.capture_record(url)
         try:
@@ -181,7 +175,6 @@ class CacheFileSys:
 
         ``None`` for a page stored without one, as by older tools, or replaced by them since.
         """
-        guard_access()
         stored = self._find(url)
         if stored is not None:
             return self._record_of(*stored)
@@ -205,7 +198,6 @@ class CacheFileSys:
 
     def redirected_urls(self) -> list[str]:
         """Return the URLs that ``redirects.json`` leads to stored pages."""
-        guard_access()
         return [url for url in self._redirects.urls() if self._find(url) is not None]
 
     def capture_records(self) -> dict[str, CaptureRecord]:
@@ -214,7 +206,6 @@ class CacheFileSys:
         Unlike ``capture_record`` this does not read the pages, so that a record may be that of a page
         which an older tool has replaced since.
         """
-        guard_access()
         kinds = self._stored_kinds()
         stems = {main_file_name(key, kind)[:32]: key for key, kind in kinds.items()}
         records: dict[str, CaptureRecord] = {}
@@ -243,7 +234,6 @@ class CacheFileSys:
         Raises:
             CacheMiss: no web page is stored for the URL.
         """
-        guard_access()
         files = self._files_of(url, "web")
         paths = files.of_kind("web") if files else ()
         contents = self._contents_of(paths if get_screenshot else paths[:1])
@@ -255,7 +245,6 @@ class CacheFileSys:
 
     def get_pdf(self, url: str) -> bytes:
         """Return a stored PDF. Raises CacheMiss: no PDF is stored for the URL."""
-        guard_access()
         files = self._files_of(url, "pdf")
         content = read_file(files.pdf) if files else None
         if content is None:
@@ -264,7 +253,6 @@ class CacheFileSys:
 
     def has(self, url: str) -> PageKind | None:
         """Return the kind of the stored page; ``None`` if none is stored."""
-        guard_access()
         stored = self._find(url)
         return stored[1] if stored else None
 
@@ -281,7 +269,6 @@ class CacheFileSys:
 
         A person's decision that the page is right changes it where judges were shown signs of trouble.
         """
-        guard_access()
         stored = self._find(url)
         content = self._digest_of(*stored) if stored else None
         if stored is None or content is None:
@@ -301,7 +288,6 @@ class CacheFileSys:
 
         Unlike ``digest`` this does not read them.
         """
-        guard_access()
         stored = self._find(url)
         if stored is None:
             return None
@@ -319,7 +305,6 @@ class CacheFileSys:
             CacheMiss: no page is stored for the URL.
             CacheWriteError: the folder cannot be written.
         """
-        guard_access()
         with self._index_file.writing():
             stored = self._find(url)
             if stored is None:
@@ -337,7 +322,6 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written, or the URL is no URL.
         """
-        guard_access()
         with self._index_file.writing():
             stored = self._find(url)
             keys = {
@@ -358,7 +342,6 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written, or the URL is no URL.
         """
-        guard_access()
         with source._index_file.writing(), self._index_file.writing():
             stored, own = source._find(url), self._find(url)
             failed = (
@@ -395,7 +378,6 @@ class CacheFileSys:
 
     def get_all_urls(self) -> list[str]:
         """Return the index keys of all stored pages, sorted."""
-        guard_access()
         return sorted(self._stored_kinds())
 
     def listed_as(self, url: str) -> str | None:
@@ -405,7 +387,6 @@ class CacheFileSys:
 
     def summary(self) -> dict[str, int]:
         """Return how many pages are stored: ``total_urls``, ``web_pages``, ``pdf_pages``."""
-        guard_access()
         kinds = list(self._stored_kinds().values())
         return {
             "total_urls": len(kinds),
@@ -419,7 +400,6 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written.
         """
-        guard_access()
         with self._index_file.writing():
             self._index_file.tidy()
 
@@ -429,7 +409,6 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written.
         """
-        guard_access()
         if not self.task_dir.exists():
             return
         with self._index_file.writing():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, Self, TypeGuard
 
 from pydantic import BaseModel, ConfigDict
@@ -17,6 +18,21 @@ VoteRule = Literal["always", "doubt", "1"]
 DoubtLevel = Literal["gates", "signs", "split"]
 # Claims with this number of trials, the benchmark's, follow the rule; others keep their own number.
 DEFAULT_TRIALS = 3
+
+
+@dataclass(frozen=True)
+class VoteRules:
+    """How often a run's judges vote.
+
+    Args:
+        votes: on a claim.
+        doubt: of two judges, where the second decides in place of the first.
+        confidence: of a first judge that is a decision model, the probability above which it decides.
+    """
+
+    votes: VoteRule = "always"
+    doubt: DoubtLevel = "gates"
+    confidence: float | None = None
 
 
 def is_score(value: object) -> TypeGuard[float]:

@@ -15,11 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.capture.models import DOWNLOAD_EVENT
-from mind2web2.scheduling.deferral import (
-    current_deferral,
-    defer_no_more,
-    guard_side_effect,
-)
 from mind2web2.scripts.inputs import (
     MAX_FILES,
     ClockReading,
@@ -34,27 +29,6 @@ from mind2web2.utils.api_misuse import caller_of, is_installed
 
 OPENS_CONNECTIONS = "the script opens connections, whose results are not compared"
 _WRITING = os.O_WRONLY | os.O_RDWR
-# Audit events of changes that another attempt of the script, or a verification, may find.
-_LASTING = frozenset(
-    {
-        "os.rename",
-        "os.remove",
-        "os.rmdir",
-        "os.mkdir",
-        "os.link",
-        "os.symlink",
-        "os.truncate",
-        "os.chdir",
-        "os.putenv",
-        "os.unsetenv",
-        "sqlite3.connect",
-        "os.system",
-    }
-)
-# Events of what a script starts, and what then runs beside it.
-_BESIDE = frozenset(
-    {"_thread.start_new_thread", "subprocess.Popen", "os.posix_spawn", "os.fork"}
-)
 _LISTING = frozenset({"os.listdir", "os.scandir"})
 # Events of reads whose content this process does not see.
 _UNSEEN = {
@@ -139,6 +113,10 @@ class InputRecorder:
         places = (os.path.abspath(self.script_path), str(Path.cwd()))  # noqa: PTH100 (links stay)
         return any(os.path.commonpath([folder, place]) == folder for place in places)
 
+    def files(self) -> dict[str, int]:
+        """Return the files that were read so far, with the times of their last changes."""
+        return {path: changed_ns(path) for path in self._digests}
+
     def sources(self) -> list[bytes]:
         """Return the texts of the script and of its helper modules."""
         paths = [str(self.script_path), *self._modules()]
@@ -207,6 +185,14 @@ class InputRecorder:
         return path
 
 
+def changed_ns(path: str) -> int:
+    """Return when a file was last changed; 0 where there is none."""
+    try:
+        return Path(path).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 # The one of this process.
 _recorders: list[InputRecorder] = []
 _state = threading.local()
@@ -269,32 +255,6 @@ def _hook(
         _note_listing(arguments[0])
     if event in _UNSEEN:
         _note_unseen(event, arguments)
-    if event in _BESIDE and _is_by_script():
-        defer_no_more()
-        return
-    is_lasting = event in _LASTING or (event == "open" and _changes_file(*arguments))
-    if is_lasting and not _is_compiled_module(arguments) and _is_by_script():
-        guard_side_effect()
-
-
-def _is_by_script() -> bool:
-    return current_deferral() is not None and caller_of(sys._getframe(2)) == "script"
-
-
-def _changes_file(path: object, _mode: object, flags: object) -> bool:
-    is_file = isinstance(path, str | bytes | os.PathLike) and not os.fsdecode(
-        path
-    ).startswith("/dev/")
-    return (
-        is_file
-        and isinstance(flags, int)
-        and bool(flags & (_WRITING | os.O_CREAT | os.O_TRUNC))
-    )
-
-
-def _is_compiled_module(arguments: tuple[Any, ...]) -> bool:
-    """Tell whether this stores the compiled form of a module."""
-    return bool(arguments) and "__pycache__" in str(arguments[0])
 
 
 @contextmanager

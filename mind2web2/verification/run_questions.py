@@ -8,6 +8,7 @@ from typing import Annotated, Protocol, runtime_checkable
 from pydantic import AfterValidator, BaseModel
 
 from mind2web2.pages.prepared_page import PageSettings
+from mind2web2.rubric.node import Undecided
 from mind2web2.rubric.verdicts import (
     DoubtLevel,
     Evidence,
@@ -27,6 +28,10 @@ class Verification:
 
     Args:
         missing: the name of a value that the claim rests on and the answer does not give.
+        is_gate: others may be skipped for it.
+
+    The rest is set by the run's rules of votes (``VoteRules``):
+
         is_first_enough: a first vote that is not in doubt decides.
         doubt: of two judges, where the second decides in place of the first.
         asks_first: of two judges, the first is asked.
@@ -40,6 +45,7 @@ class Verification:
     use_screenshot: bool
     prerequisites: tuple[str, ...] = ()
     missing: str | None = None
+    is_gate: bool = False
     is_first_enough: bool = False
     doubt: DoubtLevel | None = None
     asks_first: bool = False
@@ -68,26 +74,32 @@ class AskedForm:
 
 @dataclass(frozen=True)
 class Given:
-    """What a script gives for all its questions."""
+    """What a script gives for all its questions; ``answer`` is ``None`` for the answer of the run."""
 
     task: str
-    answer: str
+    answer: str | None
     evaluator_config: PageSettings
 
 
 @runtime_checkable
 class RunQuestions(Protocol):
-    """A judge in a script's process, whose run has the pages and asks the questions."""
+    """A judge in a script's process, whose run has the pages and asks the questions.
 
-    async def judged(self, claim: AskedClaim, given: Given) -> tuple[bool, Evidence]:
+    A script may go on with a stand-in for a reply that is not known yet; ``Undecided`` takes the place of
+    the evidence or the record.
+    """
+
+    def left_open(self) -> tuple[bool, Undecided]:
+        """Return the stand-in for a verdict whose prerequisites are not decided yet."""
+
+    async def judged(
+        self, claim: AskedClaim, given: Given
+    ) -> tuple[bool, Evidence | Undecided]:
         """Return what ``ClaimJudging.judged`` returns."""
-
-    async def judged_ahead(self, claim: AskedClaim, given: Given) -> None:
-        """Ask the questions of a claim without any note of them."""
 
     async def filled(
         self, form: AskedForm, template: type[BaseModel], given: Given
-    ) -> tuple[BaseModel | None, ExtractionRecord]:
+    ) -> tuple[BaseModel | None, ExtractionRecord | Undecided]:
         """Return the filled template, ``None`` where there is nothing to fill it from, and the record."""
 
     async def page_info(self, url: str, given: Given) -> tuple[list[str], str]:

@@ -24,7 +24,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from mind2web2.errors import MachineError, UsageError
 from mind2web2.utils.aio import to_the_end
@@ -457,9 +457,16 @@ class ScriptProcess:
         return True
 
 
+class ProcessStarter(Protocol):
+    """Forks processes: the fork server, or a process that has a script loaded."""
+
+    def start_script(self, fds: list[int], memory_bytes: int) -> None:
+        """Request a process that gets these ends of its connection, output and liveness socket."""
+
+
 @asynccontextmanager
 async def script_process(
-    server: ForkServer, memory_bytes: int = DEFAULT_MEMORY_BYTES
+    server: ProcessStarter, memory_bytes: int = DEFAULT_MEMORY_BYTES
 ) -> AsyncIterator[ScriptProcess]:
     """Start a process for a script, and end it with its process group.
 
@@ -475,7 +482,7 @@ async def script_process(
 
 
 async def _started(
-    server: ForkServer, memory_bytes: int, exits: AsyncExitStack
+    server: ProcessStarter, memory_bytes: int, exits: AsyncExitStack
 ) -> ScriptProcess:
     ours, theirs = zip(
         *(socket.socketpair() for _ in range(FDS_PER_START)), strict=True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +31,7 @@ from mind2web2.rubric.node import Undecided
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
 from mind2web2.scripts.isolation import rpc
 from mind2web2.scripts.isolation.questions import (
+    UNKNOWN,
     PassQuestions,
     UnknownReply,
     WaitingQuestions,
@@ -113,7 +113,7 @@ class ScriptTemplates:
     """The templates of a script, by the numbers under which its process checks replies."""
 
     def __init__(self) -> None:
-        self._templates: list[type[BaseModel]] = []
+        self._forms: list[tuple[type[BaseModel], object]] = []
         self._sent: list[SentTemplate] = []
         # The last reply that was checked: a script's validators run once for it.
         self._checked: tuple[type[BaseModel], str, BaseModel] | None = None
@@ -136,18 +136,23 @@ class ScriptTemplates:
         return SentTemplate(template.__name__) if number is None else self._sent[number]
 
     def number(self, template: type[BaseModel] | None) -> int | None:
-        """Return the number of a template, ``None`` for the toolkit's own."""
+        """Return the number of a template as it is now, ``None`` for the toolkit's own."""
         if template is None or template in OWN_TEMPLATES.values():
             return None
-        if template not in self._templates:
-            form = template.model_json_schema()
-            self._sent.append(SentTemplate(template.__name__, form))
-            self._templates.append(template)
-        return self._templates.index(template)
+        # A script may change a class and rebuild it.
+        form = template, template.__pydantic_validator__
+        if form not in self._forms:
+            self._forms.append(form)
+            schema = template.model_json_schema()
+            self._sent.append(SentTemplate(template.__name__, schema))
+        return self._forms.index(form)
 
     def problem(self, number: int, text: str) -> str | None:
         """Return why a judge's reply does not fill a template."""
-        template = self._templates[number]
+        template, validator = self._forms[number]
+        if template.__pydantic_validator__ is not validator:
+            # The script has changed the class since; the next pass tells.
+            return None
         try:
             json_text, value = read_template(Completion(text=text), template)
         except InvalidOutputError as problem:
@@ -282,8 +287,6 @@ class AnswerClient(AsyncCalls):
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:  # noqa: ARG002
         """Answer a request of the script's own; the same one again is another trial."""
         with cut_off_noted(self, "a request of its own"):
-            # All that was started together is asked before one of the replies is there.
-            await asyncio.sleep(0)
             reply = await self._reply(
                 "chat",
                 ChatReply,
@@ -385,7 +388,6 @@ class AnswerClient(AsyncCalls):
 
     async def page_info(self, url: str, given: Given) -> PageInfo:
         """Return a page's images as data URLs and its text. Raises CaptureError: it is unavailable."""
-        await asyncio.sleep(0)
         found = await self._reply(
             "page_info", PageInfo, url=url, given=self._given(given)
         )
@@ -397,13 +399,8 @@ class AnswerClient(AsyncCalls):
 
     async def service(self, request: ServiceRequest) -> Any:
         """Return the answer of a map or paper service."""
-        await asyncio.sleep(0)
         found = await self._reply("service", Any, request=request)
-        if isinstance(found, UnknownReply) and isinstance(
-            self.questions, PassQuestions
-        ):
-            # All that was started together is asked.
-            await asyncio.sleep(0)
+        if isinstance(self.questions, PassQuestions) and found is UNKNOWN:
             self.questions.end()
         return found
 

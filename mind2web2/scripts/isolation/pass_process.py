@@ -36,6 +36,7 @@ from mind2web2.scripts.isolation.rpc import (
     Failure,
     Message,
     Question,
+    Reply,
     RpcConnection,
     encoded_value,
     served,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -24,6 +25,8 @@ from mind2web2.verification.stand_ins import has_mark
 # How far a script goes on with stand-ins for replies that are not known yet: it may pass them on, it may look
 # into them, or it goes on as if every claim held.
 Ahead = Literal["nothing", "values", "gates"]
+# By the clock of a pass, which costs no time: what a script does beside its questions goes on meanwhile.
+_REPLY_S = 0.1
 # A pass asks for no more stand-ins than this: it may loop until a reply comes.
 MAX_STAND_INS = 2_000
 # Errors that a question about one page may have; any other costs the answer its result.
@@ -106,11 +109,14 @@ class PassQuestions:
         question, text = asked(name, arguments, template, self._counts)
         content = self._known.get(question.key)
         if content is None:
+            self._first_open = self._first_open or question.key
             if question.key not in self._begun and not (self.is_open and has_mark(text)):
                 self._begun.add(question.key)
                 self._client.send(Message("note", {"question": question}, "begin"))
-            self._first_open = self._first_open or question.key
+            self.is_open = True
+            await asyncio.sleep(_REPLY_S)
             return self.open()
+        await asyncio.sleep(_REPLY_S)
         reply: Reply = validated(Reply, json.loads(content))
         if reply.failure is not None and reply.failure.name not in PAGE_ERRORS:
             return self._failed(question.key, reply)

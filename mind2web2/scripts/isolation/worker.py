@@ -69,6 +69,7 @@ from mind2web2.scripts.run import (
     script_result,
 )
 from mind2web2.storage.mirror import Mirror, use_mirror
+from mind2web2.utils.api_misuse import ScriptReports, script_reports
 from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.utils.files import file_sha256
 
@@ -203,6 +204,9 @@ class ScriptHome:
         self._recorder = InputRecorder(job.script_path)
         record_inputs(self._recorder)
         self._stops = ScriptStops()
+        # As noted while the script was loaded.
+        self._ignored: list[str] = []
+        self._faults: list[str] = []
         self._evaluate: EvaluateAnswer | EvalScriptError | None = None
         if not job.is_loaded_late:
             self._evaluate = self._load()
@@ -216,10 +220,17 @@ class ScriptHome:
 
     def _load(self) -> EvaluateAnswer | EvalScriptError:
         path = self._job.script_path
+        misuses: list[EvalScriptError] = []
+        reports = ScriptReports(
+            path.name, misuses.append, self._ignored.append, self._faults.append
+        )
         try:
-            evaluate = load_script(path)
+            with script_reports(reports):
+                evaluate = load_script(path)
         except EvalScriptError as error:
-            return error
+            return misuses[0] if misuses else error
+        if misuses:
+            return misuses[0]
         if file_sha256(path) != self._job.script_sha256:
             return EvalScriptError(
                 f"script {path.name} was changed just now: run the same command again"
@@ -340,6 +351,10 @@ class ScriptHome:
             evaluate = self._evaluate or self._load()
             if isinstance(evaluate, EvalScriptError):
                 raise evaluate
+            for name in self._ignored:
+                judge.note("ignored_arguments", name)
+            for fault in self._faults:
+                judge.note("script_faults", fault)
             return await script_result(
                 evaluate, job.call, judge, cache, logger, self._stops
             )

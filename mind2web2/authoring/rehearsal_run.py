@@ -377,9 +377,7 @@ async def _rehearsed(
         )
 
     try:
-        result = await run_script(
-            call, script.path, script.timeout_s, _log, stops
-        )
+        result = await run_script(call, script.path, script.timeout_s, _log, stops)
     finally:
         if clock is not None:
             clock.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -22,7 +23,7 @@ from mind2web2.judge.session import (
     ask_within_limits,
     unexpected,
 )
-from mind2web2.judge.store import Judgment, ServiceAnswer
+from mind2web2.judge.store import Judgment, ServiceAnswer, judgment_key
 from mind2web2.judge.usage import tokens_of, usage_of
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
@@ -62,6 +63,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         self._limits = AnswerLimits(
             limit or nullcontext(), self._check, self.asked.append
         )
+        self._own_requests: Counter[str] = Counter()
         self._is_first = False
         self._first: AnswerJudge | None = None
         if run.first is not None:
@@ -115,8 +117,10 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         return self._run.settings.model
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
-        """Answer a request of the script's own."""
-        return await self.chat_again(request, 1)
+        """Answer a request of the script's own; the same one again is another trial."""
+        key = judgment_key(request, 0)
+        self._own_requests[key] += 1
+        return await self.chat_again(request, self._own_requests[key])
 
     async def chat_again(self, request: ChatRequest, trial: int) -> ChatReply:
         """Answer a request of the script's own, which is another trial each time."""

@@ -78,9 +78,7 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
 
 
 @lru_cache(maxsize=64)
-def _code(
-    source: bytes, path: Path, _aliases: tuple[tuple[str, str], ...]
-) -> CodeType:
+def _code(source: bytes, path: Path, _aliases: tuple[tuple[str, str], ...]) -> CodeType:
     """Return a script's code; tracebacks show the script's path.
 
     Args:

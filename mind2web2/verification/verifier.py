@@ -152,9 +152,7 @@ class Verifier(ScriptAccess):
             return supported
         self._note_pages(verification, evidence)
         if node is not None:
-            node.decide(
-                float(supported), "passed" if supported else "failed", evidence
-            )
+            node.decide(float(supported), "passed" if supported else "failed", evidence)
         self.logger.info(
             "verified node=%s supported=%s claim=%s why=%s",
             verification.node_id,

@@ -285,27 +285,6 @@ async def test_one_place_and_one_reservation_are_taken_for_a_request(monkeypatch
     assert places._value == 1
 
 
-async def test_a_question_ahead_that_followed_another_counts_as_asked_once(monkeypatch):
-    """It is for nothing until its claim is judged."""
-    with DecisionServer(lambda _claim: 0.5) as server, JudgmentStore(None) as store:
-        async with connected(server, monkeypatch) as client:
-            judge = CachingJudge(SETTINGS, client, store)
-            limits = AnswerLimits(nullcontext(), lambda: None)
-            subject = QuestionContext("verify")
-            await asyncio.gather(
-                *(
-                    judge.judgment_ahead(question(claim), subject, SOURCE, limits)
-                    for claim in "ab"
-                )
-            )
-            assert judge.spent_for_nothing().input_tokens == 1002
-            await judgment(judge, "b")
-            assert judge.spent_for_nothing().input_tokens == 501
-    total = judge.usage.total()
-    assert (total.asked.judgments, total.reused.judgments) == (2, 0)
-    assert server.asked_together == [["a", "b"]]
-
-
 async def test_requests_have_the_form_of_openais_sdk(monkeypatch):
     """Its types are the published description of the protocol, with text and image."""
     from openai.types.decision_create_params import DecisionCreateParams

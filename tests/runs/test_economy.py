@@ -24,7 +24,6 @@ from mind2web2.rubric.verdicts import (
 )
 from mind2web2.runs.economy import RULES, economy_of, replayed
 from mind2web2.runs.result_file import ResultFile
-from mind2web2.scheduling.options import ExecutionOptions
 
 DOUBT, ONCE = RULES["doubt"], RULES["1"]
 PASSED, FAILED, SKIPPED = (1.0, "passed"), (0.0, "failed"), (0.0, "skipped")
@@ -214,7 +213,6 @@ async def test_a_replay_is_the_run_by_that_rule(tmp_path, monkeypatch, rule):
         project,
         None,
         settings=JudgeSettings("replay", "judge-1", votes=rule),
-        order=ExecutionOptions(votes=rule),
         reuse=False,
     )
     after = newest(project)

@@ -410,7 +410,10 @@ class AnswerClient(AsyncCalls):
 
     def _end_unless_shown(self) -> None:
         """End the pass if nobody may look into stand-ins."""
-        if isinstance(self.questions, PassQuestions) and self.questions.ahead == "nothing":
+        if (
+            isinstance(self.questions, PassQuestions)
+            and self.questions.ahead == "nothing"
+        ):
             self.questions.end()
 
     def _in_program_order(self, reason: str) -> None:

@@ -110,7 +110,9 @@ class PassQuestions:
         content = self._known.get(question.key)
         if content is None:
             self._first_open = self._first_open or question.key
-            if question.key not in self._begun and not (self.is_open and has_mark(text)):
+            if question.key not in self._begun and not (
+                self.is_open and has_mark(text)
+            ):
                 self._begun.add(question.key)
                 self._client.send(Message("note", {"question": question}, "begin"))
             self.is_open = True

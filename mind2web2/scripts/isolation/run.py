@@ -148,9 +148,7 @@ async def isolated_result(
         passes = ScriptPasses(
             answers, starter, run.ahead, waits_for_all=run.judge.settings.batch
         )
-        done = await in_time(
-            passes, starter, call.script_path, run, isolation.limits
-        )
+        done = await in_time(passes, starter, call.script_path, run, isolation.limits)
     cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)
     answers.settle(done.used)
     result = checked_result(done.result, call.script_path)

@@ -330,9 +330,7 @@ class ScriptHome:
             looked_up=sorted(cache.looked_up),
             captured=cache.captured,
             is_listed=cache.is_listed,
-            inputs=self._recorder.inputs(
-                self._clock.reading(self._recorder.sources())
-            ),
+            inputs=self._recorder.inputs(self._clock.reading(self._recorder.sources())),
         )
 
     async def _result(

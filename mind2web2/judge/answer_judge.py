@@ -116,7 +116,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         """Return the run's model."""
         return self._run.settings.model
 
-    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:  # noqa: ARG002
         """Answer a request of the script's own; the same one again is another trial."""
         key = judgment_key(request, 0)
         self._own_requests[key] += 1
@@ -131,7 +131,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         self,
         request: ChatRequest,
         subject: QuestionContext,
-        limit: Limit | None,
+        limit: Limit | None,  # noqa: ARG002 (the run's own is entered)
     ) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
         self._check()

@@ -62,6 +62,7 @@ class ScriptPasses:
     Attributes:
         known: the replies by the keys of their questions.
         count: of passes.
+        failed: the first question without a reply of a script in program order, which costs its result.
     """
 
     answers: Answers
@@ -70,6 +71,7 @@ class ScriptPasses:
     waits_for_all: bool = False
     known: dict[str, Reply] = field(default_factory=dict)
     count: int = 0
+    failed: str | None = None
     _open: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _is_new: asyncio.Event = field(default_factory=asyncio.Event)
     _has_failed: bool = False
@@ -129,6 +131,8 @@ class ScriptPasses:
         if work is not None:
             await asyncio.shield(work)
         reply = self.known.get(question.key)
+        if self._has_failed and self.failed is None:
+            self.failed = question.key
         if reply is None:
             raise JudgeError("nothing more is asked after a failure")
         return reply

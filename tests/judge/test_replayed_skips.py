@@ -51,13 +51,14 @@ async def test_a_replay_makes_the_skips_that_a_run_has_recorded(tmp_path):
     judge = ClaimJudge(lambda claim: claim == "right")
     assert await statuses(project, judge) == ["failed", "passed"]
     replay = JudgeSettings("replay", SETTINGS.model)
-    assert await statuses(project, None, settings=replay) == ["failed", "passed"]
+    again = {"settings": replay, "reuse": False}
+    assert await statuses(project, None, **again) == ["failed", "passed"]
     with JudgmentStore(project.results / FILE_NAME) as store:
         store.add([gate()])
-    assert await statuses(project, None, settings=replay) == ["failed", "skipped"]
+    assert await statuses(project, None, **again) == ["failed", "skipped"]
 
 
-def test_records_are_those_of_the_judge_and_the_ordinal(tmp_path):
+def test_records_are_those_of_the_judge_and_the_ordinal():
     other = JudgeSettings("openai", "judge-2")
     judge = (SETTINGS.model, None, None)
     with JudgmentStore(None) as store:

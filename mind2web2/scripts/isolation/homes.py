@@ -1,7 +1,8 @@
-"""The processes that have scripts loaded, as the run sees them: one for each script, shared by its answers."""
+"""The processes that have scripts loaded, as the run sees them: one a script, shared by its answers."""
 
 from __future__ import annotations
 
+import atexit
 import socket
 import tempfile
 import threading
@@ -46,9 +47,19 @@ class ScriptHome:
     def is_current(self) -> bool:
         """Tell whether the script would be loaded in the same way now."""
         is_old = time.monotonic() - self.loaded_s > _LONGEST_USE_S
-        return not is_old and all(
-            changed_ns(path) == moment for path, moment in self.files.items()
+        return (
+            not is_old
+            and self._is_alive()
+            and all(changed_ns(path) == moment for path, moment in self.files.items())
         )
+
+    def _is_alive(self) -> bool:
+        """Tell whether the fork server is there, and has not reported the end of the process."""
+        try:
+            self.liveness.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        return False
 
     def start_script(self, fds: list[int], memory_bytes: int) -> None:
         """Request a process that gets these ends of its connection, output and liveness socket."""
@@ -107,6 +118,13 @@ class ScriptHomes:
                 self._homes.pop(key).close()
                 self._loading.pop(key, None)
 
+    def close(self) -> None:
+        """End all processes."""
+        with self._lock:
+            for home in self._homes.values():
+                home.close()
+            self._homes.clear()
+
     def _loaded(self, job: HomeJob) -> ScriptHome:
         home = self._started(job)
         return home or self._started(replace(job, is_loaded_late=True)) or _unable()
@@ -116,13 +134,17 @@ class ScriptHomes:
         control, theirs = socket.socketpair()
         liveness, their_liveness = socket.socketpair()
         with tempfile.TemporaryFile() as output, theirs, their_liveness:
+            home = ScriptHome(control, liveness)
             fds = [theirs.fileno(), output.fileno(), their_liveness.fileno()]
-            self._server.start_script(fds, job.limits.memory_bytes)
+            with suppress(OSError):
+                self._server.start_script(fds, job.limits.memory_bytes)
             theirs.close()
             their_liveness.close()
-            home = ScriptHome(control, liveness)
             control.settimeout(_LOAD_TIMEOUT_S)
+            liveness.settimeout(_LOAD_TIMEOUT_S)
             with suppress(OSError, EOFError, ValueError):
+                _started_word(liveness)
+                liveness.settimeout(None)
                 home.files = _exchange(control, job)
                 control.settimeout(None)
                 output.seek(0)
@@ -141,6 +163,15 @@ def _exchange(control: socket.socket, job: HomeJob) -> dict[str, int]:
     return files
 
 
+def _started_word(liveness: socket.socket) -> None:
+    """Read what the fork server reports of the start. Raises EOFError: it has not started the process."""
+    word = b""
+    while not word.endswith(b"\n"):
+        word += _received(liveness, 1)
+    if not word.startswith(b"started"):
+        raise EOFError
+
+
 def _received(control: socket.socket, count: int) -> bytes:
     content = b""
     while len(content) < count:
@@ -152,7 +183,8 @@ def _received(control: socket.socket, count: int) -> bytes:
 
 
 def _unable() -> ScriptHome:
-    raise OSError("the process that starts scripts does not answer")
+    raise OSError("the process that loads it does not answer")
 
 
 script_homes = ScriptHomes(fork_server)
+atexit.register(script_homes.close)

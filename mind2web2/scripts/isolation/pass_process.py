@@ -27,7 +27,11 @@ from mind2web2.scripts.isolation.answer_client import SentLedger
 from mind2web2.scripts.isolation.homes import ScriptHome, ScriptHomes
 from mind2web2.scripts.isolation.log_records import SentRecord
 from mind2web2.scripts.isolation.printed import PrintedLines
-from mind2web2.scripts.isolation.processes import ScriptProcess, script_process
+from mind2web2.scripts.isolation.processes import (
+    ScriptLimits,
+    ScriptProcess,
+    script_process,
+)
 from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.scripts.isolation.rpc import (
     MAX_REASON_CHARS,
@@ -179,14 +183,14 @@ class AnswerProcesses:
         home: ScriptHome,
         job: PassJob,
         answers: RunAnswers,
-        memory_bytes: int,
+        limits: ScriptLimits,
         logger: logging.Logger,
     ) -> None:
         self.answers = answers
         self.last: ScriptProcess | None = None
         self._home = home
         self._job = job
-        self._memory_bytes = memory_bytes
+        self._limits = limits
         self._logger = logger
         self._tasks: set[asyncio.Task[None]] = set()
         self._replies: dict[str, str] = {}
@@ -211,7 +215,7 @@ class AnswerProcesses:
     async def _run(
         self, job: PassJob, passes: ScriptPasses, ended: asyncio.Future[Done | None]
     ) -> None:
-        async with script_process(self._home, self._memory_bytes) as process:
+        async with script_process(self._home, self._limits.memory_bytes) as process:
             connection = RpcConnection(process.reader, process.writer)
             service = PassService(
                 passes, self.answers, job.cache_dir, self._logger, connection
@@ -250,7 +254,7 @@ class AnswerProcesses:
     async def _pass(self, service: PassService, job: PassJob) -> Done | None:
         """Serve a pass; ``None`` where it ends, or has to be ended, without a word."""
         try:
-            async with asyncio.timeout(_PASS_TIMEOUT_S):
+            async with asyncio.timeout(min(_PASS_TIMEOUT_S, self._limits.block_s)):
                 return await service.connection.served(service)
         except Exception as error:
             log.info("pass failed script=%s", job.call.script_path, exc_info=error)
@@ -331,10 +335,9 @@ async def answer_processes(
     try:
         home = await asyncio.to_thread(homes.take, home_job)
     except OSError as error:
-        raise MachineError(f"no process could be started: {error}") from error
-    processes = AnswerProcesses(
-        home, job, answers, home_job.limits.memory_bytes, logger
-    )
+        text = f"no process could be started for a script: {error}"
+        raise MachineError(text) from error
+    processes = AnswerProcesses(home, job, answers, home_job.limits, logger)
     try:
         yield processes
     finally:

@@ -137,10 +137,11 @@ class PassQuestions:
 
     def _failed(self, key: str, reply: Reply) -> UnknownReply:
         # Behind stand-ins the question may not count, except where nobody has looked into them.
-        if self.is_open and self.ahead != "nothing":
-            return self.open()
-        self.used.append(key)
-        self._end_with(Done(failure=reply.failure, used=self.used))
+        is_certain = not self.is_open or self.ahead == "nothing"
+        if is_certain:
+            self.used.append(key)
+            self._end_with(Done(failure=reply.failure, used=self.used))
+        return self.open()
 
     def end(self) -> NoReturn:
         """End the pass where it stands."""

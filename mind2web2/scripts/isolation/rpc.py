@@ -103,7 +103,7 @@ class Question:
     Args:
         key: a hash of the rest; equal questions have one reply.
         name: of the method of the run that answers it.
-        template: the number of the script's class that a judge's reply is to fill, which is no part of the key.
+        template: the number of the script's class that a judge's reply is to fill; no part of the key.
     """
 
     key: str
@@ -138,14 +138,14 @@ class Done:
 
     result: Any = None
     failure: Failure | None = None
-    used: list[str] = field(default_factory=list)
-    is_open: bool = False
-    first_open: str | None = None
-    program_order: str | None = None
     looked_up: list[str] = field(default_factory=list)
     captured: list[str] = field(default_factory=list)
     is_listed: bool = False
     inputs: ScriptInputs = field(default_factory=ScriptInputs)
+    used: list[str] = field(default_factory=list)
+    is_open: bool = False
+    first_open: str | None = None
+    program_order: str | None = None
 
 
 @cache

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.capture.models import NetworkSettings
-from mind2web2.errors import EvalScriptError, MachineError
+from mind2web2.errors import EvalScriptError, JudgeError, MachineError
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
@@ -177,6 +177,8 @@ async def in_time(
         done = work.result()
     finally:
         await _finished(work)
+    if passes.failed is not None:
+        raise starter.answers.error_of(passes.failed) or JudgeError("no reply")
     if starter.answers.judge.failure is not None:
         raise starter.answers.judge.failure
     if done is None:

@@ -86,6 +86,8 @@ _PRELOADED = (
 )
 # Captures by a browser of the script's own, which the run's limit does not count.
 _OWN_CAPTURES = 5
+# For the process of a script to end those of its passes.
+HOME_GRACE_S = 2.0
 # A script that takes longer runs in program order.
 PASS_LIMITS = ScriptLimits(processor_s=2)
 
@@ -158,7 +160,7 @@ def serve(control_fd: int) -> None:
     # Pages of memory that the collector does not touch stay shared with the children. Nothing is collected
     # first: that takes longer than any child would need for the little garbage of loading.
     gc.freeze()
-    ForkLoop(socket.socket(fileno=control_fd), be_home).run()
+    ForkLoop(socket.socket(fileno=control_fd), be_home, HOME_GRACE_S).run()
 
 
 def _load_all() -> None:

@@ -156,6 +156,8 @@ async def results_of(project, judge, *, captures=None):
             reuse=True,
             answer_timeout_s=60,
             captures=captures,
+            # Asks what program order asks.
+            ahead="nothing",
         )
         work = select_work(project.paths, AGENT)
         outcomes = await evaluate_work(

@@ -18,7 +18,6 @@ ROOMS = (
         "urls",
         "rubric",
         "statistics",
-        "scheduling",
         "prompts",
         "llm_client",
         "capture",

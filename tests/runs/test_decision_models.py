@@ -291,7 +291,7 @@ return evaluator.get_summary()
 """
     )
     with DecisionServer(lambda _claim: 0.99) as decisions:
-        done = judged(strong, decisions, "--lookahead", "gates")
+        done = judged(strong, decisions, "--ahead", "gates")
     assert done.returncode == 0, done.stderr
     assert [list(map(named, claims)) for claims in decisions.asked_together] == [
         ["a", "b", "c"]

@@ -1,5 +1,5 @@
 # What a change has to pass, and the long form of the fault suite. RUN= uses the environment that is active.
-RUN ?= uv run
+RUN ?= uv run --group dev
 FAULTS ?=
 FUZZ ?=
 CLUSTER ?=
@@ -20,7 +20,7 @@ options:
 pictures:
 	$(RUN) python examples/make_pictures.py
 
-.PHONY: check cluster-faults coverage docs faults fuzz injection mutants options pictures pythons test types-js wheel
+.PHONY: check cluster-faults coverage docs faults fuzz injection mutants options pictures pythons random test types-js wheel
 
 test:
 	$(RUN) $(TESTS)
@@ -41,7 +41,7 @@ pythons:
 	    echo "Python $$version: not on this machine"; continue; \
 	  fi; \
 	  name=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); echo "Python $$name"; \
-	  UV_PROJECT_ENVIRONMENT=build/python-$$name uv run --quiet --python $$python \
+	  UV_PROJECT_ENVIRONMENT=build/python-$$name uv run --group dev --quiet --python $$python \
 	    pytest -n 4 --dist worksteal $(CORE) || status=1; \
 	done; exit $$status
 
@@ -68,11 +68,15 @@ faults:
 # 30 runs on a Ray cluster with faults, compared with a plain run; 1 to 2 hours, as root. For example:
 # make cluster-faults CLUSTER="--runs 4 --answers 24 --faults node,vanish"
 cluster-faults:
-	PYTHONPATH=tests $(RUN) python -m cluster.fault_runs $(CLUSTER)
+	PYTHONPATH=tests $(RUN) python -m plugins.cluster.fault_runs $(CLUSTER)
 
 # Texts in answers and pages that try to instruct the judge: does each stay in its block, and is it flagged?
 injection:
 	PYTHONPATH=tests $(RUN) python -m injection_suite.report
+
+# The tests that draw random cases, this time from chance: elsewhere they draw the same ones each time.
+random:
+	$(RUN) pytest -n 5 --hypothesis-profile random $$(grep -rlE '^from hypothesis' tests --include='test_*.py')
 
 # Made-up scripts in any order, and nearly sound inputs for every parser of outside data. For example:
 # make fuzz FUZZ="--seconds 3600 --seed 7"

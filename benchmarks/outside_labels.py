@@ -11,15 +11,15 @@ from pathlib import Path
 from measuring import title
 
 from mind2web2.judge_check.check import LabelledPages
-from mind2web2.judge_check.invented_set import invented_set
-from mind2web2.judge_check.outside_labels import read_labels
+from mind2web2.judge_check.labelled_set import shipped_set
+from mind2web2.plugins.judge_lab.outside_labels import read_labels
 
 ROWS = 1_000
 
 
 def main() -> None:
     """Write the rows, read them and print the seconds."""
-    labelled = invented_set()
+    labelled = shipped_set()
     claims = [claim for claim in labelled.claims if claim.urls]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "labels.jsonl"

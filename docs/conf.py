@@ -1,6 +1,10 @@
 """How Sphinx builds the site from these pages: ``make docs``."""
 
 import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -8,8 +12,8 @@ from sphinx.application import Sphinx
 from mind2web2 import __version__
 
 project = "Mind2Web-2"
-author = "the Mind2Web-2 authors"
-project_copyright = "the Mind2Web-2 authors, MIT licence"
+author = "The Mind2Web-2 toolkit authors"
+project_copyright = f"{author}, MIT licence"
 version = release = __version__
 
 extensions = [
@@ -35,7 +39,7 @@ autodoc_default_options = {"members": True, "undoc-members": False}
 html_theme = "furo"
 html_title = "Mind2Web-2"
 html_static_path = ["search"]
-html_js_files = ["status_codes.js"]
+html_js_files = ["ranking.js"]
 html_theme_options = {"navigation_with_keys": True}
 copybutton_prompt_text = "$ "
 
@@ -44,10 +48,37 @@ llm_friendly_llms_txt_toctree_only = True
 
 def setup(app: Sphinx) -> None:
     """Adapt pages to the site, and the theme to readers of screens."""
+    app.connect("build-finished", _add_example_report)
     app.connect("source-read", _name_files_of_the_repository)
     app.connect("source-read", _index_words_of_readers)
     # After the theme, which writes the navigation when it is asked for the page's context.
     app.connect("html-page-context", _level_captions, priority=900)
+
+
+def _add_example_report(app: Sphinx, error: Exception | None) -> None:
+    """Evaluate the example and put its report beside the pages that link to it."""
+    if error is not None or app.builder.name != "html":
+        return
+    report = Path(app.outdir) / "example-report.html"
+    command = [sys.executable, "-m", "mind2web2"]
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            [*command, "example"], cwd=folder, check=True, capture_output=True
+        )
+        subprocess.run(
+            [
+                *command,
+                "report",
+                "example",
+                "-o",
+                str(report),
+                "--title",
+                "The example",
+            ],
+            cwd=Path(folder) / "example",
+            check=True,
+            capture_output=True,
+        )
 
 
 def _name_files_of_the_repository(*event: Any) -> None:

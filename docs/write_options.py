@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mind2web2.cli.evaluate import EVALUATION
+from mind2web2.cli.evaluate import evaluation_settings
 from mind2web2.cli.options import default_text
-from mind2web2.cli.settings_file import FILE_SETTINGS
-from mind2web2.runs.settings import SETTINGS, Setting
+from mind2web2.cli.settings_file import file_settings
+from mind2web2.runs.setting import Setting
 
 OPTIONS_PAGE = Path(__file__).with_name("options.md")
 _OPTION = re.compile(r"(?<![\w`-])(--[a-z_]+)")
@@ -17,16 +17,18 @@ _OPTION = re.compile(r"(?<![\w`-])(--[a-z_]+)")
 def evaluate_table() -> str:
     """Return the table of all options of ``evaluate``."""
     rows = ["| option | default | |", "| --- | --- | --- |"]
-    for name in EVALUATION:
-        rows += _rows(SETTINGS[name])
+    for setting in evaluation_settings().values():
+        rows += _rows(setting)
     return "\n".join(rows)
 
 
 def _rows(setting: Setting) -> list[str]:
-    rows = []
+    rows: list[str] = []
+    if not setting.has_option:
+        return rows
     if setting.parse is not None:
         # Of a choice, the words are in the help.
-        metavar = "WORD" if setting.metavar.startswith("{") else setting.metavar
+        metavar = "WORD" if setting.value_name.startswith("{") else setting.metavar
         default = _in_markdown(default_text(setting, setting.default))
         details = f", [details]({setting.see})" if setting.see else ""
         rows.append(
@@ -46,7 +48,7 @@ def _in_markdown(text: str) -> str:
 def file_keys() -> str:
     """Return the keys of ``mind2web2.toml``, each with an example."""
     lines = ["| key | for example |", "| --- | --- |"]
-    for name, setting in FILE_SETTINGS.items():
+    for name, setting in file_settings().items():
         assert setting.in_file is not None
         lines.append(f"| `{name}` | `{setting.in_file.example}` |")
     return "\n".join(lines)

@@ -45,10 +45,6 @@ class StorageError(Mind2Web2Error):
     """An object store is unreachable or refuses a request: never a verdict, never a page that is missing."""
 
 
-class PublishedElsewhereError(StorageError):
-    """Another machine has published a file first; the text names it."""
-
-
 class PageMissingError(Mind2Web2Error):
     """A page is not stored, and nothing says whether it exists; no claim may fail for that."""
 
@@ -110,7 +106,7 @@ class JudgeUnavailableError(JudgeError):
     """Rate limits, server errors, timeouts or dropped connections outlasted the retries.
 
     Args:
-        is_outage: the server failed for all requests for as long as a run waits (``--judge_outage_wait``).
+        is_outage: the server failed for all requests for as long as a run waits (``judge_outage_wait``).
     """
 
     def __init__(self, text: str, *, is_outage: bool = False) -> None:

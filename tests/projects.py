@@ -116,6 +116,10 @@ class Project:
         path = self.root / "answers" / AGENT / task / f"{stem}.md"
         return _written(path, text)
 
+    def add_settings(self, lines: str) -> Path:
+        """Write ``mind2web2.toml``."""
+        return _written(self.root / "mind2web2.toml", f"{lines}\n")
+
     def add_script(
         self, claims: Claims, task: str = TASK, version: str = "example"
     ) -> Path:

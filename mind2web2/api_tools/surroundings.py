@@ -19,11 +19,13 @@ class Surroundings:
     Args:
         network: of downloads; ``None`` for the default, by which only the public internet can be reached.
         report_refused: called with each URL that may not be downloaded because its address is private.
+        report_doubt: called with each document that is unavailable only for now, and the reason.
         answer_service: answers requests of map and paper services; ``None`` where the service itself does.
     """
 
     network: NetworkSettings | None = None
     report_refused: Callable[[str], None] | None = None
+    report_doubt: Callable[[str], None] | None = None
     answer_service: AnswerRequest | None = None
 
 
@@ -47,9 +49,12 @@ def downloads_from(network: NetworkSettings) -> Iterator[None]:
 
 
 @contextmanager
-def refused_downloads_reported(report: Callable[[str], None]) -> Iterator[None]:
-    """Report each URL that this block or its tasks may not download because its address is private."""
-    with _set_to(replace(surroundings(), report_refused=report)):
+def downloads_reported(
+    refused: Callable[[str], None], doubt: Callable[[str], None]
+) -> Iterator[None]:
+    """Report what this block or its tasks cannot download, because its address is private or for now."""
+    reported = replace(surroundings(), report_refused=refused, report_doubt=doubt)
+    with _set_to(reported):
         yield
 
 

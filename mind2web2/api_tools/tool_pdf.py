@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-import sys
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +15,10 @@ from urllib.parse import urlsplit
 
 from mind2web2.api_tools.surroundings import surroundings
 from mind2web2.api_tools.tool_arxiv import id_from_pdf_link
-from mind2web2.capture.models import DOWNLOAD_EVENT, NetworkSettings, RenderedPdf
+from mind2web2.capture.models import NetworkSettings, RenderedPdf
 from mind2web2.capture.network.proxy import FilteringProxy
 from mind2web2.capture.pdf import HEADER_BYTES, looks_like_pdf, render_pdf
-from mind2web2.errors import CaptureError, DocumentError
+from mind2web2.errors import CaptureError, DocumentError, WorkerError
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.utils.retry_after import retry_after_s
 
@@ -45,19 +44,22 @@ class PDFParser:
     async def extract(self, source: Source) -> tuple[list[str], str]:
         """Return one base64 JPEG a page (144 dpi, at most 50) and the text (at most 100 pages).
 
-        Raises:
-            CaptureError: the URL cannot be downloaded.
-            DocumentError: no such file, or not a PDF that can be read.
+        A document that cannot be downloaded or read has neither, and the answer's log says why.
         """
-        content = await _load(source)
+        name = source if isinstance(source, (str, Path)) else "the given document"
         try:
-            rendered = await render_pdf(content)
-        except DocumentError as error:
-            name = source if isinstance(source, (str, Path)) else "the given document"
-            raise DocumentError(f"{name}: {error}") from error
-        return [
-            base64.b64encode(image).decode("ascii") for image in rendered.images
-        ], rendered.text
+            rendered = await render_pdf(await _load(source))
+        except (CaptureError, DocumentError) as error:
+            log.warning("document is unavailable source=%s reason=%s", name, error)
+            report_doubt = surroundings().report_doubt
+            is_for_now = isinstance(error, WorkerError) or isinstance(
+                error.__cause__, _PASSING
+            )
+            if is_for_now and report_doubt is not None:
+                report_doubt(f"{name}: {error}")
+            return [], ""
+        images = [base64.b64encode(image).decode("ascii") for image in rendered.images]
+        return images, rendered.text
 
 
 @checked_call
@@ -153,6 +155,10 @@ class _PassingError(Exception):
         self.retry_after_s = retry_after_s
 
 
+# Causes of errors that may be gone on another day.
+_PASSING = (_PassingError, TimeoutError)
+
+
 async def download(
     url: str,
     *,
@@ -168,8 +174,6 @@ async def download(
     Raises:
         CaptureError: no whole answer within the bounds; the text names the URL and the reason.
     """
-    # A run notes that its script has read what may change.
-    sys.audit(DOWNLOAD_EVENT, url)
     _check_address(url)
     try:
         async with asyncio.timeout(timeout_s):

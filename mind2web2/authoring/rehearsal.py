@@ -23,13 +23,10 @@ from mind2web2.authoring.cases import (
 from mind2web2.authoring.rehearsal_run import (
     WORLD_TIMEOUT_S,
     LoadedScript,
-    Rehearsed,
     loaded_script,
 )
 from mind2web2.authoring.structure import Finding, JudgePrice, Structure, structure_of
 from mind2web2.errors import Mind2Web2Error, UsageError
-from mind2web2.runs.leaf_report import JudgedResult, TaskReport, task_report
-from mind2web2.runs.result_file import ResultFile
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.load import unload_eval_script
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
@@ -50,7 +47,6 @@ class RehearsalPlan:
         import_paths: ``sys.path`` of the command, where scripts find their helper modules.
         writes_cases: write variants of the perfect case first.
         writes_golden: keep the cases' trees, to be compared from now on.
-        reports_leaves: also make a leaf report of all made-up answers and cases.
         world_timeout_s: the seconds that the script has for one answer.
     """
 
@@ -64,7 +60,6 @@ class RehearsalPlan:
     writes_cases: bool = False
     writes_golden: bool = False
     world_timeout_s: float = WORLD_TIMEOUT_S
-    reports_leaves: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,7 +97,6 @@ class TaskRehearsal:
     cases: tuple[CaseResult, ...] = ()
     written: tuple[str, ...] = ()
     error: str | None = None
-    leaves: TaskReport | None = None
 
     @property
     def is_incomplete(self) -> bool:
@@ -156,20 +150,9 @@ async def _rehearsal(plan: RehearsalPlan) -> TaskRehearsal:
     done = [each for each in outcomes if isinstance(each, CaseOutcome)]
     if plan.writes_golden:
         written += tuple(_write_golden(done, plan.cases))
-    structure = _judged_by_cases(found.structure, done)
+    structure = _judged_by_cases(found, done)
     cases_shown = tuple(_results(outcomes, plan.cases))
-    runs = [*found.runs, *((each.name, each.rehearsed) for each in done)]
-    leaves = _leaf_report(plan.task_id, runs) if plan.reports_leaves else None
-    return TaskRehearsal(plan.task_id, structure, cases_shown, written, leaves=leaves)
-
-
-def _leaf_report(task_id: str, runs: Sequence[tuple[str, Rehearsed]]) -> TaskReport:
-    results = [
-        JudgedResult("rehearsal", name, ResultFile.of(done.summary))
-        for name, done in runs
-        if done.summary
-    ]
-    return task_report(task_id, results, None)
+    return TaskRehearsal(plan.task_id, structure, cases_shown, written)
 
 
 def _judged_by_cases(

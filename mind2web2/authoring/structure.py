@@ -93,14 +93,6 @@ class Structure:
         self.findings.append(Finding(kind, message, tuple(leaves)))
 
 
-@dataclass(frozen=True)
-class RehearsedStructure:
-    """What was found, and the evaluations that it was found in, by the names of their worlds."""
-
-    structure: Structure
-    runs: tuple[tuple[str, Rehearsed], ...]
-
-
 class _Rehearsal:
     """The evaluations of one task."""
 
@@ -116,7 +108,6 @@ class _Rehearsal:
         self._known_counts = {} if rubric is None else _list_counts(rubric)
         self.templates: dict[str, type[BaseModel]] = {}
         self.runs: list[Rehearsed] = []
-        self.names: list[str] = []
         self.failures: dict[str, str] = {}
         self.counts: dict[str, int] = dict(self._known_counts)
 
@@ -166,7 +157,6 @@ class _Rehearsal:
             done = Rehearsed(0.0, root, Requests())
         self.templates.update(done.requests.templates)
         self.runs.append(done)
-        self.names.append(name)
         return done
 
     def filling(self, **changes: object) -> Filling:
@@ -218,7 +208,7 @@ def _wanted_values(rubric: RubricFile) -> dict[str, object]:
             continue
         own = _path(rubric, equals.field)
         if equals.value is not None:
-            wanted[own] = equals.value
+            wanted[own] = rubric.expected(equals)
         elif equals.same_as is not None:
             same = _path(rubric, equals.same_as)
             is_number = rubric.field_at(equals.field).type in ("number", "integer")
@@ -252,7 +242,7 @@ async def structure_of(
     question: str,
     rubric: RubricFile | None,
     price: JudgePrice,
-) -> RehearsedStructure:
+) -> Structure:
     """Rehearse a task's structure.
 
     Args:
@@ -278,8 +268,7 @@ async def structure_of(
     _check_twins(found, rehearsal, right)
     for error, world in rehearsal.failures.items():
         found.note("script failed", f"{world}: no result, since {error}")
-    runs = zip(rehearsal.names, rehearsal.runs, strict=True)
-    return RehearsedStructure(found, tuple(runs))
+    return found
 
 
 def _note_amounts(found: Structure, right: Rehearsed, price: JudgePrice) -> None:

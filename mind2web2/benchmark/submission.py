@@ -83,10 +83,10 @@ def _check_task(folder: Path, num_runs: int, findings: Findings) -> None:
     for entry in sorted(folder.iterdir(), key=lambda entry: natural_key(entry.name)):
         if not is_expected(entry.name):
             findings.warnings.append(
-                f"{entry}: stray file, answers are called answer_<k>.md"
+                f"{entry}: stray file, answers are called answer_<k>.md, k = 1, 2, 3"
             )
-        elif entry.name.endswith(".meta.json") and (problem := _meta_problem(entry)):
-            findings.errors.append(f"{entry}: {problem}")
+        elif entry.name.endswith(".meta.json"):
+            _check_meta(entry, findings)
     expected = {f"answer_{number}.md" for number in range(1, num_runs + 1)}
     found = {
         entry.name for entry in folder.glob("answer_*.md") if is_expected(entry.name)
@@ -112,6 +112,15 @@ def _check_answer(path: Path, findings: Findings) -> None:
             findings.warnings.append(f"{path}: it cites no URL")
     except (AnswerError, OSError) as error:
         findings.errors.append(str(error))
+
+
+def _check_meta(path: Path, findings: Findings) -> None:
+    stem = path.name.partition(".")[0]
+    others = (path.with_name(f"{stem}.md"), path.with_name(f"{stem}.run.json"))
+    if not any(other.exists() for other in others):
+        findings.warnings.append(f"{path}: there is no answer of this number")
+    if (problem := _meta_problem(path)) is not None:
+        findings.errors.append(f"{path}: {problem}")
 
 
 def _meta_problem(path: Path) -> str | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -22,6 +24,7 @@ from mind2web2.utils.files import write_whole
 if TYPE_CHECKING:
     import pyarrow
 
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 FORMATS = (".csv", ".jsonl", ".parquet")
 
 
@@ -38,7 +41,7 @@ class LeafRecord:
         decided_by: ``judge``, ``page`` (none was available), ``prerequisite``, ``script`` or ``error``.
         votes_for, votes_against: on the answer alone and on all pages; declined votes count in neither.
         quotation: the worst match of the judge's quotations: ``found``, ``approximate`` or ``not_found``;
-            ``without`` where a decision model decided by a probability; ``None`` without any.
+            ``None`` without any.
         weak: the evidence is too weak to rely on the verdict (docs/scoring.md).
         pages: how many pages the claim was held against.
         page: the page that supports it, else the first one.
@@ -142,9 +145,32 @@ def results(agent: str, eval_results_root: str | Path = "eval_results") -> Agent
     return AgentResults(agent, answers, leaves)
 
 
-def without_texts(leaves: Sequence[LeafRecord]) -> list[LeafRecord]:
-    """Return the records without texts of tasks, answers and pages."""
-    return [replace(record, desc=None, claim=None, page=None) for record in leaves]
+def without_texts(agent: AgentResults) -> AgentResults:
+    """Return the records without texts of tasks, answers and pages.
+
+    Scripts make ids and tags from extracted values, so a digest replaces each.
+    """
+    return replace(
+        agent,
+        answers=tuple(replace(record, reason=None) for record in agent.answers),
+        leaves=tuple(_without_texts(record) for record in agent.leaves),
+    )
+
+
+def _without_texts(leaf: LeafRecord) -> LeafRecord:
+    return replace(
+        leaf,
+        leaf=_digest(leaf.leaf),
+        path="/".join(map(_digest, leaf.path.split("/"))),
+        tags=tuple(map(_digest, leaf.tags)),
+        desc=None,
+        claim=None,
+        page=None,
+    )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def write_table(
@@ -193,7 +219,12 @@ def _as_csv(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> byt
 def _cell(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
-    return " ".join(value) if isinstance(value, tuple) else value
+    if not isinstance(value, str | tuple):
+        return value
+    text = value if isinstance(value, str) else " ".join(value)
+    plain = _CONTROLS.sub(" ", text)
+    # Spreadsheets evaluate a cell that begins with one of these signs.
+    return f"'{plain}" if plain.lstrip().startswith(("=", "+", "-", "@")) else plain
 
 
 def _as_parquet(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> bytes:
@@ -299,7 +330,7 @@ def _leaf_record(
             for match in ("not_found", "approximate", "found")
             if match in facts.quotes
         ),
-        "without" if any(vote.is_decision for vote in votes) else None,
+        None,
     )
     usage = result.judge_usage
     if usage is None or usage.cost_usd is None:

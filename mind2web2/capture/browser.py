@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 # A browser that takes longer to open or close a tab has stopped working.
 TAB_TIMEOUT_S = 30.0
-_LOCALE = "en-US"
+LOCALE = "en-US"
 _LANGUAGES = "en-US,en"
 
 
@@ -138,7 +138,8 @@ class Browser:
             proxy={"server": server_url, "bypass": "<-loopback>"},
             viewport=size,
             screen=size,
-            locale=_LOCALE,
+            locale=LOCALE,
+            timezone_id=self._settings.time_zone,
             permissions=[],  # an empty list refuses them all, none at all leaves some as they are
             accept_downloads=False,
             ignore_https_errors=ignore_certificate_errors,
@@ -269,7 +270,7 @@ async def _finished(task: asyncio.Task[Any]) -> None:
 def _looks(version: str) -> UserAgentOverride:
     """Return what a page's headers and scripts say of the browser: an ordinary one, not a headless one."""
     major = version.partition(".")[0]
-    platform = {"win32": "Windows", "darwin": "macOS"}.get(sys.platform, "Linux")
+    platform = "macOS" if sys.platform == "darwin" else "Linux"
 
     def brands(own_version: str) -> list[BrandVersion]:
         return [

@@ -19,6 +19,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mind2web2.capture.letters import (
+    COMMON_LETTERS,
+    drawn_scripts,
+    warn_of_missing_fonts,
+)
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.errors import MachineError
 
@@ -106,8 +111,6 @@ def find_browser(headless: bool) -> BrowserProgram:
 
 async def version_of(program: BrowserProgram) -> str | None:
     """Return a browser's version, such as ``140.0.7339.16``; ``None`` where it cannot be asked."""
-    if sys.platform == "win32":  # opens a window there instead of answering
-        return None
     try:
         process = await asyncio.create_subprocess_exec(
             program.path,
@@ -151,11 +154,8 @@ def launch_arguments(
 
 def user_agent(version: str) -> str:
     """Return what an ordinary Chromium of this version calls itself, on this system."""
-    systems = {
-        "win32": "Windows NT 10.0; Win64; x64",
-        "darwin": "Macintosh; Intel Mac OS X 10_15_7",
-    }
-    system = systems.get(sys.platform, "X11; Linux x86_64")
+    is_mac = sys.platform == "darwin"
+    system = "Macintosh; Intel Mac OS X 10_15_7" if is_mac else "X11; Linux x86_64"
     major = version.partition(".")[0]
     return f"Mozilla/5.0 ({system}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0 Safari/537.36"
 
@@ -169,19 +169,20 @@ def browser_environment() -> dict[str, str]:
     }
 
 
-def can_be_sandboxed() -> bool:
-    """Tell whether the browser can have its sandbox; without, say so once."""
-    if not hasattr(os, "geteuid") or os.geteuid() != 0:
-        return True
-    _warn_of_no_sandbox()
-    return False
+def has_sandbox(settings: CaptureSettings) -> bool:
+    """Tell whether the browser is started with its sandbox; without, say so once."""
+    if os.geteuid() == 0:
+        _warn_of_no_sandbox("as root it has none; use another user if you can")
+        return False
+    if settings.no_sandbox:
+        _warn_of_no_sandbox("--no_sandbox; capture only pages that you trust")
+        return False
+    return True
 
 
 @cache
-def _warn_of_no_sandbox() -> None:
-    log.warning(
-        "running as root, so the browser has to run without its sandbox; use another user if you can"
-    )
+def _warn_of_no_sandbox(reason: str) -> None:
+    log.warning("the browser runs without its sandbox: %s", reason)
 
 
 def _candidates() -> Iterator[BrowserProgram]:
@@ -189,9 +190,7 @@ def _candidates() -> Iterator[BrowserProgram]:
     for pattern, is_headless_only in (
         ("chromium_headless_shell-*/*/chrome-headless-shell", True),
         ("chromium_headless_shell-*/*/headless_shell", True),
-        ("chromium_headless_shell-*/*/chrome-headless-shell.exe", True),
         ("chromium-*/*/chrome", False),
-        ("chromium-*/*/chrome.exe", False),
         ("chromium-*/*/*.app/Contents/MacOS/*", False),
     ):
         # Of several, the newest: their numbers have as many digits.
@@ -220,8 +219,6 @@ def _patchright_folder() -> Path:
         return Path(named)
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "ms-playwright"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", "")) / "ms-playwright"
     return (
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         / "ms-playwright"
@@ -244,7 +241,7 @@ def start_virtual_display(width_px: int, height_px: int) -> Xvfb:
     Raises:
         MachineError: Xvfb is not installed, or does not start.
     """
-    from xvfbwrapper import Xvfb  # not for Windows
+    from xvfbwrapper import Xvfb
 
     environment = browser_environment()
     arguments = ("-nolisten", "tcp", "-terminate")
@@ -363,9 +360,6 @@ class BrowserProcess:
         if self._pid is None or self._has_ended():
             return
         try:
-            if sys.platform == "win32":
-                os.kill(self._pid, signal.SIGTERM)
-                return
             # The driver gives a browser a process group of its own, which some start by way of a script.
             group = os.getpgid(self._pid)
             if group != os.getpgrp():
@@ -437,7 +431,7 @@ class BrowserProcess:
                     "server": f"socks5://127.0.0.1:{self._dead_end.getsockname()[1]}",
                     "bypass": "<-loopback>",
                 },
-                chromium_sandbox=can_be_sandboxed(),
+                chromium_sandbox=has_sandbox(settings),
                 env=environment,
                 # Nothing is downloaded or traced; a folder made for that would outlive a killed driver.
                 artifacts_dir=tempfile.gettempdir(),
@@ -456,6 +450,7 @@ class BrowserProcess:
         self._watch_pid(pid)
         await asyncio.to_thread(limit_pages, pid, settings.max_page_memory_bytes)
         await session.detach()
+        await _look_for_fonts(self.browser)
         log.info(
             "browser started path=%s version=%s", program.path, self.browser.version
         )
@@ -523,6 +518,15 @@ class BrowserProcess:
             log.warning("the browser's driver did not end in time")
 
 
+async def _look_for_fonts(browser: PatchrightBrowser) -> None:
+    page = await browser.new_page()
+    scripts = await drawn_scripts(COMMON_LETTERS, page.evaluate)
+    await page.close()
+    missing = tuple(name for name, is_drawn in scripts.items() if not is_drawn)
+    if missing:
+        warn_of_missing_fonts(missing)
+
+
 def _profile_of(pid: int) -> Path | None:
     """Return the temporary folder that a browser was given for its profile, where the system tells."""
     try:
@@ -556,7 +560,13 @@ def _reason(text: str) -> str:
             )
         )
     ]
-    return (telling or [line for line in lines if line] or ["no reason given"])[0][:300]
+    reason = (telling or [line for line in lines if line] or ["no reason given"])[0]
+    if "sandbox" in reason.lower():
+        reason = (
+            f"{reason[:200]} This container lets the browser have no user namespaces: start it with "
+            "`--security-opt seccomp=unconfined` (Docker), or add --no_sandbox if you trust the pages"
+        )
+    return reason[:400]
 
 
 def limit_pages(browser_pid: int, max_bytes: int) -> None:

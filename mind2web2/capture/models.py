@@ -38,10 +38,6 @@ class NetworkSettings:
     proxies: Mapping[str, str] = field(default_factory=environment_proxies, repr=False)
 
 
-# The audit event of each file that a script downloads by a tool.
-DOWNLOAD_EVENT = "mind2web2.download"
-
-
 class PackageBrowser:
     """A browser of this package, in contrast to one that an eval script brings itself."""
 
@@ -71,6 +67,8 @@ class CaptureSettings:
         cdp_url: DevTools address of the user's own running browser, used instead of starting one.
         stored: responses to render a page from without a network; ``None`` to fetch it.
         storage_state: cookies and local storage of a login, in Playwright's form, lent to every page.
+        time_zone: of the browser, as the pages' scripts see it.
+        no_sandbox: start the browser without its sandbox.
         page_timeout_s: for everything about one page, its retries included.
         answer_timeout_s: until the server begins to answer; a silent one is not asked again.
         load_timeout_s: until the page's HTML has arrived.
@@ -88,6 +86,8 @@ class CaptureSettings:
     cdp_url: str | None = None
     stored: StoredResponses | None = field(default=None, repr=False)
     storage_state: StorageState | None = field(default=None, repr=False)
+    time_zone: str = "UTC"
+    no_sandbox: bool = False
     network: NetworkSettings = field(default_factory=NetworkSettings)
     page_timeout_s: float = 120.0
     answer_timeout_s: float = 20.0
@@ -120,6 +120,7 @@ TroubleKind = Literal[
     "timeout",
     "crash",
     "incomplete",
+    "missing_letters",
     "too_large",
     "refused_address",
     "unsupported_type",
@@ -188,6 +189,9 @@ class CaptureRecord(BaseModel):
         imported_from: the file that the page was imported from instead of being captured.
         copied_from: the other agent for whose answers the page was captured.
         is_private: the page or a part of it came from a private network, where only some runs may go.
+        scripts: of the page's letters, and whether the machine had a font for them; empty for a PDF.
+        time_zone: of the browser; ``None`` where it was not known.
+        language: likewise.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -216,6 +220,9 @@ class CaptureRecord(BaseModel):
     imported_from: str | None = None
     copied_from: str | None = None
     is_private: bool = False
+    scripts: dict[str, bool] = Field(default_factory=dict)
+    time_zone: str | None = None
+    language: str | None = None
 
     @property
     def is_refused_as_private(self) -> bool:
@@ -258,6 +265,7 @@ class RenderedPdf:
         text_page_count: pages looked at for the text, from the first on.
         unreadable_pages: numbers of damaged pages, which have neither image nor text.
         hidden_text: text that was left out.
+        missing_scripts: that some pages are written in and no font can draw; these have no image.
     """
 
     images: tuple[bytes, ...]
@@ -266,6 +274,7 @@ class RenderedPdf:
     text_page_count: int
     unreadable_pages: tuple[int, ...] = ()
     hidden_text: str = ""
+    missing_scripts: tuple[str, ...] = ()
 
     @property
     def is_cut(self) -> bool:
@@ -288,6 +297,7 @@ _IN_WORDS: dict[TroubleKind, str] = {
     "timeout": "the time ran out",
     "crash": "the browser crashed on the page",
     "incomplete": "the page did not come whole: parts of it may be missing",
+    "missing_letters": "no picture: the machine had no font for many of the page's letters",
     "too_large": "the page was too large to be read",
     "refused_address": "a part of the page came from an address that may not be visited",
     "unsupported_type": "the content is of a type that cannot be shown well",

@@ -9,10 +9,12 @@ import contextlib
 import ctypes
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from mind2web2.capture.letters import missing_scripts
 from mind2web2.capture.models import RenderedPdf
 from mind2web2.errors import DocumentError
 from mind2web2.utils.images import encode_jpeg
@@ -320,25 +322,69 @@ def render_pages(data: bytes, settings: RenderSettings) -> RenderedPdf:
         hidden_text="\n".join(
             page.hidden_text for page in readable if page.hidden_text
         ),
+        missing_scripts=tuple(
+            sorted({name for page in readable for name in page.missing})
+        ),
     )
 
 
-def has_text(data: bytes, max_pages: int = 100) -> bool:
-    """Tell whether a page of a PDF has text; without, it is a scan.
+@dataclass(frozen=True, slots=True)
+class PdfLetters:
+    """The letters of a PDF.
+
+    Args:
+        has_text: a page has text; without, it is a scan.
+        missing: the scripts that a page is written in and no font can draw.
+    """
+
+    has_text: bool
+    missing: tuple[str, ...]
+
+
+def letters_of(data: bytes, max_pages: int = 100) -> PdfLetters:
+    """Look at the letters of a PDF's pages.
 
     Raises:
         DocumentError: it cannot be read.
     """
     import pypdfium2
 
+    has_text = False
+    missing: set[str] = set()
     with _opened(data) as document:
         for index in range(min(len(document), max_pages)):
             with contextlib.suppress(
                 pypdfium2.PdfiumError
             ):  # a damaged page has no text
-                if document[index].get_textpage().get_text_bounded().strip():
-                    return True
-    return False
+                page = document[index]
+                has_text = has_text or bool(
+                    page.get_textpage().get_text_bounded().strip()
+                )
+                missing |= set(_missing_scripts(page))
+    return PdfLetters(has_text, tuple(sorted(missing)))
+
+
+def _missing_scripts(page: pypdfium2.PdfPage) -> tuple[str, ...]:
+    """Return the scripts that a page is written in, where no font is embedded and this machine has none."""
+    from pypdfium2 import raw
+
+    text_page = page.get_textpage()
+    drawn: Counter[str] = Counter()
+    missing: Counter[str] = Counter()
+    for text_object in page.get_objects(
+        filter=[raw.FPDF_PAGEOBJ_TEXT], textpage=text_page
+    ):
+        mode = raw.FPDFTextObj_GetTextRenderMode(text_object.raw)
+        if mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE:
+            continue  # beneath a scan, which shows the letters
+        font = raw.FPDFTextObj_GetFont(text_object.raw)
+        text = text_object.extract()
+        is_embedded = raw.FPDFFont_GetIsEmbedded(font)
+        for letter, count in Counter(text).items():
+            # Without a font, the letter has no outline.
+            is_drawn = is_embedded or raw.FPDFFont_GetGlyphPath(font, ord(letter), 12)
+            (drawn if is_drawn else missing)[letter] += count
+    return missing_scripts(missing, drawn)
 
 
 @contextlib.contextmanager
@@ -383,6 +429,7 @@ class _Page:
     text: str
     hidden_text: str
     image: bytes | None
+    missing: tuple[str, ...] = ()
 
 
 def _render_page(
@@ -394,11 +441,15 @@ def _render_page(
     try:
         page = document[index]
         words = words_of(page) if index < settings.max_text_pages else PageWords("")
-        image = _draw(page, settings) if index < settings.max_image_pages else None
+        image = None
+        missing: tuple[str, ...] = ()
+        if index < settings.max_image_pages:
+            missing = _missing_scripts(page)
+            image = None if missing else _draw(page, settings)
         page.close()
     except pypdfium2.PdfiumError:
         return None
-    return _Page(_clean_text(words.text), _clean_text(words.hidden), image)
+    return _Page(_clean_text(words.text), _clean_text(words.hidden), image, missing)
 
 
 def _draw(page: pypdfium2.PdfPage, settings: RenderSettings) -> bytes:

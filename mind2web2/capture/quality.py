@@ -232,6 +232,7 @@ _CONSENT_HOSTS = (
 )
 # Beside a phrase of consent, one of these shows that the page is about cookies.
 _CONSENT_WORDS = ("cookie", "クッキー", "werbung", "advertis", "tracking", "partner")
+_ASKING_WORDS = ("cookie", "クッキー", "consent")
 _LOGIN_PATH = re.compile(
     r"/(?:(?:users?|members?|accounts?|customers?|wp|auth)[-_]?)?(?:log-?in|sign[-_]?in|log-?on|sso|saml2?|authwall|"
     r"einloggen|anmelden|connexion|iniciar-sesion)(?:\.\w{2,5})?(?:/|$)",
@@ -483,10 +484,24 @@ def _is_consent_wall(observed: PageObservation) -> bool:
     if contains_one(opening, phrases("consent_opening")):
         return True
     # Policies begin as walls do, but leave the visitor no choice.
+    return not _POLICY_PATH.search(_parts(observed.requested_url).path) and (
+        _is_bare_request(observed)
+        or (
+            contains_one(opening, phrases("consent"))
+            and contains_one(observed.plain_text, phrases("consent_choices"))
+        )
+    )
+
+
+def _is_bare_request(observed: PageObservation) -> bool:
+    """Tell whether a short page begins with a word of consent and ends with the choices."""
+    lines = [plain(line) for line in observed.text.splitlines() if line.strip()]
     return (
-        not _POLICY_PATH.search(_parts(observed.requested_url).path)
-        and contains_one(opening, phrases("consent"))
-        and contains_one(observed.plain_text, phrases("consent_choices"))
+        observed.length <= _SHORT_NOTICE
+        and len(lines) > 1
+        and any(word in line for line in lines[:2] for word in _ASKING_WORDS)
+        and len(lines[-1]) <= _LONGEST_HEADING
+        and contains_one(lines[-1], phrases("consent_choices"))
     )
 
 
@@ -494,7 +509,7 @@ def _login_wall(observed: PageObservation) -> str | None:
     requested = _parts(observed.requested_url)
     final = _parts(observed.final_url)
     if _is_login_address(requested):
-        return None
+        return _login_notice(observed) if observed.length <= _SHORT_NOTICE else None
     if _is_login_address(final) or _is_login_host(final, observed):
         return "led to a login page"
     if any(wall.startswith(_MEMBERS_WALLS) for wall in observed.walls):

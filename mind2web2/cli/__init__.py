@@ -8,10 +8,17 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 from mind2web2 import __version__
 from mind2web2.cli.options import CommandParser, Handler
 from mind2web2.errors import Mind2Web2Error, StorageError
+from mind2web2.utils.entry_points import (
+    hook_names,
+    loaded_part,
+    loaded_parts,
+    removed_plugin,
+)
 from mind2web2.utils.values import one_of
 
 _DESCRIPTION = """\
@@ -20,12 +27,10 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 example                   write an example project and evaluate it, offline
   mind2web2 get                       download tasks and eval scripts
   mind2web2 tasks                     list the tasks that are there
-  mind2web2 answer AGENT              ask an agent the questions of the tasks
   mind2web2 answers import AGENT F    store answers from a file
   mind2web2 new TASK                  write a task of your own
-  mind2web2 draft QUESTION -o FILE    have a model draft a task, for you to review
   mind2web2 rehearse TASK             try a task without a judge, before agents answer it
-  mind2web2 rubric show FILE          show, convert or import tasks written as rubric files
+  mind2web2 rubric show FILE          show or convert tasks written as rubric files
   mind2web2 lint                      find faults of eval scripts and rubric files
   mind2web2 cache AGENT               store the pages that the agent's answers cite
   mind2web2 pages import AGENT FILE   store pages that the agent saw (JSON lines, WARC, MHTML, PDF)
@@ -42,24 +47,21 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 leaves                    show which leaves of a rubric tell something
   mind2web2 compare AGENT AGENT       test whether agents differ by more than chance
   mind2web2 rejudge AGENT             judge again, to see how far the judge varies
-  mind2web2 economy AGENT             show what fewer votes would have saved and changed
   mind2web2 verify-results AGENT      check that every score is correct and up to date
   mind2web2 judgments export AGENT F  write the judge's replies to a file, so that others can replay them
   mind2web2 judgments import AGENT F  read the judge's replies from such a file
   mind2web2 validate AGENT            check the agent's answers before they are handed in
   mind2web2 submit AGENT              pack answers, pages, results and judgments into one file
+  mind2web2 plugins                   list the plugins that are there
 """
 
 
 # The module of each command below ``mind2web2.cli``. Only that of the command line is loaded.
 _MODULES = {
     **{"example": "example"},
-    **dict.fromkeys(
-        ("get", "tasks", "answer", "answers", "validate", "submit"), "benchmark"
-    ),
+    **dict.fromkeys(("get", "tasks", "answers", "validate", "submit"), "benchmark"),
     **{
         "new": "new",
-        "draft": "draft",
         "rubric": "rubric",
         "lint": "lint",
         "rehearse": "rehearse",
@@ -70,13 +72,13 @@ _MODULES = {
         "show": "results.show",
         "audit": "results.audit",
         "leaves": "results.leaves",
-        "economy": "results.economy",
         "export": "results.export",
     },
     **dict.fromkeys(("view", "report"), "results.view"),
     **dict.fromkeys(("metrics", "compare"), "results.metrics"),
     **{"rejudge": "results.rejudge", "verify-results": "results.verify_results"},
     **dict.fromkeys(("judgments", "merge"), "results.transfer"),
+    "plugins": "plugins",
 }
 
 
@@ -89,9 +91,10 @@ _GONE = {
 
 def command_modules() -> tuple[ModuleType, ...]:
     """Return the modules of all commands."""
-    return tuple(
+    own = [
         import_module(f"{__name__}.{name}") for name in dict.fromkeys(_MODULES.values())
-    )
+    ]
+    return (*own, *dict.fromkeys(loaded_parts("commands").values()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,16 +115,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(parser, given)
     _check_command(parser, word)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    import_module(f"{__name__}.{_MODULES[word]}").add_command(commands)
+    _module_of(parser, word).add_command(commands)
     return _run(parser, given)
+
+
+def _module_of(parser: CommandParser, word: str) -> Any:
+    """Return the module of a command, which adds its parser."""
+    if word in _MODULES:
+        return import_module(f"{__name__}.{_MODULES[word]}")
+    module = loaded_part("commands", word)
+    if module is None:
+        parser.error(f"the command {word} is of a plugin that cannot be loaded")
+    return module
 
 
 def _check_command(parser: CommandParser, word: str) -> None:
     """Name the command that a misspelled one is near to; argparse would list all."""
     if word in _GONE:
         parser.error(f"the command {word} is gone: {_GONE[word]}")
+    if plugin := removed_plugin(word):
+        parser.error(f"the command {word} needs the plugin {plugin}")
     try:
-        one_of(tuple(_MODULES))(word)
+        one_of((*_MODULES, *hook_names("commands")))(word)
     except ValueError as error:
         parser.error(f"argument COMMAND: {error}")
 
@@ -160,6 +175,9 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     options = parser.parse_args(arguments)
     run: Handler = options.run
+    if isinstance(options.run, str):
+        # Only now: parsers load quickly, but not the modules that do the work.
+        run = import_module(options.run).run
     try:
         return _published(parser, run(options))
     except ModuleNotFoundError as error:
@@ -198,11 +216,11 @@ def _system_failure(error: OSError) -> str:
 
 
 def _published(parser: CommandParser, exit_status: int) -> int:
-    """Publish the files of roots in object stores, and return the exit status."""
-    from mind2web2.storage.mirror import push_all
+    """Bring the files of remote roots to where they belong, and return the exit status."""
+    from mind2web2.runs.paths import take_away_changes
 
     try:
-        push_all()
+        take_away_changes()
     except StorageError as error:
         _failed(parser, str(error))
         return exit_status or 1

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING
@@ -14,27 +13,20 @@ from typing import TYPE_CHECKING
 from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
-    add_settings,
     add_task_option,
-    count,
-    positive_dollars,
     positive_int,
-    positive_seconds,
-    web_address,
 )
 from mind2web2.cli.settings_file import paths_of, settings_of
+from mind2web2.cli.task_options import add_task_list, add_tasks_root
 from mind2web2.errors import UsageError
-from mind2web2.runs.settings import SETTINGS, RunSettings
+from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
-    from mind2web2.benchmark.agents import Agent
     from mind2web2.benchmark.submission import Findings
-    from mind2web2.benchmark.tasks import Task
 
 _DATASET = "osunlp/Mind2Web-2"
-_TASKS_ROOT = Path("tasks")
 GET = """\
 Download task lists to tasks/ and eval scripts to eval_scripts/VERSION/ from a Hugging Face dataset. What is
 complete is not downloaded again, and files that you changed are not replaced.
@@ -50,17 +42,6 @@ List the tasks of tasks/*.csv and eval_scripts/: where each is listed, its eval 
 
   mind2web2 tasks                     one line each
   mind2web2 tasks --task_id ID        with the whole question
-"""
-ANSWER = """\
-Ask an agent the questions of the tasks and store its answers under answers/AGENT/.
-
-  mind2web2 answer my_agent --command 'my-agent --question {question_file} --out {answer_file}'
-  mind2web2 answer my_agent --callable my_module:my_function
-  mind2web2 answer my_agent --openai_responses gpt-5      Responses API with web search, in the background
-  mind2web2 answer my_agent --chat my-model --base_url http://localhost:8000/v1
-
-A command that was interrupted continues where it was. Runs that ended with an error or an empty answer
-count as 0; those that --max_cost prevented have no score. The exit status is 1 where a run has no answer.
 """
 IMPORT = """\
 Store answers from a file: JSON lines or CSV with task_id (or question) and answer, and optionally run,
@@ -84,7 +65,7 @@ With a task list and three runs it prints the entry for the leaderboard. Answers
 
 
 def add_command(commands: Subcommands) -> None:
-    """Add ``get``, ``tasks``, ``answer``, ``answers``, ``validate`` and ``submit`` to ``mind2web2``."""
+    """Add ``get``, ``tasks``, ``answers``, ``validate`` and ``submit`` to ``mind2web2``."""
     _add_tasks(commands)
     _add_answers(commands)
     _add_submission(commands)
@@ -110,85 +91,16 @@ def _add_tasks(commands: Subcommands) -> None:
         "tasks", help="list the tasks that are there", description=TASKS
     )
     add_task_option(tasks, "all")
-    _add_task_list(tasks)
+    add_task_list(tasks)
     tasks.add_argument("--json", action="store_true", help="print them as JSON")
     for parser in (get, tasks):
-        _add_tasks_root(parser)
+        add_tasks_root(parser)
         add_folder_options(parser, "eval_scripts_root")
     get.set_defaults(run=run_get)
     tasks.set_defaults(run=run_tasks)
 
 
 def _add_answers(commands: Subcommands) -> None:
-    answer = commands.add_parser(
-        "answer", help="ask an agent the questions of the tasks", description=ANSWER
-    )
-    answer.add_argument("agent", metavar="AGENT", help="a folder under answers/")
-    kinds = answer.add_mutually_exclusive_group(required=True)
-    kinds.add_argument(
-        "--command",
-        metavar="TEXT",
-        help="a program and its arguments, run without a shell: {question_file} or {question}, {answer_file} "
-        '(else standard output), {meta_file} (JSON with "cost_usd"), {task_id}, {run}',
-    )
-    kinds.add_argument(
-        "--callable",
-        metavar="M:F",
-        help="a Python function from the question to its answer, or to a dict with answer and cost_usd",
-    )
-    kinds.add_argument(
-        "--openai_responses",
-        metavar="MODEL",
-        help="OpenAI's Responses API with web search",
-    )
-    kinds.add_argument(
-        "--chat", metavar="MODEL", help="chat completions of any compatible server"
-    )
-    answer.add_argument(
-        "--base_url",
-        metavar="URL",
-        type=web_address,
-        help="the model's server; its key is OPENAI_API_KEY (default: OPENAI_BASE_URL, else OpenAI)",
-    )
-    answer.add_argument(
-        "--runs",
-        metavar="N",
-        type=positive_int,
-        default=1,
-        help="answers to each question (default: 1)",
-    )
-    answer.add_argument(
-        "--parallel",
-        metavar="N",
-        type=positive_int,
-        default=4,
-        help="questions at once (default: 4)",
-    )
-    answer.add_argument(
-        "--time_limit",
-        metavar="S",
-        type=positive_seconds,
-        default=3600.0,
-        help="seconds for one attempt (default: 3600)",
-    )
-    answer.add_argument(
-        "--retries",
-        metavar="N",
-        type=count,
-        default=2,
-        help="further attempts after a failure (default: 2)",
-    )
-    answer.add_argument(
-        "--max_cost",
-        metavar="USD",
-        type=positive_dollars,
-        help="start no run that may pass this cost of all the agent's runs, going by the dearest so far",
-    )
-    answer.add_argument(
-        "--retry_failed",
-        action="store_true",
-        help="ask again where a run ended with an error or an empty answer",
-    )
     answers = commands.add_parser("answers", help="import answers from a file")
     actions = answers.add_subparsers(title="actions", required=True, metavar="ACTION")
     take = actions.add_parser(
@@ -201,12 +113,9 @@ def _add_answers(commands: Subcommands) -> None:
         action="store_true",
         help="replace other answers to the same tasks and runs",
     )
-    add_task_option(answer, "all")
-    for parser in (answer, take):
-        _add_task_list(parser)
-        _add_tasks_root(parser)
-        add_folder_options(parser, "answer_folder", "eval_scripts_root")
-    answer.set_defaults(run=run_answer)
+    add_task_list(take)
+    add_tasks_root(take)
+    add_folder_options(take, "answer_folder", "eval_scripts_root")
     take.set_defaults(run=run_import)
 
 
@@ -219,7 +128,7 @@ def _add_submission(commands: Subcommands) -> None:
     )
     for parser in (validate, submit):
         parser.add_argument("agent", metavar="AGENT", help="a folder under answers/")
-        _add_task_list(parser, "the expected tasks", "the agent's")
+        add_task_list(parser, "the expected tasks", "the agent's")
         parser.add_argument(
             "--num_runs",
             metavar="N",
@@ -239,28 +148,6 @@ def _add_submission(commands: Subcommands) -> None:
 
 
 # Tasks
-
-
-def _add_tasks_root(parser: argparse.ArgumentParser) -> None:
-    """Add the folder of task lists."""
-    parser.add_argument(
-        "--tasks_root",
-        metavar="DIR",
-        type=Path,
-        default=_TASKS_ROOT,
-        help="the task lists (default: tasks/)",
-    )
-
-
-def _add_task_list(
-    parser: argparse.ArgumentParser,
-    subject: str = "the tasks",
-    default: str = "all that are there",
-) -> None:
-    """Add ``--task_list``."""
-    text = f"{subject}: an id a line, or CSV with a column task_id"
-    changed = replace(SETTINGS["task_list"], help=text, default_text=default)
-    add_settings(parser, ["task_list"], changed=[changed])
 
 
 def run_get(options: argparse.Namespace) -> int:
@@ -302,10 +189,11 @@ def run_tasks(options: argparse.Namespace) -> int:
     """Print the tasks and return the exit status."""
     from mind2web2.benchmark.tasks import select_tasks
     from mind2web2.cli.console import line, plain_console
+    from mind2web2.cli.listed_tasks import tasks_of
 
     console = plain_console()
     settings = settings_of(options)
-    tasks = select_tasks(_tasks(settings, options.tasks_root), settings.task_ids)
+    tasks = select_tasks(tasks_of(settings, options.tasks_root), settings.task_ids)
     if options.json:
         console.print_json(json.dumps([asdict(task) for task in tasks]))
         return 0
@@ -332,111 +220,22 @@ def run_tasks(options: argparse.Namespace) -> int:
 # Answers
 
 
-def run_answer(options: argparse.Namespace) -> int:
-    """Ask the agent and return the exit status: 1 where a run has no answer."""
-    import asyncio
-
-    from mind2web2.benchmark.answering import Plan, RunPlace, answer_questions
-    from mind2web2.benchmark.tasks import questions_of, select_tasks
-    from mind2web2.cli.console import line, plain_console
-    from mind2web2.runs.answers import RunRecord
-
-    settings = settings_of(options, is_announced=True)
-    folder = paths_of(settings, options.agent).answers_root / check_name(
-        "agent", options.agent
-    )
-    tasks = select_tasks(_tasks(settings, options.tasks_root), settings.task_ids)
-    questions = questions_of(tasks)
-    plan = Plan(
-        runs=options.runs,
-        parallel=options.parallel,
-        timeout_s=options.time_limit,
-        retries=options.retries,
-        max_cost=options.max_cost,
-        retry_failed=options.retry_failed,
-    )
-    console = plain_console()
-
-    def show(place: RunPlace, record: RunRecord) -> None:
-        facts = [
-            record.status,
-            record.reason,
-            None if record.seconds is None else f"{record.seconds:.0f} s",
-        ]
-        shown = ", ".join(fact for fact in facts if fact)
-        line(console, f"{place.name}: {shown}")
-
-    agent = _agent(
-        options.command,
-        options.callable,
-        options.chat,
-        options.openai_responses,
-        options.base_url,
-    )
-    records = asyncio.run(answer_questions(agent, questions, folder, plan, show))
-    counts = Counter(record.status for record in records.values())
-    cost = sum(record.cost_usd or 0.0 for record in records.values())
-    listed = ", ".join(
-        f"{number} {status.replace('_', ' ')}"
-        for status, number in sorted(counts.items())
-    )
-    line(console, f"{counted(len(records), 'run')}: {listed}; ${cost:.2f} in all")
-    failed = {
-        name: record for name, record in records.items() if record.status != "answered"
-    }
-    for name, record in failed.items():
-        reason = f": {record.reason}" if record.reason else ""
-        status = record.status.replace("_", " ")
-        line(console, f"  {name} {status}{reason}")
-    left_out = [task for task in tasks if task.task_id not in questions]
-    for task in left_out:
-        line(console, f"Not asked: {task.task_id}: {task.script_problem}")
-    return 1 if failed or left_out else 0
-
-
 def run_import(options: argparse.Namespace) -> int:
     """Store the answers and return the exit status."""
     from mind2web2.benchmark.answering import import_answers, read_answers
     from mind2web2.cli.console import line, plain_console
+    from mind2web2.cli.listed_tasks import tasks_of
 
     settings = settings_of(options)
     folder = paths_of(settings, options.agent).answers_root / check_name(
         "agent", options.agent
     )
-    runs = read_answers(options.file, _tasks(settings, options.tasks_root), folder)
+    runs = read_answers(options.file, tasks_of(settings, options.tasks_root), folder)
     new = import_answers(runs, folder, overwrite=options.overwrite)
     found = f"{counted(len(runs), 'run')} in {options.file}"
     text = f"{found}: {new} stored under {folder}, {len(runs) - new} already there"
     line(plain_console(), text)
     return 0
-
-
-def _tasks(settings: RunSettings, tasks_root: Path) -> list[Task]:
-    from mind2web2.benchmark.tasks import find_tasks
-
-    if tasks_root != _TASKS_ROOT and not tasks_root.is_dir():
-        raise UsageError(f"--tasks_root: there is no folder {tasks_root}")
-    return find_tasks(paths_of(settings), tasks_root, settings.task_list)
-
-
-def _agent(
-    command: str | None,
-    function: str | None,
-    chat_model: str | None,
-    responses_model: str | None,
-    base_url: str | None,
-) -> Agent:
-    from mind2web2.benchmark.agents import CommandAgent, ModelAgent
-
-    model = responses_model or chat_model
-    if base_url and not model:
-        raise UsageError("--base_url goes with --chat or --openai_responses")
-    if command is not None:
-        return CommandAgent.parsed(command)
-    if function is not None:
-        return CommandAgent.of_callable(function)
-    assert model is not None, "the parser asks for one of the four"
-    return ModelAgent(model, base_url, with_search=responses_model is not None)
 
 
 # Submissions

@@ -8,11 +8,10 @@ from dataclasses import replace
 from mind2web2.cli.options import Subcommands, add_settings, given_settings
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
-from mind2web2.runs.settings import RAY, SETTINGS, RunSettings
+from mind2web2.runs.setting import Setting
+from mind2web2.runs.settings import PLAIN, RunSettings, all_settings
+from mind2web2.utils.entry_points import hook_names
 from mind2web2.utils.own_memory import hide_memory
-
-# All settings but those of commands that count.
-EVALUATION = tuple(name for name in SETTINGS if name != "task_list")
 
 _DESCRIPTION = """\
 Judge an agent's answers: run each task's eval script, check every claim against the cited pages, score
@@ -39,6 +38,11 @@ def description(command: str) -> str:
     return _DESCRIPTION.format(command=command, indent=" " * len(command))
 
 
+def evaluation_settings() -> dict[str, Setting]:
+    """Return the settings of the command: all but that of commands that count."""
+    return {name: each for name, each in all_settings().items() if name != "task_list"}
+
+
 def add_command(commands: Subcommands) -> None:
     """Add ``evaluate`` to ``mind2web2``."""
     parser = commands.add_parser(
@@ -54,7 +58,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "agent", nargs="?", metavar="AGENT", help="the agent; the same as --agent_name"
     )
-    add_settings(parser, EVALUATION)
+    add_settings(parser, evaluation_settings())
     parser.set_defaults(run=run)
 
 
@@ -99,6 +103,11 @@ def run(options: argparse.Namespace) -> int:
         from mind2web2.cli.evaluate_report import print_estimate
 
         return print_estimate(settings, agent_name, paths, work)
+    if settings.engine in hook_names("engines"):
+        from mind2web2.hooks import engine_named
+
+        engine = engine_named(settings.engine)
+        return engine.evaluate(settings, agent_name, paths, work)
     # Only now: the judge's libraries take a while to load.
     with gc_paused():
         from mind2web2.cli.evaluate_run import run_evaluation
@@ -114,7 +123,7 @@ def prepared(settings: RunSettings) -> RunSettings:
     """
     settings.check()
     hide_memory()
-    if not settings.estimate and settings.engine != RAY:
+    if not settings.estimate and settings.engine == PLAIN:
         # It loads what scripts need while this process loads what judges need.
         from mind2web2.scripts.isolation.processes import fork_server
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.settings import endpoint_of
+from mind2web2.rubric.verdicts import CASCADE_RULE
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.answer import AnswerOutcome
@@ -38,7 +38,6 @@ from mind2web2.runs.provenance import JudgeRecord
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.session import first_endpoint_of, judge_settings
 from mind2web2.runs.settings import RunSettings
-from mind2web2.storage.publication import shown_place
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
@@ -138,8 +137,6 @@ def _planned(
         ),
         with_captures=not settings.no_capture,
         with_private_network=settings.allow_private_network,
-        as_of=settings.as_of,
-        variables={name: os.environ[name] for name in settings.script_env},
         strict=settings.strict,
     )
     return PlannedRun(
@@ -190,7 +187,7 @@ def _estimate_lines(
     if first is None:
         then = ""
     else:
-        then = f", after {first.model} ({run.judge.doubt})"
+        then = f", after {first.model}"
     yield f"Judge: {run.judge.model} ({run.endpoint or run.judge.provider}){then}."
     basis = f", based on {_basis(ranges)}" if expected.requests else ""
     requests = _between(
@@ -329,7 +326,7 @@ def print_run(console: Console, run: RunReport) -> None:
         line(console, f"Why an answer has its score: {run.show}")
     line(console, f"Time: {duration_text(run.elapsed_s)}.")
     results = run.folders.agent_results
-    line(console, f"Results: {shown_place(results)}")
+    line(console, f"Results: {results}")
 
 
 def _failure_lines(run: RunReport) -> Iterator[str]:
@@ -403,11 +400,7 @@ def _judges_text(judge: CachingJudge) -> str:
     if judge.first is None:
         return f"Judge: {own}"
     first = f"{judge.first.settings.model} ({judge.first.endpoint})"
-    doubt: str = judge.settings.doubt
-    confidence = judge.settings.first_confidence
-    if confidence is not None:
-        doubt += f", and where its probability was not above {confidence:g}"
-    return f"Judges: {first}, and {own} where the first was in doubt ({doubt})"
+    return f"Judges: {first}, and {own} for its {CASCADE_RULE}"
 
 
 def print_spent_for_nothing(console: Console, usage: Usage) -> None:

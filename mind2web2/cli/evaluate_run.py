@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
     asynccontextmanager,
     contextmanager,
     nullcontext,
 )
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from mind2web2.bridges.telemetry import (
-    Telemetry,
-    exported,
-    signals_of,
-    wants_texts,
-)
 from mind2web2.cli.console import ConsoleHandler, line, plain_console
 from mind2web2.cli.displays import RunDisplay
 from mind2web2.cli.evaluate_report import (
@@ -40,7 +31,8 @@ from mind2web2.cli.suggestions import (
     suggested_command,
     suggested_forgetting,
 )
-from mind2web2.errors import ResultWriteError, StorageError, UsageError
+from mind2web2.errors import ResultWriteError, UsageError
+from mind2web2.hooks import Elsewhere, Listeners, listeners_opened
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.other_agents import stores_of_others
@@ -55,7 +47,7 @@ from mind2web2.runs.answers import RunFolders, TaskWork
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.freshness import changed_scripts
 from mind2web2.runs.paths import paths_of
-from mind2web2.runs.results import PROGRESS_NAME, published, write_file
+from mind2web2.runs.results import PROGRESS_NAME, write_file
 from mind2web2.runs.run import (
     AnswerRunner,
     ProgressFile,
@@ -72,7 +64,7 @@ from mind2web2.runs.session import (
     budget_of,
     open_run,
 )
-from mind2web2.runs.settings import RAY, RunSettings
+from mind2web2.runs.settings import RunSettings
 from mind2web2.runs.shard_states import (
     SHARDS_NAME,
     ShardState,
@@ -81,7 +73,6 @@ from mind2web2.runs.shard_states import (
 )
 from mind2web2.runs.summaries import merge_all_results, summarised_answers
 from mind2web2.runs.usage_file import write_usage
-from mind2web2.storage.publication import is_in_object_store, remove_published
 from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
@@ -99,6 +90,7 @@ class _Run:
     work: Sequence[TaskWork]
     console: Console
     budget: Budget | None
+    elsewhere: Elsewhere | None = None
     progress: RunProgress = field(default_factory=RunProgress)
     # Once they exist: the judge's use, and the actions that keep it when the run is stopped.
     usages: list[RunUsage] = field(default_factory=list)
@@ -132,11 +124,13 @@ def run_evaluation(
     *,
     budget: Budget | None = None,
     checked: RunSettings | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> int:
     """Evaluate the work and return the exit status.
 
     Args:
         budget: in place of one of ``--max_cost``.
+        elsewhere: other machines that evaluate the answers.
         checked: the settings under whose results checks of judges are kept, where they are others.
     """
     folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
@@ -156,7 +150,15 @@ def run_evaluation(
             else replace(settings, eval_results_root=None)
         )
     console = plain_console(outlives_reader=True)
-    run = _Run(settings, checked, folders, work, console, budget or budget_of(settings))
+    run = _Run(
+        settings,
+        checked,
+        folders,
+        work,
+        console,
+        budget or budget_of(settings),
+        elsewhere,
+    )
     return run_to_exit(_connected_session(run), run.report_stop)
 
 
@@ -165,24 +167,21 @@ def _note_shard(settings: RunSettings, folders: RunFolders, state: ShardState) -
     path = folders.agent_results / SHARDS_NAME
     if settings.shard is not None:
         shard = str(settings.shard)
-
-        def write() -> None:
-            states = shard_states(folders.agent_results)
-            noted: ShardState = "ended" if states.get(shard) == "ended" else "started"
-            write_file(
-                path,
-                shards_text(states | {shard: noted if settings.task_ids else state}),
-            )
-
-        published(path, write)
+        states = shard_states(folders.agent_results)
+        noted: ShardState = "ended" if states.get(shard) == "ended" else "started"
+        write_file(
+            path,
+            shards_text(states | {shard: noted if settings.task_ids else state}),
+        )
     elif not settings.task_ids:
-        remove_published(path)
+        path.unlink(missing_ok=True)
 
 
 async def _connected_session(run: _Run) -> int:
     # First: a cluster that does not answer leaves no folder behind.
-    async with _ray(run.settings) as ray:
-        outcomes = await _run_session_and_report(run, ray)
+    machines = run.elsewhere
+    async with nullcontext() if machines is None else machines.connected():
+        outcomes = await _run_session_and_report(run)
     is_complete = (
         all(outcome.result is not None for outcome in outcomes)
         and not run.progress.problems
@@ -190,43 +189,23 @@ async def _connected_session(run: _Run) -> int:
     return 0 if is_complete else 1
 
 
-def _ray(settings: RunSettings) -> AbstractAsyncContextManager[Any]:
-    """Return the connection to the run's Ray cluster, of a run on this machine nothing."""
-    if settings.engine != RAY:
-        return nullcontext()
-    from mind2web2.cluster.engine import ray_connected
-
-    return ray_connected(settings.ray_address)
-
-
-async def _run_session_and_report(run: _Run, ray: Any) -> list[AnswerOutcome]:
+async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
     settings, folders = run.settings, run.folders
     roots = (folders.eval_results_root, paths_of(run.checked).eval_results_root)
     judgments = folders.agent_results / FILE_NAME
-    if (
-        settings.judgments is None
-        and not settings.is_replay
-        and is_in_object_store(judgments)
-    ):
-        run.print(
-            f"Judgments are kept on this machine: {judgments}; several machines share them by --judgments "
-            "postgresql://HOST/DATABASE."
-        )
     others = stores_of_others(folders.eval_results_root, folders.agent_name)
-    async with _telemetry(run) as telemetry:
+    async with listeners_opened(run.print) as listeners:
         own = OwnParts(
             budget=run.budget,
             other_stores=others,
             other_pages=PagesOfOthers(
                 with_private_network=settings.allow_private_network
             ),
-            observer=None if telemetry is None else telemetry.question,
+            observer=listeners.question_asked if listeners.listeners else None,
         )
         async with open_run(settings, judgments, own=own, check_roots=roots) as session:
             display = _display(run, session)
-            outcomes = await _run_session_with_display(
-                run, session, ray, display, telemetry
-            )
+            outcomes = await _run_session_with_display(run, session, display, listeners)
     run.progress.problems.extend(session.problems)
     if settings.self_debug:
         _print_reused(run, outcomes)
@@ -234,26 +213,6 @@ async def _run_session_and_report(run: _Run, ray: Any) -> list[AnswerOutcome]:
     summary = await asyncio.to_thread(_summed_up, run)
     _report(run, session, outcomes, summary, display.elapsed_s)
     return outcomes
-
-
-@asynccontextmanager
-async def _telemetry(run: _Run) -> AsyncIterator[Telemetry | None]:
-    """Open what the environment's OpenTelemetry variables ask for; a run goes on without it."""
-    async with AsyncExitStack() as stack:
-        telemetry = None
-        try:
-            if signals := signals_of(os.environ):
-                with_texts = wants_texts(os.environ)
-                telemetry = await stack.enter_async_context(
-                    exported(
-                        signals,
-                        with_texts=with_texts,
-                        warn=lambda text: run.print(f"Warning: {text}"),
-                    )
-                )
-        except UsageError as error:
-            run.print(f"Warning: no telemetry: {error}")
-        yield telemetry
 
 
 def _display(run: _Run, session: Session) -> RunDisplay:
@@ -268,9 +227,8 @@ def _display(run: _Run, session: Session) -> RunDisplay:
 async def _run_session_with_display(
     run: _Run,
     session: Session,
-    ray: Any,
     display: RunDisplay,
-    telemetry: Telemetry | None,
+    listeners: Listeners,
 ) -> list[AnswerOutcome]:
     """Evaluate the work, show its progress, and keep the judge's use."""
     judge = session.judge
@@ -283,7 +241,12 @@ async def _run_session_with_display(
             await _print_beforehand(run, session.store)
             if judge_check is not None and (failed := failure(judge_check)):
                 run.print(f"Warning: {failed}")
-            here = _this_machine(session) if run.settings.engine != RAY else None
+            machines = run.elsewhere
+            places = (
+                _this_machine(session)
+                if machines is None
+                else _elsewhere(run, machines, session)
+            )
             overwriting = (
                 earlier_results_set_aside(run.work, run.folders, judge.usage)
                 if run.settings.overwrite
@@ -291,13 +254,13 @@ async def _run_session_with_display(
             )
             async with (
                 overwriting,
-                here or _cluster(run, ray, session) as (runner, concurrency),
+                places as (runner, concurrency),
                 display,
             ):
                 return await evaluate_work(
                     run.work,
                     run.folders,
-                    runner if telemetry is None else telemetry.following(runner),
+                    listeners.following(runner),
                     concurrency,
                     run.progress,
                     dump_cache=run.settings.dump_cache,
@@ -351,33 +314,12 @@ async def _this_machine(
 
 
 @asynccontextmanager
-async def _cluster(
-    run: _Run, ray: Any, session: Session
+async def _elsewhere(
+    run: _Run, machines: Elsewhere, session: Session
 ) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
-    """Open a Ray cluster, whose nodes evaluate the answers."""
-    from mind2web2.cluster.engine import RayEngine
-    from mind2web2.cluster.node import NodeSetup
-    from mind2web2.judge.shared_store import SharedJudgmentStore
-
-    settings = run.settings
-    judge = session.judge
-    store = session.store
-    assert isinstance(store, SharedJudgmentStore), (
-        "RunSettings.check refuses another one"
-    )
-    setup = NodeSetup.of(
-        settings, run.folders.agent_name, session.parts.judge_check, judge.budget
-    )
-    answers = sum(len(task.answers) for task in run.work)
-    engine = RayEngine(
-        ray, setup, answers, judge.usage, store, judge.endpoint, judge.budget
-    )
-    async with engine.opened():
-        at_once = (
-            settings.max_concurrent_tasks or NO_LIMIT,
-            settings.max_concurrent_answers or NO_LIMIT,
-        )
-        yield engine, Concurrency(*at_once, engine)
+    """Open what evaluates answers on other machines."""
+    async with machines.at_work(session, run.work) as runner:
+        yield runner, Concurrency(NO_LIMIT, NO_LIMIT)
 
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
@@ -422,7 +364,7 @@ def _summed_up(run: _Run) -> AgentSummary | None:
     try:
         found = summarised_answers(root, run.folders.agent_name)
         merge_all_results(root)
-    except (ResultWriteError, StorageError) as error:
+    except ResultWriteError as error:
         # The table of scores is shown all the same.
         run.progress.problems.append(str(error))
         return None

@@ -14,16 +14,18 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from mind2web2.errors import UsageError
+from mind2web2.runs.setting import Setting
 from mind2web2.runs.settings import (
     FOLDER_NAMES,
     GROUP_HELPS,
     JUDGE_HELP,
-    JUDGE_PROVIDERS,
     SETTINGS,
     RunSettings,
-    Setting,
+    all_settings,
+    provider_names,
 )
 from mind2web2.utils import values
+from mind2web2.utils.entry_points import removed_plugin
 from mind2web2.utils.near_names import nearest_name
 
 _Value = TypeVar("_Value")
@@ -94,6 +96,13 @@ class CommandParser(argparse.ArgumentParser):
             option = word.partition("=")[0]
             if option in _GONE:
                 self.error(f"{option} is gone: {_GONE[option]}")
+            setting = all_settings().get(option.removeprefix("--"))
+            if setting is not None and setting.in_file and not setting.has_option:
+                self.error(
+                    f"{option} is set in mind2web2.toml: {setting.name} = {setting.in_file.example}"
+                )
+            if plugin := removed_plugin(option):
+                self.error(f"{option} needs the plugin {plugin}")
         if unknown:
             self.error(
                 f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown)}"
@@ -235,28 +244,27 @@ def add_settings(
         group: takes all of them.
     """
     defaults = base or RunSettings()
-    own = {setting.name: setting for setting in changed}
+    declared = all_settings() | {setting.name: setting for setting in changed}
     groups: dict[str, argparse._ArgumentGroup | argparse.ArgumentParser] = {"": parser}
     taken: frozenset[str] = parser.get_default("takes") or frozenset()
     for name in names:
-        setting = own.get(name, SETTINGS[name])
+        setting = declared[name]
         if group is None and setting.group not in groups:
             groups[setting.group] = parser.add_argument_group(
                 setting.group, GROUP_HELPS.get(setting.group)
             )
-        _add_setting(group or groups[setting.group], setting, getattr(defaults, name))
+        _add_setting(group or groups[setting.group], setting, defaults.value(name))
         taken |= {name}
     parser.set_defaults(base=defaults, takes=taken)
 
 
-def asking_providers(help_text: str = "", more: Sequence[str] = ()) -> Setting:
+def asking_providers(help_text: str = "") -> Setting:
     """Return the declaration of ``--llm_provider`` for a command that replays nothing."""
-    providers = (*JUDGE_PROVIDERS, *more)
     return replace(
         SETTINGS["llm_provider"],
         help=help_text or JUDGE_HELP,
-        parse=values.one_of(providers),
-        metavar=f"{{{','.join(providers)}}}",
+        parse=values.one_of(provider_names()),
+        choices=provider_names,
     )
 
 
@@ -265,6 +273,8 @@ def _add_setting(
     setting: Setting,
     default: object,
 ) -> None:
+    if not setting.has_option:
+        return
     options = len(setting.flags) + (setting.parse is not None)
     target = group.add_mutually_exclusive_group() if options > 1 else group
     if setting.parse is not None:
@@ -277,7 +287,7 @@ def _add_setting(
             setting.option,
             action=_action(setting),
             dest=setting.name,
-            metavar=setting.metavar,
+            metavar=setting.value_name,
             type=parse,
             default=argparse.SUPPRESS,
             help=_help(setting, default),
@@ -325,12 +335,13 @@ def default_text(setting: Setting, default: object) -> str:
 def given_settings(options: argparse.Namespace) -> RunSettings:
     """Return the settings of the command line, the others with the command's defaults."""
     base: RunSettings = options.base
-    named = {name: value for name, value in vars(options).items() if name in SETTINGS}
+    declared = all_settings()
+    named = {name: value for name, value in vars(options).items() if name in declared}
     given = {name: value for name, value in named.items() if value is not None}
     tuples = {
         name: tuple(value) for name, value in given.items() if isinstance(value, list)
     }
-    return replace(base, **given | tuples, given=frozenset(given))
+    return replace(base.with_values(given | tuples), given=frozenset(given))
 
 
 def add_task_option(

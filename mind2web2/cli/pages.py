@@ -16,6 +16,7 @@ from collections.abc import (
 )
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -36,11 +37,12 @@ from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import caching_command
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
-from mind2web2.runs.settings import RAY, SETTINGS, Flag, RunSettings, Setting
+from mind2web2.runs.setting import Flag
+from mind2web2.runs.settings import PLAIN, SETTINGS, RunSettings, all_settings
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
+from mind2web2.utils.values import date_utc
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -118,11 +120,25 @@ def add_agents_command(parser: argparse.ArgumentParser) -> None:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of all three spellings of the command."""
-    parser.add_argument(
+    pages = parser.add_mutually_exclusive_group()
+    pages.add_argument(
         "--only",
         choices=("failed", "suspect"),
         help="only pages that failed before, or only cached ones that look wrong; a cached page is replaced "
         "only by one that is as good",
+    )
+    pages.add_argument(
+        "--older_than",
+        metavar="DATE",
+        type=date_utc,
+        dest="before",
+        help="missing pages, and again those captured before this day (UTC), such as 2026-01-31; a cached "
+        "page is replaced only by one that is as good",
+    )
+    pages.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="all pages again, in the same way",
     )
     parser.add_argument(
         "--archive",
@@ -136,20 +152,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=web_address,
         help="another archive that has the Internet Archive's availability API (default: https://archive.org)",
     )
-    apart = "capture each page for this agent, even where another agent has it since less than 30 days"
-    add_settings(parser, ["keep_apart"], changed=[_with_help("keep_apart", apart)])
+    add_settings(parser, ["keep_apart"])
     add_folder_options(parser, "answer_folder", "cache_root")
     _add_link_options(parser)
     _add_browser_options(parser)
     parser.set_defaults(run=run)
-
-
-def _with_help(name: str, text: str) -> Setting:
-    """Return a flag's setting with another help."""
-    flags = {
-        option: Flag(flag.value, text) for option, flag in SETTINGS[name].flags.items()
-    }
-    return replace(SETTINGS[name], flags=flags)
 
 
 def _add_link_options(parser: argparse.ArgumentParser) -> None:
@@ -209,11 +216,16 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
         "--headless": Flag(False, "without a window (the default)"),
         "--headed": Flag(True, "with a window"),
     }
-    names = ["headed", "cdp_url", "proxy", "storage_state", "allow_private_network"]
+    names = [
+        *("headed", "cdp_url", "proxy", "storage_state"),
+        *("time_zone", "no_sandbox", "allow_private_network"),
+    ]
     add_settings(
         parser, names, changed=[replace(SETTINGS["headed"], flags=window)], group=group
     )
-    add_settings(parser, ["engine", "ray_address"])
+    machines = SETTINGS["engine"].group
+    names = [name for name, each in all_settings().items() if each.group == machines]
+    add_settings(parser, names)
 
 
 @dataclass(frozen=True)
@@ -223,6 +235,7 @@ class _Caching:
     settings: RunSettings
     is_llm_asked: bool
     only: Literal["failed", "suspect"] | None
+    before: datetime | None
     is_archive_asked: bool
     archive_url: str | None
     pages_at_once: int
@@ -258,6 +271,7 @@ def run(options: argparse.Namespace) -> int:
         replace(named, agent_name=agent),
         is_llm_asked=not options.no_llm,
         only=options.only,
+        before=datetime.now(UTC) if options.overwrite else options.before,
         is_archive_asked=options.archive,
         archive_url=options.archive_url,
         pages_at_once=options.max_concurrent_pages,
@@ -277,7 +291,6 @@ def _check(
         "judge_model",
         "judge_base_url",
         "judge_pool",
-        "judge_alias",
         "judge_extra_body",
     )
     asked = " and ".join(f"--{name}" for name in names if name in given.given)
@@ -285,20 +298,21 @@ def _check(
         raise UsageError(f"--no_llm asks no model: leave {asked} out")
     if archive_url is not None and not archive:
         raise UsageError("--archive_url goes with --archive")
-    if given.engine == RAY and (given.cdp_url or given.headed):
-        raise UsageError("a window belongs to one machine: leave --engine ray out")
+    if given.engine != PLAIN and (given.cdp_url or given.headed):
+        raise UsageError(
+            f"a window belongs to one machine: leave --engine {given.engine} out"
+        )
     given.check_capture()
 
 
 PAGES = """\
-Store the pages that an agent saw, instead of capturing them, and hand stored pages on.
+Store the pages that an agent saw, instead of capturing them.
 
   mind2web2 pages import my_agent pages.jsonl        one page a line: url, text or html, screenshot, ...
   mind2web2 pages import my_agent crawl.warc.gz      pages of a crawler
   mind2web2 pages import my_agent page.mhtml         a page saved by Chrome
   mind2web2 pages import my_agent paper.pdf --url https://example.org/paper.pdf
   mind2web2 pages import my_agent old_cache/my_agent  a folder in the layout of cache/
-  mind2web2 pages export my_agent --warc my_agent.warc.gz
 
 Nothing is fetched from the network. A page goes to the tasks whose answers cite it. Exit status of import: 0
 something was stored, 1 nothing was, 2 the file has errors, which are listed, and nothing was stored.
@@ -306,9 +320,7 @@ something was stored, 1 nothing was, 2 the file has errors, which are listed, an
 
 
 def _add_pages(commands: Subcommands) -> None:
-    parser = commands.add_parser(
-        "pages", help="import or export stored pages", description=PAGES
-    )
+    parser = commands.add_parser("pages", help="import pages", description=PAGES)
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     about = "store the pages of a file, or of a cache folder"
     importing = actions.add_parser("import", help=about, description=about)
@@ -319,7 +331,7 @@ def _add_pages(commands: Subcommands) -> None:
         "file",
         metavar="FILE",
         type=Path,
-        help=".jsonl, .warc, .warc.gz, .mhtml, .pdf, or a cache folder",
+        help=".jsonl, a file of a plugin such as .warc.gz, .mhtml or .pdf, or a cache folder",
     )
     add_task_option(importing, default="those whose answers cite the page")
     importing.add_argument(
@@ -330,21 +342,6 @@ def _add_pages(commands: Subcommands) -> None:
     )
     add_folder_options(importing, "answer_folder", "cache_root")
     importing.set_defaults(run=run_import)
-    about = "write the agent's stored pages to a WARC file"
-    exporting = actions.add_parser("export", help=about, description=about)
-    exporting.add_argument(
-        "agent", metavar="AGENT", help="the agent, a folder under cache/"
-    )
-    exporting.add_argument(
-        "--warc",
-        metavar="FILE",
-        type=Path,
-        required=True,
-        help="compressed if it ends in .gz",
-    )
-    add_task_option(exporting, default="all that have pages")
-    add_folder_options(exporting, "cache_root")
-    exporting.set_defaults(run=run_export)
 
 
 def run_import(options: argparse.Namespace) -> int:
@@ -403,36 +400,9 @@ async def _imported(
     return outcome
 
 
-def run_export(options: argparse.Namespace) -> int:
-    """Write stored pages to a file and return the exit status."""
-    from mind2web2.pages.crawl import AgentCache
-    from mind2web2.pages.stored_files import file_names_in
-    from mind2web2.pages.warc import export_warc
-
-    settings = settings_of(options)
-    cache = AgentCache(paths_of(settings, options.agent).cache_root / options.agent)
-    names = settings.task_ids or sorted(file_names_in(cache.folder))
-    caches = [
-        cache.of(name)
-        for name in names
-        if (cache.folder / name / "index.json").exists()
-    ]
-    if not caches:
-        raise UsageError(
-            f"no stored pages under {cache.folder}: run {program()} cache {options.agent} first"
-        )
-    try:
-        options.warc.parent.mkdir(parents=True, exist_ok=True)
-        pages = counted(export_warc(caches, options.warc), "page")
-    except OSError as error:
-        raise UsageError(f"cannot write {options.warc}: {error.strerror}") from error
-    print(f"Wrote {pages} to {options.warc}.")  # noqa: T201
-    return 0
-
-
 log = logging.getLogger(__name__)
 
-# With --engine ray, pages wait at the nodes: enough for so many nodes.
+# With an engine of several machines, pages wait there: enough for so many nodes.
 _NODES = 16
 # Pages that a person can open in a browser of their own.
 _WALLS = {"challenge", "login_wall", "consent_wall"}
@@ -640,10 +610,13 @@ async def _cache_agent(
             run.progress,
             choice=caching.only
             or ("doubtful" if caching.is_archive_asked else "missing"),
+            before=caching.before,
             archive=archive,
-            others=_pages_of_others(caching.settings),
+            others=None
+            if caching.before is not None
+            else _pages_of_others(caching.settings),
             pages_at_once=caching.pages_at_once
-            * (_NODES if caching.settings.engine == RAY else 1),
+            * (_NODES if caching.settings.engine != PLAIN else 1),
         )
     print_cached(run.console, tasks, partial(caching.suggested, agent_name))
     if unread:
@@ -663,11 +636,13 @@ def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
     settings = replace(
         capture_settings(caching.settings), page_timeout_s=caching.page_timeout_s
     )
-    if caching.settings.engine == RAY:
-        from mind2web2.cluster.crawl import BrowserSetup, ray_capturer
+    if caching.settings.engine != PLAIN:
+        from mind2web2.hooks import engine_named
 
-        setup = BrowserSetup(settings, caching.pages_at_once, caching.retries)
-        return ray_capturer(caching.settings.ray_address, setup)
+        engine = engine_named(caching.settings.engine)
+        return engine.capturer(
+            caching.settings, settings, caching.pages_at_once, caching.retries
+        )
     return BatchBrowserManager(
         settings.headless, caching.pages_at_once, caching.retries, settings=settings
     )

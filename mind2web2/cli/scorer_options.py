@@ -38,8 +38,6 @@ def scorer_of(
             outage_wait_s=settings.judge_outage_wait,
             votes=settings.votes,
             first=_first_of(settings.judge_cascade),
-            doubt=settings.judge_doubt,
-            confidence=settings.judge_confidence,
         ),
         pages=pages,
         scripts=paths_of(settings).eval_scripts_root,
@@ -58,7 +56,7 @@ def scorer_of(
 def _first_of(cascade: JudgeCascade | None) -> str | None:
     if cascade is None:
         return None
-    name = cascade.first_name
+    name = cascade.first
     if cascade.server is None:
         return name
     return f"{name}@{cascade.server}"

@@ -33,8 +33,6 @@ _SETTINGS = (
     "eval_version",
     *JUDGE_SETTINGS,
     "judge_cascade",
-    "judge_doubt",
-    "judge_confidence",
     "votes",
     "judgments",
     "max_llm_requests",

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from mind2web2.cli.options import given_settings
 from mind2web2.errors import UsageError
-from mind2web2.runs.settings import SERVER_NAMES, SETTINGS, RunSettings, Setting
+from mind2web2.runs.setting import Setting
+from mind2web2.runs.settings import SERVER_NAMES, RunSettings, all_settings
+from mind2web2.utils.entry_points import removed_plugin
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.near_names import did_you_mean
 
@@ -21,14 +23,17 @@ if TYPE_CHECKING:
     from mind2web2.utils.path_config import PathConfig
 
 FILE_NAME = "mind2web2.toml"
-FILE_SETTINGS = {
-    name: setting for name, setting in SETTINGS.items() if setting.in_file is not None
-}
 _PRICES = {"input": "input_usd", "cached_input": "cached_usd", "output": "output_usd"}
 _MAX_PRICE_USD = 1e9
 _EXAMPLE = '[prices."MODEL"] with input and output in dollars per million tokens'
 # Of a base URL: user and password, and the query.
 _SECRET_PARTS = re.compile(r"(?<=//)[^/]*@|(?<=[\w/])\?[^,]*")
+
+
+def file_settings() -> dict[str, Setting]:
+    """Return the settings that the file may have, by their names."""
+    declared = all_settings()
+    return {name: each for name, each in declared.items() if each.in_file is not None}
 
 
 def settings_of(
@@ -70,7 +75,7 @@ def with_file(
         _set_aliases(aliases)
         applied = _applicable(content, settings, takes)
         settings = replace(
-            settings, **applied, prices=prices, from_file=frozenset(applied)
+            settings.with_values(applied), prices=prices, from_file=frozenset(applied)
         )
         if is_announced:
             _announce(applied, prices)
@@ -101,14 +106,16 @@ def _applicable(
         closed |= set(SERVER_NAMES)
     # Either names the judge.
     if not closed.isdisjoint(("judge_model", "judge_cascade")):
-        of_judge = {"judge_model", "judge_cascade", "judge_doubt", "judge_confidence"}
+        of_judge = {"judge_model", "judge_cascade"}
         closed |= of_judge - set(settings.given)
     is_other_judge = "llm_provider" in closed and settings.llm_provider != given.get(
         "llm_provider", "openai"
     )
     if settings.is_replay or is_other_judge:
         closed |= {
-            name for name, setting in FILE_SETTINGS.items() if setting.group == "judge"
+            name
+            for name, setting in file_settings().items()
+            if setting.group == "judge"
         }
     if settings.is_replay or settings.batch:
         closed.add("max_llm_requests")
@@ -136,12 +143,11 @@ def _read(path: Path) -> tuple[JsonObject, dict[str, OwnPrice], dict[str, str]]:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"cannot read {FILE_NAME}: {reason}") from error
-    _check_keys(content, [*FILE_SETTINGS, "prices", "scripts"], FILE_NAME)
+    known = file_settings()
+    _check_keys(content, [*known, "prices", "scripts"], FILE_NAME)
     prices = _prices_in(content.pop("prices", {}))
     aliases = _aliases_in(content.pop("scripts", {}))
-    settings = {
-        name: _checked(FILE_SETTINGS[name], value) for name, value in content.items()
-    }
+    settings = {name: _checked(known[name], value) for name, value in content.items()}
     return settings, prices, aliases
 
 
@@ -229,6 +235,8 @@ def _check_keys(found: Iterable[str], known: Iterable[str], where: str) -> None:
     for name in found:
         if name in names:
             continue
+        if plugin := removed_plugin(f"--{name}"):
+            raise UsageError(f"{where}: {name} needs the plugin {plugin}")
         if name == "no_screenshots":
             cure = "write max_images = 0"
         elif re.search("key|secret|token$", name, re.IGNORECASE):

@@ -7,8 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from mind2web2.judge.cascade import decision_name
-from mind2web2.llm_client.settings import DECISION_PROVIDERS
+from mind2web2.llm_client.settings import public_address
 from mind2web2.runs.settings import JUDGE_SETTINGS, REPLAY, RunSettings
 from mind2web2.utils.program import program_words
 
@@ -64,17 +63,16 @@ def suggested_check(settings: RunSettings) -> str:
     words = []
     for name in JUDGE_SETTINGS:
         value = getattr(settings, name)
-        is_left_out = name in ("judge_outage_wait", "max_images") or value is None
+        is_left_out = name == "max_images" or value is None
         if name not in settings.given or is_left_out:
             continue
         for each in value if isinstance(value, tuple) else (value,):
-            words += [f"--{name}", str(each)]
+            shown = public_address(each) if name == "judge_base_url" else str(each)
+            words += [f"--{name}", shown]
     cascade = settings.judge_cascade
     if cascade is not None:
         models = (
-            (cascade.strong,)
-            if cascade.server
-            else (cascade.first_name, cascade.strong)
+            (cascade.strong,) if cascade.server else (cascade.first, cascade.strong)
         )
         words += [word for model in models for word in ("--judge_model", model)]
     if settings.max_images is not None and "max_images" in settings.given:
@@ -114,7 +112,7 @@ def caching_command(agent_name: str, settings: RunSettings, *more: str) -> str:
     for task_id in settings.task_ids:
         words += ["--task_id", task_id]
     if settings.cdp_url is not None:
-        words += ["--cdp_url", settings.cdp_url]
+        words += ["--cdp_url", public_address(settings.cdp_url)]
     if settings.storage_state is not None:
         words += ["--storage_state", str(settings.storage_state)]
     if settings.proxy is not None:
@@ -158,12 +156,9 @@ def _judge_options(judge: JudgeRecord) -> Iterator[tuple[str, str]]:
         yield "judge_model", judge.model
     else:
         yield "judge_cascade", _cascade_named(judge)
-        yield "judge_doubt", judge.doubt or "gates"
-        if judge.confidence is not None:
-            yield "judge_confidence", f"{judge.confidence:g}"
     # "openai http://127.0.0.1:8000/v1": the provider's name and the server's address.
     server = judge.endpoint.rpartition(" ")[2]
-    if judge.provider in ("openai", "anthropic", "gemini") and "://" in server:
+    if judge.provider != "azure_openai" and "://" in server:
         from mind2web2.llm_client.settings import endpoint_of
 
         if judge.endpoint != endpoint_of(judge.provider):
@@ -178,16 +173,13 @@ def _judge_options(judge: JudgeRecord) -> Iterator[tuple[str, str]]:
         yield "judge_temperature", str(judge.temperature)
     if judge.max_images:
         yield "max_images", str(judge.max_images)
-    if judge.votes != "always":
+    if judge.votes.isdecimal():
         yield "votes", judge.votes
 
 
 def _cascade_named(judge: JudgeRecord) -> str:
     server = "" if judge.first_endpoint is None else judge.first_endpoint
-    provider, _, address = server.rpartition(" ")
-    if provider in DECISION_PROVIDERS:
-        first = decision_name(provider, str(judge.first_model))
-        return f"{first}@{address},{judge.model}"
+    address = server.rpartition(" ")[2]
     if server == judge.endpoint or ("://" not in address and address != "pool"):
         return f"{judge.first_model},{judge.model}"
     return (

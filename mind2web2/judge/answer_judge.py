@@ -98,11 +98,6 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         return self._first
 
     @property
-    def is_decision(self) -> bool:
-        """Tell whether the run's judge is a decision model."""
-        return self._run.settings.is_decision
-
-    @property
     def recorded_limits(self) -> Sequence[ImageLimit]:
         """Return the image limits that the recorded run met."""
         return self._run.settings.image_limits

@@ -108,9 +108,13 @@ class Budget:
                 and await self._extended(missing_usd)
             ):
                 continue
-            if self._refusal is not None or expected_usd > left_usd:
+            has_room = expected_usd <= left_usd
+            # The first reply, which is not read yet, tells more than the guess.
+            may_learn = bool(self._unread) and not requests.expectation.replies
+            if self._refusal is not None or not (has_room or may_learn):
                 raise self._refused(expected_usd)
-            if not self._is_any_in_flight() or needed_usd <= left_usd:
+            is_alone = has_room and not self._is_any_in_flight()
+            if is_alone or needed_usd <= left_usd:
                 requests.in_flight += 1
                 requests.prompt_tokens_in_flight += prompt_tokens
                 return
@@ -157,6 +161,11 @@ class Budget:
     def learn(self, prompt_tokens: int, usage: Usage, model: str = "") -> None:
         """Expect the model's next replies to be like this one."""
         self._of(model).expectation.learn(prompt_tokens, usage)
+
+    def learn_stored(self, usages: Sequence[Usage], model: str) -> None:
+        """Expect the model's replies to be like earlier ones."""
+        for usage in usages:
+            self.learn(usage.input_tokens, usage, model)
 
     def follow(self, spent_usd: float, refusal: str | None) -> None:
         """Show what other machines have spent, and why they were refused more."""

@@ -50,6 +50,7 @@ from mind2web2.llm_client.chat import (
 )
 from mind2web2.llm_client.prices import OwnPrice, price_usd, total_price_usd
 from mind2web2.llm_client.retries import MeasuredProvider
+from mind2web2.rubric.verdicts import CASCADE_RULE
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.loop_turns import loop_turn
 from mind2web2.utils.text import counted
@@ -372,9 +373,7 @@ class CachingJudge:
             self._count(_no_reply(sent), sent, source[0], judgments=0)
             raise
         self._breaker.note_reply()
-        # Questions of one request share its tokens, and the permit of the first one pays for all.
-        is_shared = reply.together > 1
-        permit.settle(sent.replies or ([] if is_shared else [reply.usage]))
+        permit.settle(sent.replies or [reply.usage])
         # A refusal of the images is no judgment yet.
         cost_usd = self._count(
             reply, sent, source[0], judgments=int(outcome != "fewer_images")
@@ -398,7 +397,6 @@ class CachingJudge:
             purpose=subject.purpose,
             page=subject.page,
             trial=subject.trial,
-            together=reply.together if is_shared else None,
         )
 
     def _as_judgment(
@@ -429,10 +427,8 @@ class CachingJudge:
         judge += () if self._keyed_body is None else (self._keyed_body,)
         first = self.first
         if first is not None:
-            # The name of its server begins with the provider, which tells a decision model from a text model.
             server = first.settings.replayed_endpoint or first.endpoint
-            judge += (first.settings.model, server, settings.doubt)
-            judge += (settings.first_confidence,)
+            judge += (first.settings.model, server, CASCADE_RULE)
         if settings.votes != "always":
             judge += ("votes", settings.votes)
         return self._store.recorded_skips(judge, source)
@@ -442,7 +438,7 @@ class CachingJudge:
     ) -> float | None:
         """Add the usage of a question to the task's, and return its price."""
         # A foreign client reports only the sum.
-        usages = (reply.together == 1 and sent.replies) or [reply.usage]
+        usages = sent.replies or [reply.usage]
         settings = self.settings
         cost_usd = total_price_usd(
             usages, settings.model, in_batch=settings.batch, own=self.price

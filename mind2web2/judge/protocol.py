@@ -131,10 +131,6 @@ class Judge(Protocol):
         """Return, for a replay, the limits that the recorded run met, most images first."""
 
     @property
-    def is_decision(self) -> bool:
-        """Tell whether it is a decision model, which answers claims with probabilities and nothing else."""
-
-    @property
     def first(self) -> Judge | None:
         """Return the judge that is asked about claims before this one, ``None`` where one judge decides."""
 

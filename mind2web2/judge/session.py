@@ -80,11 +80,6 @@ class JudgeSession:
         return self._image_limit
 
     @property
-    def is_decision(self) -> bool:
-        """Tell whether it is a decision model; outside of a run, none is asked."""
-        return False
-
-    @property
     def ledger(self) -> JudgeLedger:
         """Return usage and notes."""
         return self._ledger

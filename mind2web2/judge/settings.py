@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from mind2web2.judge.cascade import DEFAULT_CONFIDENCE
 from mind2web2.judge.store import JudgmentSource
 from mind2web2.llm_client.chat import ImageLimit
-from mind2web2.llm_client.settings import DECISION_PROVIDERS
-from mind2web2.rubric.verdicts import DoubtLevel, VoteRule
+from mind2web2.rubric.verdicts import ALWAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +24,7 @@ class JudgeSettings:
             those that the judge named; read from the store.
         extra_body: JSON object of further parameters of each request; ``None`` for none.
         votes: how often the judge votes on a claim; no part of a judgment's key.
-        first: a judge that is asked about claims before this one, which decides where the first is in
-            doubt; ``None`` for one judge.
-        doubt: where the first judge's votes are in doubt.
-        confidence: of a first judge that is a decision model, the probability above which it decides.
+        first: a judge that is asked about claims before this one (``CASCADE_RULE``); ``None`` for one judge.
     """
 
     provider: str
@@ -42,24 +37,8 @@ class JudgeSettings:
     max_images: int | None = None
     image_limits: tuple[ImageLimit, ...] = ()
     extra_body: str | None = None
-    votes: VoteRule = "always"
+    votes: str = ALWAYS
     first: JudgeSettings | None = None
-    doubt: DoubtLevel = "gates"
-    confidence: float = DEFAULT_CONFIDENCE
-
-    @property
-    def is_decision(self) -> bool:
-        """Tell whether this is a decision model, which answers claims with probabilities and nothing else."""
-        server = self.replayed_endpoint or ""
-        return self.provider in DECISION_PROVIDERS or server.startswith(
-            tuple(f"{provider} " for provider in DECISION_PROVIDERS)
-        )
-
-    @property
-    def first_confidence(self) -> float | None:
-        """Return ``confidence`` where the first judge is a decision model."""
-        first = self.first
-        return self.confidence if first is not None and first.is_decision else None
 
     @property
     def keyed_body(self) -> str | None:

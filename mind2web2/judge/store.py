@@ -20,7 +20,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2 import __version__
 from mind2web2.errors import JudgmentStoreError, ResultWriteError
-from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message, MessagePart
+from mind2web2.llm_client.chat import (
+    ChatRequest,
+    ImageLimit,
+    Message,
+    MessagePart,
+    Usage,
+)
 from mind2web2.llm_client.failures import one_line
 from mind2web2.prompts import HashedText
 from mind2web2.utils.aio import ThreadQueue
@@ -49,7 +55,6 @@ class Judgment(BaseModel):
         batch: set for replies from a batch job, which cost less.
         cost_usd: dollars of all its requests; ``None`` in older files and for unknown prices.
         reused_from: the agent whose run asked, where another agent's run reuses the judgment.
-        together: of a decision model, how many questions were asked in one request, whose tokens they share.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -84,7 +89,6 @@ class Judgment(BaseModel):
     page: str | None = None
     trial: int = 1
     reused_from: str | None = None
-    together: int | None = None
 
 
 class ServiceAnswer(BaseModel):
@@ -264,14 +268,19 @@ def refuse_programs(connection: sqlite3.Connection) -> None:
 
 
 FILE_NAME = "judgments.sqlite3"
+# Replies of a model that tell what its next ones may cost.
+_LATEST = 20
 # Long enough for any other process to finish a write; writes take well under a millisecond.
 _BUSY_TIMEOUT_S = 30.0
 # Errors from damaged content, beside SQLite's own, and from numbers that SQLite cannot hold.
 _UNSOUND = (ValidationError, UnicodeDecodeError, OverflowError)
 # Columns that files of version 0.1.0 lack.
 _LATER_COLUMNS = (
-    *("batch", "cost_usd", "extra_body", "max_images", "reused_from"),
-    "together",
+    "batch",
+    "cost_usd",
+    "extra_body",
+    "max_images",
+    "reused_from",
 )
 
 Value = TypeVar("Value")
@@ -376,6 +385,18 @@ class JudgmentStore:
             )
             for row in rows
         ]
+
+    def latest_usages(self, model: str) -> list[Usage]:
+        """Return the tokens of a model's latest replies to single requests."""
+        rows = self._in_thread(
+            lambda: self._connection.execute(
+                "SELECT input_tokens, output_tokens FROM judgments WHERE model = ? "
+                "AND outcome = 'reply' AND attempts = 1 "
+                "AND input_tokens > 0 ORDER BY created DESC LIMIT ?",
+                (model, _LATEST),
+            ).fetchall()
+        )
+        return [Usage(input_tokens=read, output_tokens=said) for read, said in rows]
 
     def image_limits(self, endpoint: str | None, model: str) -> list[ImageLimit]:
         """Return the limits that a judge (at any endpoint if ``None``) has named, highest first."""

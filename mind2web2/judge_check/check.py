@@ -25,10 +25,8 @@ from mind2web2.capture.models import CaptureRecord, PageKind, Trouble
 from mind2web2.errors import CacheMiss, JudgeOutputError, MachineError, Mind2Web2Error
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.cascade import ALONE, ASKED, ASKED_ALONE
-from mind2web2.judge.decision_client import shared_key, split_question
 from mind2web2.judge.store import CheckRecord, JudgeIdentity, JudgmentStore
-from mind2web2.judge.tokens import request_tokens, text_tokens
+from mind2web2.judge.tokens import request_tokens
 from mind2web2.judge.usage import TaskUsage
 from mind2web2.judge_check.drawn_page import (
     can_be_drawn,
@@ -44,7 +42,6 @@ from mind2web2.judge_check.labelled_set import (
     Picture,
 )
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
-from mind2web2.llm_client.settings import DECISION_PROVIDERS
 from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
@@ -65,7 +62,7 @@ from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extractor import Extractor
-from mind2web2.verification.messages import BinaryEvalResult, ClaimProbability
+from mind2web2.verification.messages import BinaryEvalResult
 from mind2web2.verification.verifier import Verifier
 
 log = logging.getLogger(__name__)
@@ -93,7 +90,6 @@ class CaseOutcome:
         quotes: for each passage that the judge quoted, whether it was found.
         shown_chars: of the text of pages.
         is_invalid: the reply could not be read, however often it was asked for.
-        probabilities: that a decision model gave, for each page.
     """
 
     case: LabelledClaim | LabelledForm
@@ -105,13 +101,6 @@ class CaseOutcome:
     declined: int = 0
     failure: str | None = None
     is_invalid: bool = False
-    probabilities: tuple[float, ...] = ()
-
-    @property
-    def confidence(self) -> float | None:
-        """Return the lowest probability of a verdict on its pages, ``None`` where there is none."""
-        sure = (max(each, 1 - each) for each in self.probabilities)
-        return min(sure, default=None)
 
 
 @dataclass(frozen=True)
@@ -132,11 +121,7 @@ class JudgeCheck:
 
     @property
     def name(self) -> str:
-        """Return the model, and of a decision model how it was asked."""
-        if self.judge.extra_body == ASKED_ALONE:
-            return f"{self.judge.model}, each claim asked alone"
-        if self.judge.endpoint.startswith(DECISION_PROVIDERS):
-            return f"{self.judge.model}, claims of a page asked together"
+        """Return the model."""
         return self.judge.model
 
 
@@ -197,13 +182,6 @@ class LabelledPages:
     def put_pdf(self, url: str, pdf_bytes: bytes) -> None:  # noqa: ARG002
         """Refuse, likewise."""
         raise MachineError("the labelled set takes no pages")
-
-
-# The probability of a verdict, and what it is above.
-_BANDS = (
-    *(("probability above .97", 0.97), ("above .9", 0.9), ("above .7", 0.7)),
-    ("of .7 or less", -1.0),
-)
 
 
 @dataclass(frozen=True)
@@ -351,12 +329,6 @@ async def _claim(context: EvaluationContext, case: LabelledClaim) -> CaseOutcome
         ),
         sum(check.page.text_chars for check in evidence.pages if check.page),
         sum(vote.declined is not None for own in cast for vote in own),
-        probabilities=tuple(
-            vote.probability
-            for own in cast
-            for vote in own
-            if vote.probability is not None
-        ),
     )
 
 
@@ -397,8 +369,6 @@ class CountingProvider:
     def __init__(self, endpoint: str, store: JudgmentStore | None) -> None:
         self.endpoint = endpoint
         self.prompts: list[int] = []
-        # Of decision models: texts that several questions share.
-        self._shared: set[str] = set()
         self.stored = 0
         self._store = store
 
@@ -409,22 +379,10 @@ class CountingProvider:
             and await self._store.get(request.name, self.endpoint) is not None
         ):
             self.stored += 1
-        elif request.template is ClaimProbability and request.extra.get(ASKED) != ALONE:
-            self._count_together(request)
         else:
             self.prompts.append(request_tokens(request))
         value = _empty_reply(request.template or BaseModel)
         return ChatReply(text=value.model_dump_json(), value=value, usage=Usage())
-
-    def _count_together(self, request: ChatRequest) -> None:
-        """Count the text that questions share once."""
-        state, question = split_question(request)
-        key = shared_key(request, state)
-        if key not in self._shared:
-            self._shared.add(key)
-            self.prompts.append(request_tokens(request))
-        else:
-            self.prompts[-1] += text_tokens(question)
 
     async def close(self) -> None:
         """Do nothing."""
@@ -528,18 +486,13 @@ class Quality:
     def by_reliability(self) -> dict[str, Rates]:
         """Return the rates of claims by their votes, and by whether the judge's quotations were found."""
         groups: dict[str, list[CaseOutcome]] = {
-            **{name: [] for name, _ in _BANDS},
-            "no probability": [],
             "all votes the same": [],
             "votes divided": [],
             "all quotations found": [],
             "a quotation not found": [],
         }
-        is_decision = any(outcome.probabilities for outcome in self.check.outcomes)
         for outcome in self.check.outcomes:
-            if is_decision:
-                groups[_band(outcome.confidence)].append(outcome)
-            elif outcome.votes:
+            if outcome.votes:
                 is_divided = any(len(set(own)) > 1 for own in outcome.votes)
                 groups["votes divided" if is_divided else "all votes the same"].append(
                     outcome
@@ -639,12 +592,6 @@ class Quality:
         }
 
 
-def _band(confidence: float | None) -> str:
-    if confidence is None:
-        return "no probability"
-    return next(name for name, least in _BANDS if confidence > least)
-
-
 def quality(check: JudgeCheck) -> Quality:
     """Return a judge's quality by its replies."""
     by_category = {
@@ -703,18 +650,6 @@ class JudgeComparison:
     cases: int
     test: PairedTest
     holm_p: float
-
-    @property
-    def probability_changes(self) -> list[float]:
-        """Return by how much the probabilities of two decision models differ, page by page."""
-        pairs = zip(self.first.outcomes, self.second.outcomes, strict=True)
-        return [
-            abs(one - other)
-            for first, second in pairs
-            for one, other in zip(
-                first.probabilities, second.probabilities, strict=False
-            )
-        ]
 
     @property
     def other_verdicts(self) -> int:

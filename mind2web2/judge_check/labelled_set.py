@@ -1,10 +1,16 @@
-"""A labelled set: claims and forms with their pages and their right replies, and parts of it."""
+"""A labelled set: claims and forms with their pages and their right replies, and parts of it.
+
+``benchmarks/labelled_set.py`` makes the one that the package ships.
+"""
 
 from __future__ import annotations
 
+import json
+import lzma
 import random
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -13,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, create_model
 
 from mind2web2.capture.models import TroubleKind
 
+SHIPPED = Path(__file__).with_name("labelled_set.json.xz")
 FieldKind = Literal["text", "integer", "number", "list"]
 _TYPES: dict[FieldKind, Any] = {
     "text": str | None,
@@ -165,10 +172,6 @@ class LabelledSet(NamedTuple):
             {case.id for case in self.cases if case.category in categories}
         )
 
-    def without_forms(self) -> LabelledSet:
-        """Return the claims alone, for a judge that fills no form."""
-        return self._only({case.id for case in self.claims})
-
     def sample(self, size: int) -> LabelledSet:
         """Return so many cases, as many of each category as possible; true claims with their false twins."""
         drawn = random.Random(0)
@@ -196,3 +199,20 @@ class LabelledSet(NamedTuple):
         pages = {url: page for url, page in self.pages.items() if url in urls}
         is_whole = self.is_whole and len(claims) + len(forms) == len(self.cases)
         return self._replace(pages=pages, claims=claims, forms=forms, is_whole=is_whole)
+
+
+@cache
+def shipped_set() -> LabelledSet:
+    """Return the set of this version of the package."""
+    content = json.loads(lzma.decompress(SHIPPED.read_bytes()))
+    return LabelledSet(
+        content["version"],
+        content["seed"],
+        content["digest"],
+        {
+            url: LabelledPage.model_validate(page)
+            for url, page in content["pages"].items()
+        },
+        tuple(LabelledClaim.model_validate(case) for case in content["claims"]),
+        tuple(LabelledForm.model_validate(case) for case in content["forms"]),
+    )

@@ -11,7 +11,6 @@ from typing import Any, Self
 from anyio.from_thread import start_blocking_portal
 
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
-from mind2web2.llm_client.claude_client import anthropic_client, bedrock_client
 from mind2web2.llm_client.openai_protocol import (
     OpenAITransport,
     azure_connection,
@@ -19,10 +18,12 @@ from mind2web2.llm_client.openai_protocol import (
 )
 from mind2web2.llm_client.pool import PoolClient
 from mind2web2.llm_client.provider import AsyncProviderClient
+from mind2web2.llm_client.providers import provider_of_plugin
 from mind2web2.llm_client.rate_limiter import RateLimiter
 from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.llm_client.settings import PoolSource
 from mind2web2.utils.api_misuse import script_api
+from mind2web2.utils.entry_points import hook_names
 
 
 class SyncProviderClient:
@@ -149,7 +150,7 @@ class AzureOpenAIClient(SyncProviderClient):
         )
 
 
-PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_anthropic")
+PROVIDERS = ("openai", "azure_openai")
 
 
 @script_api
@@ -157,7 +158,7 @@ class LLMClient:
     """A judge, synchronous or asynchronous.
 
     Args:
-        provider: one of ``PROVIDERS``.
+        provider: one of ``PROVIDERS``, or one of a plugin.
         is_async: ``True`` for ``async_response`` and ``chat``, ``False`` for ``response``.
         base_url: default from the provider's environment variable; or the source of a pool of servers.
         api_key: default from the provider's environment variable; a pool's and Bedrock's keys come only
@@ -257,13 +258,24 @@ def _build(
         return AsyncOpenAIClient(base_url=base_url, api_key=api_key, retry=retry)
     if provider == "azure_openai":
         return AsyncAzureOpenAIClient(base_url=base_url, api_key=api_key, retry=retry)
-    if provider == "gemini":
-        transport = OpenAITransport(openai_connection(base_url, api_key, provider))
-        return AsyncProviderClient(transport, retry or RetryPolicy())
-    if provider in ("anthropic", "bedrock_anthropic"):
-        if provider == "anthropic":
-            return anthropic_client(base_url, api_key, retry)
-        return bedrock_client(base_url, retry)
-    raise ValueError(
-        f"no such provider: {provider!r}, expected one of {', '.join(PROVIDERS)}"
+    return _client_of_plugin(provider, base_url, api_key, retry)
+
+
+def provider_names() -> tuple[str, ...]:
+    """Return the names of all providers."""
+    return (*PROVIDERS, *hook_names("judges"))
+
+
+def _client_of_plugin(
+    name: str, base_url: str | None, api_key: str | None, retry: RetryPolicy | None
+) -> AsyncProviderClient:
+    provider = provider_of_plugin(name)
+    if provider is None:
+        raise ValueError(
+            f"no such provider: {name!r}, expected one of {', '.join(provider_names())}"
+        )
+    transport = provider.connect(base_url, api_key)
+    probes_images = provider.probes_images
+    return AsyncProviderClient(
+        transport, retry or RetryPolicy(), probes_images=probes_images
     )

@@ -249,7 +249,6 @@ class ChatReply:
         usage: of all attempts, repairs included.
         served_model: as the provider reported it, like ``system_fingerprint``.
         judgment: the key of the stored judgment.
-        together: of a decision model, how many questions its request had; ``usage`` is this question's share.
     """
 
     text: str
@@ -260,7 +259,6 @@ class ChatReply:
     system_fingerprint: str | None = None
     attempts: int = 1
     judgment: str | None = field(default=None, compare=False)
-    together: int = 1
 
 
 class ChatProvider(Protocol):

@@ -450,6 +450,8 @@ def judge_error(
 
 
 _SHORTEST_SECRET = 5
+# In a good reply, a shorter one is more likely a word than a key.
+_SHORTEST_ECHO = 8
 _SHOWN_CHARS = 200
 
 
@@ -484,6 +486,13 @@ def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
     for form in sorted(forms, key=len, reverse=True):
         text = text.replace(form, "***")
     return text
+
+
+def reply_without_secrets(reply: bytes, secrets: tuple[str, ...]) -> bytes:
+    """Return a good reply, which is stored and shown, without the keys that a server echoes."""
+    long = tuple(secret for secret in secrets if len(secret) >= _SHORTEST_ECHO)
+    text = reply.decode(errors="surrogateescape")
+    return without_secrets(text, long).encode(errors="surrogateescape")
 
 
 def _forms(secret: str) -> set[str]:

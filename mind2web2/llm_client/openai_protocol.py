@@ -16,14 +16,15 @@ from mind2web2.llm_client.failures import (
     Service,
     allowances_in,
     failure_from_body,
+    reply_without_secrets,
     start_of,
 )
 from mind2web2.llm_client.http_pool import HttpPool, PoolPerLoop, Server
 from mind2web2.llm_client.settings import (
-    ADDRESS_GIVEN,
     KEY_GIVEN,
-    OPENAI_LIKE,
-    Setting,
+    OPENAI,
+    OpenAILike,
+    azure_address,
     check_keys,
     checked_service,
     require_all,
@@ -31,11 +32,13 @@ from mind2web2.llm_client.settings import (
     split_login,
     variable,
 )
+from mind2web2.llm_client.structured_output import check_unambiguous
 from mind2web2.llm_client.transport import (
     Completion,
     JsonBody,
     OutputMode,
     ReplyPart,
+    TokenCount,
     WireRequest,
 )
 from mind2web2.utils.json_fields import JsonObject
@@ -57,28 +60,25 @@ class Connection:
 def openai_connection(
     base_url: str | None = None,
     api_key: str | None = None,
-    provider: str = "openai",
+    provider: OpenAILike = OPENAI,
     key_name: str | None = None,
 ) -> Connection:
     """Return the connection to OpenAI or a compatible server; the environment holds the defaults.
 
     Args:
-        provider: one of ``OPENAI_LIKE``.
         key_name: the environment variable of the key, if not the provider's.
 
     Raises:
         UsageError: a setting is missing or invalid; the text names it.
     """
-    usual_key_name, address_name, default = OPENAI_LIKE[provider]
-    key_name = key_name or usual_key_name
-    given = setting(base_url, ADDRESS_GIVEN, address_name)
-    address = Setting(given.value or default, given.name)
+    key_name = key_name or provider.key_name
+    address = provider.address(base_url)
     key = setting(api_key, KEY_GIVEN, key_name)
-    service = checked_service(provider, address, {key.name: key.value})
-    if not key.value and str(urlsplit(default).hostname) in address.value:
+    service = checked_service(provider.provider, address, {key.name: key.value})
+    if not key.value and str(urlsplit(provider.default).hostname) in address.value:
         raise UsageError(
             f"no judge key: set {key_name} (or, for a server that needs none, give --judge_base_url or "
-            f"set {address_name})"
+            f"set {provider.address_name})"
         )
     accounts = {name: variable(name) for name in _ACCOUNT_HEADERS.values()}
     check_keys(accounts)
@@ -102,7 +102,7 @@ def azure_connection(
         UsageError: a setting is missing or invalid; the text names it.
     """
     key = setting(api_key, KEY_GIVEN, "AZURE_OPENAI_API_KEY")
-    address = setting(base_url, ADDRESS_GIVEN, "AZURE_OPENAI_ENDPOINT_URL")
+    address = azure_address(base_url)
     version = api_version or variable("AZURE_OPENAI_API_VERSION")
     require_all(
         {
@@ -142,12 +142,12 @@ _ACCOUNT_HEADERS = {
 
 
 class _CachedTokens(ReplyPart):
-    cached_tokens: int | None = None
+    cached_tokens: TokenCount | None = None
 
 
 class _Usage(ReplyPart):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    prompt_tokens: TokenCount | None = None
+    completion_tokens: TokenCount | None = None
     prompt_tokens_details: _CachedTokens | None = None
 
     def counted(self) -> Usage:
@@ -254,13 +254,18 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
     Raises:
         RequestFailedError: it is no chat completion; a retry may succeed.
     """
+    content = reply_without_secrets(content, secrets)
     try:
         body = _Body.model_validate_json(content)
     except ValidationError:
         raise RequestFailedError(
             f"the reply is no chat completion but {start_of(content, secrets)!r}"
         ) from None
-    choice = body.choices[0] if body.choices else _Choice()
+    check_unambiguous(content)
+    choices = body.choices or [_Choice()]
+    if len(choices) > 1:
+        raise RequestFailedError(f"the reply has {len(choices)} choices instead of one")
+    [choice] = choices
     if problem := body.error or choice.error:
         # The text before the error may be incomplete.
         raise failure_from_body(

@@ -9,40 +9,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.failures import Service
+from mind2web2.utils.entry_points import loaded_part
 
 # Unless an option names another.
 DEFAULT_JUDGE_MODEL = "o4-mini"
 _MAX_SHOWN_CHARS = 200
-
-# Providers of decision models, which answer questions about a text with probabilities and write none.
-OPENAI_DECISIONS, SYSTEM_ONE = "openai_decisions", "systemone"
-DECISION_PROVIDERS = (OPENAI_DECISIONS, SYSTEM_ONE)
-
-# By provider: the environment variables of key and address, and the default address, for those that have one
-# address.
-OPENAI_LIKE = {
-    "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1"),
-    "gemini": (
-        "GEMINI_API_KEY",
-        "GEMINI_BASE_URL",
-        "https://generativelanguage.googleapis.com/v1beta/openai",
-    ),
-    OPENAI_DECISIONS: (
-        "OPENAI_API_KEY",
-        "OPENAI_BASE_URL",
-        "https://api.openai.com/v1",
-    ),
-    SYSTEM_ONE: (
-        "TYPESAFE_API_KEY",
-        "TYPESAFE_BASE_URL",
-        "https://api.typesafe.ai/v1",
-    ),
-}
-ANTHROPIC_ADDRESS = "https://api.anthropic.com"
 
 # An address may be given in code or on the command line, a key in code alone.
 ADDRESS_GIVEN = "the base URL given (--judge_base_url)"
@@ -79,6 +55,31 @@ def setting(given: str | None, given_name: str, variable_name: str) -> Setting:
         return Setting(given, given_name)
     value = variable(variable_name)
     return Setting(value, variable_name if value else f"{variable_name} (not set)")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAILike:
+    """A provider that speaks OpenAI's protocol at an address of its own.
+
+    Args:
+        key_name: the environment variable of the key; ``address_name`` that of another address.
+        default: the provider's address.
+    """
+
+    provider: str
+    key_name: str
+    address_name: str
+    default: str
+
+    def address(self, base_url: str | None) -> Setting:
+        """Return the address that was given, that of the environment, or the provider's."""
+        found = setting(base_url, ADDRESS_GIVEN, self.address_name)
+        return Setting(found.value or self.default, found.name)
+
+
+OPENAI = OpenAILike(
+    "openai", "OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1"
+)
 
 
 def variable(name: str) -> str:
@@ -372,25 +373,26 @@ def endpoint_of(provider: str, base_url: str | PoolSource | None = None) -> str 
     """
     if isinstance(base_url, PoolSource):
         return POOL_ENDPOINT
-    region = variable("AWS_REGION")
-    addresses = {
-        "anthropic": (
-            "ANTHROPIC_BASE_URL",
-            variable("ANTHROPIC_BASE_URL") or ANTHROPIC_ADDRESS,
-        ),
-        "azure_openai": (
-            "AZURE_OPENAI_ENDPOINT_URL",
-            variable("AZURE_OPENAI_ENDPOINT_URL"),
-        ),
-        "bedrock_anthropic": (
-            "AWS_REGION",
-            f"https://bedrock-runtime.{region}.amazonaws.com" if region else "",
-        ),
-    }
-    for name, (_, address_name, default) in OPENAI_LIKE.items():
-        addresses[name] = (address_name, variable(address_name) or default)
-    name, address = (ADDRESS_GIVEN, base_url) if base_url else addresses[provider]
-    if not address:
+    if provider == OPENAI.provider:
+        return named_endpoint(provider, OPENAI.address(base_url))
+    if provider == "azure_openai":
+        return named_endpoint(provider, azure_address(base_url))
+    found: Any = loaded_part("judges", provider)
+    return None if found is None else found.endpoint(base_url)
+
+
+def azure_address(base_url: str | None) -> Setting:
+    """Return the address of an Azure resource."""
+    return setting(base_url, ADDRESS_GIVEN, "AZURE_OPENAI_ENDPOINT_URL")
+
+
+def named_endpoint(provider: str, address: Setting) -> str | None:
+    """Return the name of a server for records, ``None`` where its address is not set.
+
+    Raises:
+        UsageError: the address is invalid.
+    """
+    if not address.value:
         return None
-    check_address(address, name)
-    return endpoint_name(provider, address)
+    check_address(address.value, address.name)
+    return endpoint_name(provider, address.value)

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from mind2web2.llm_client.chat import CheckedMessage
+from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.transport import Completion, JsonSchema, TemplateSchema
 from mind2web2.prompts import BlockChain
 
@@ -249,6 +250,18 @@ def repair_messages(
         }
     )
     return turns
+
+
+def check_unambiguous(reply: bytes) -> None:
+    """Check that no object in a reply's body gives one property twice.
+
+    Raises:
+        RequestFailedError: one does; neither value counts.
+    """
+    try:
+        unambiguous_json(reply.decode())
+    except InvalidOutputError as error:
+        raise RequestFailedError(f"the reply is ambiguous: {error}") from None
 
 
 def unambiguous_json(text: str) -> Any:

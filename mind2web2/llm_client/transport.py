@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2.llm_client.chat import (
     CheckedMessage,
@@ -93,6 +93,10 @@ class Completion:
     served_model: str | None = None
     system_fingerprint: str | None = None
     allowances: Allowances = NOTHING_SAID
+
+
+# A server that reports more, or less than nothing, counts wrongly: its prices would be wrong as well.
+TokenCount = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class ReplyPart(BaseModel):

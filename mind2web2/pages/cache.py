@@ -34,10 +34,7 @@ from mind2web2.pages.cache_files import (
     sidecar_text,
 )
 from mind2web2.pages.stored_files import (
-    fetch_files,
     file_names_in,
-    is_stored,
-    names_in_store,
 )
 from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
 from mind2web2.utils.api_misuse import script_api
@@ -66,6 +63,8 @@ class CacheFileSys:
         self._failures = UrlNotes(self.task_dir / FAILURES_NAME)
         self._redirects = UrlNotes(self.task_dir / REDIRECTS_NAME)
         self._reported_missing: set[str] = set()
+        # By URL; many answers to a task ask for the same pages.
+        self._digests: dict[str, tuple[Hashable, str | None]] = {}
         self._index_file.current()  # a damaged index is an error now, not in the middle of a run
 
     def put_web(self, url: str, text: str, screenshot: bytes | str | None) -> None:
@@ -210,7 +209,6 @@ class CacheFileSys:
         stems = {main_file_name(key, kind)[:32]: key for key, kind in kinds.items()}
         records: dict[str, CaptureRecord] = {}
         sidecars = sorted(filter(is_sidecar, file_names_in(self.task_dir)))
-        fetch_files(self.task_dir, *(self.task_dir / name for name in sidecars))
         for name in sidecars:
             record = read_sidecar(self.task_dir / name)
             key = stems.get(name[:32])
@@ -269,6 +267,14 @@ class CacheFileSys:
 
         A person's decision that the page is right changes it where judges were shown signs of trouble.
         """
+        # Before the files are read: if they are replaced meanwhile, the next call reads them again.
+        state = self.files_state(url)
+        known = self._digests.get(url)
+        if state is None or known is None or known[0] != state:
+            known = self._digests[url] = (state, self._read_digest(url))
+        return known[1]
+
+    def _read_digest(self, url: str) -> str | None:
         stored = self._find(url)
         content = self._digest_of(*stored) if stored else None
         if stored is None or content is None:
@@ -347,7 +353,7 @@ class CacheFileSys:
             failed = (
                 key
                 for key in likely_keys(url)
-                if is_stored(PageFiles.of(source.task_dir, key).sidecar)
+                if PageFiles.of(source.task_dir, key).sidecar.exists()
             )
             key = stored[0] if stored else next(failed, _key_for_storing(url))
             contents = [read_file(path) for path in PageFiles.of(source.task_dir, key)]
@@ -373,7 +379,6 @@ class CacheFileSys:
         paths = (
             PageFiles.of(self.task_dir, stored[0]).of_kind(stored[1]) if stored else ()
         )
-        fetch_files(self.task_dir, *paths)
         return tuple(path for path in paths if path.exists())
 
     def get_all_urls(self) -> list[str]:
@@ -463,7 +468,7 @@ class CacheFileSys:
             kind = index.kinds[key]
             name = main_file_name(key, kind)
             is_here = os.path.exists(f"{self._folder_text}/{name}")  # noqa: PTH110 - twice as fast
-            if is_here or name in names_in_store(self.task_dir):
+            if is_here:
                 return key, kind
             self._report_missing(key)
         return None
@@ -486,7 +491,6 @@ class CacheFileSys:
         """Return the contents of one page's files, all of the same version."""
         if not paths:
             return [None]
-        fetch_files(self.task_dir, *paths)
         before = file_state(paths[0])
         contents = [read_file(path) for path in paths]
         if len(paths) == 1:

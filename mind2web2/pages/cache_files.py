@@ -13,7 +13,6 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,14 +20,13 @@ from urllib.parse import unquote_to_bytes
 
 from mind2web2.capture.models import PageKind
 from mind2web2.errors import CacheReadError, DocumentError
-from mind2web2.pages.stored_files import fetch_files, file_names_in
-from mind2web2.storage.page_names import (
+from mind2web2.pages.page_names import (
     IndexEntries,
     index_bytes,
     index_entries,
     page_stem,
 )
-from mind2web2.storage.publication import publish
+from mind2web2.pages.stored_files import file_names_in
 from mind2web2.urls.parts import clean_url, lookup_key, split_url
 from mind2web2.utils.files import (
     MAX_JSON_BYTES,
@@ -131,12 +129,6 @@ def read_file(path: Path) -> bytes | None:
         CacheReadError: it exists and cannot be read.
     """
     try:
-        for _ in range(_FETCH_TRIES):
-            with suppress(FileNotFoundError):
-                return read_regular_file(path, max_file_bytes(path))
-            # One that was fetched may have made room for others before it was read.
-            if not fetch_files(path.parent, path):
-                break
         return read_regular_file(path, max_file_bytes(path))
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -532,11 +524,8 @@ class IndexFile:
                         finish_replacing(self._folder)
                     yield
                     if lock.lock_counter == 1:
-                        try:
-                            publish(self._folder, is_locked=True)
-                        finally:
-                            # A waiting process notices that its lock file was removed, and starts over.
-                            self._lock_path.unlink(missing_ok=True)
+                        # A waiting process notices that its lock file was removed, and starts over.
+                        self._lock_path.unlink(missing_ok=True)
         except OSError as error:
             raise CacheWriteError(
                 f"cannot write cache folder {self._folder}: {error.strerror or error};"

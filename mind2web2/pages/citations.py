@@ -69,7 +69,7 @@ _SPELLED_DOT = re.compile(
     r"[ \t]?[\[({][ \t]?(?:\.|dot)[ \t]?[\])}][ \t]?|[ \t]dot[ \t]", re.IGNORECASE
 )
 _LINE_BREAK = re.compile(r"[ \t>]{0,20}\n[ \t>]{0,20}")
-_HOST_IN_TEXT = re.compile(r"[\w%-]++(?:\.[\w%-]++)*+|\[[0-9a-f:.]++\]", re.IGNORECASE)
+_HOST_IN_TEXT = re.compile(r"[\w%-]++(?:\.[\w%-]++)*|\[[0-9a-f:.]++\]", re.IGNORECASE)
 
 
 def cited_urls(answer_markdown: str) -> list[str]:

@@ -60,8 +60,10 @@ class CitedPage:
             return None
         return self.record.failure or "it yielded nothing"
 
-    def is_chosen(self, choice: Choice) -> bool:
-        """Return whether a run with this choice captures the page."""
+    def is_chosen(self, choice: Choice, before: datetime | None = None) -> bool:
+        """Return whether a run captures the page: by the choice, or where it is older than ``before``."""
+        if before is not None:
+            return self.kind is None or _is_older(self.record, before)
         if choice == "suspect":
             return self.is_suspect
         if choice == "failed":
@@ -72,6 +74,11 @@ class CitedPage:
         return self.kind is None or (
             self.record is not None and self.record.is_transient
         )
+
+
+def _is_older(record: CaptureRecord | None, before: datetime) -> bool:
+    # Pages without a record were stored by older tools.
+    return record is None or datetime.fromisoformat(record.captured_at) < before
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +97,14 @@ class PageJob:
     wanted_by: tuple[tuple[str, str], ...]
 
 
-def page_jobs(tasks: Iterable[TaskPages], choice: Choice) -> list[PageJob]:
+def page_jobs(
+    tasks: Iterable[TaskPages], choice: Choice, before: datetime | None = None
+) -> list[PageJob]:
     """Return the chosen pages, each once however many tasks cite it."""
     wanted: dict[str, dict[str, str]] = {}
     for task in tasks:
         for page in task.pages:
-            if page.is_chosen(choice):
+            if page.is_chosen(choice, before):
                 wanted.setdefault(lookup_key(page.url) or page.url, {}).setdefault(
                     task.task_id, page.url
                 )
@@ -365,6 +374,7 @@ async def crawl(
     progress: CrawlProgress,
     *,
     choice: Choice = "missing",
+    before: datetime | None = None,
     pages_at_once: int = 5,
     archive: Archive | None = None,
     others: PagesOfOthers | None = None,
@@ -375,6 +385,7 @@ async def crawl(
     at any time; the lists of cited URLs are then updated.
 
     Args:
+        before: capture pages that are older than this instead of those of the choice.
         archive: asked for a copy of each page that is unavailable or looks wrong.
         others: pages of other agents of the folder, which are copied instead of captured.
 
@@ -387,6 +398,7 @@ async def crawl(
         cache,
         progress,
         choice,
+        before,
         archive,
         others,
     )
@@ -426,6 +438,7 @@ class _Crawl:
     cache: AgentCache
     progress: CrawlProgress
     choice: Choice
+    before: datetime | None
     archive: Archive | None
     others: PagesOfOthers | None
     _jobs_left: Counter[str] = field(default_factory=Counter)
@@ -438,7 +451,7 @@ class _Crawl:
         for task in self.tasks.values():
             await asyncio.to_thread(self.cache.list_citations, task)
             pages.append(await asyncio.to_thread(self.cache.pages_of, task))
-        jobs = page_jobs(pages, self.choice)
+        jobs = page_jobs(pages, self.choice, self.before)
         self.progress.pages_cited = len(
             {lookup_key(page.url) for task in pages for page in task.pages}
         )
@@ -506,6 +519,8 @@ class _Crawl:
             for cache in caches
             if cache.has(job.url)
         ]
+        if self.before is not None:
+            held = [each for each in held if not _is_older(each[1], self.before)]
         for cache, record in held:
             if record is not None and not record.is_suspect:
                 return cache
@@ -566,10 +581,9 @@ class _Crawl:
 
     async def _store_everywhere(self, job: PageJob, page: CapturedPage) -> bool:
         is_stored = False
+        must_be_better = self.choice == "missing" and self.before is None
         for task_id, url in job.wanted_by:
-            store = partial(
-                _store, self.cache.of(task_id), page, url, self.choice == "missing"
-            )
+            store = partial(_store, self.cache.of(task_id), page, url, must_be_better)
             is_stored = await asyncio.to_thread(store) or is_stored
         return is_stored
 

@@ -1,21 +1,15 @@
-"""Pages that an agent saw, stored from files: JSON lines, WARC, MHTML, PDF, and folders of other caches."""
+"""Pages that an agent saw, stored from JSON lines, from files of plugins, and from cache folders."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from email import message_from_bytes
-from email.message import Message
-from email.utils import parsedate_to_datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -30,25 +24,27 @@ from mind2web2.errors import CacheWriteError, CaptureError, DocumentError, Usage
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.crawl import AgentCache, TaskCitations
+from mind2web2.pages.found_pages import (
+    MAX_FILE_BYTES,
+    Fault,
+    FoundPage,
+    FoundPages,
+    Importer,
+    StoredByUrl,
+    is_web_address,
+)
 from mind2web2.pages.stored_files import file_names_in
-from mind2web2.pages.warc import Fault, FoundPage, warc_pages
-from mind2web2.urls.parts import clean_url, lookup_key, split_url
+from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import all_or_first_error
+from mind2web2.utils.entry_points import hook_names, loaded_part
 from mind2web2.utils.files import links_in, read_regular_file
 from mind2web2.utils.names import check_name
 
-MAX_FILE_BYTES = 100 * 1024**2
 MAX_TEXT_CHARS = 4_000_000
 _MAX_PATH_CHARS = 1000
 _PAGES_AT_ONCE = 4
-_CONTENT_ID = "https://cid.invalid/"
-_CID_ADDRESS = re.compile(rb"cid:([^\s\"'()<>&\\]{1,500})")
-_MAX_PARTS = 20_000
-# A saved page has its parts side by side, at most in one frame each.
-_MOST_NESTED_PARTS = 100
 # Responses of these show no document in a browser.
 _WITHOUT_CONTENT = (204, 205, 304)
-_MAIN_TYPES = ("text/html", "application/xhtml+xml")
 
 
 class PageRenderer(Protocol):
@@ -171,10 +167,7 @@ def _wanted(
     return wanted
 
 
-Found = Callable[[], Iterator[FoundPage | Fault]]
-
-
-def _faults(found: Found) -> list[Fault]:
+def _faults(found: FoundPages) -> list[Fault]:
     """Return the faults of a file, twice the same page included."""
     faults = []
     places: dict[str | None, str] = {}
@@ -311,7 +304,7 @@ def _store(
                 outcome.kept.append(spelling)
 
 
-def reader_of(path: Path, url: str | None) -> Found:
+def reader_of(path: Path, url: str | None) -> FoundPages:
     """Return the function that reads the pages of a file, which may be called again.
 
     Raises:
@@ -320,32 +313,11 @@ def reader_of(path: Path, url: str | None) -> Found:
     name = path.name.lower().removesuffix(".gz")
     if name.endswith((".jsonl", ".ndjson", ".json")):
         return lambda: _json_pages(path)
-    if name.endswith(".warc"):
-        return lambda: warc_pages(path)
-    if name.endswith((".mhtml", ".mht")):
-        return lambda: _mhtml_page(path, url)
-    if name.endswith(".pdf"):
-        if url is None:
-            raise UsageError(f"{path} does not say where it comes from: add --url URL")
-        return lambda: _pdf_page(path, url)
-    raise UsageError(
-        f"{path} is none of .jsonl, .warc, .warc.gz, .mhtml, .pdf, or a cache folder"
-    )
-
-
-class StoredByUrl:
-    """Responses by any spelling of their URL."""
-
-    def __init__(self, responses: Mapping[str, StoredResponse]) -> None:
-        self._responses = {
-            lookup_key(url): response for url, response in responses.items()
-        }
-
-    def get(self, url: str) -> StoredResponse | None:
-        """Return the response to a URL, ``None`` for none."""
-        if url.startswith("http"):
-            return self._responses.get(lookup_key(url))
-        return None
+    importer: Importer | None = loaded_part("page_importers", name.rpartition(".")[2])
+    if importer is not None:
+        return importer(path, url)
+    endings = "".join(f", .{ending}" for ending in hook_names("page_importers"))
+    raise UsageError(f"{path} is none of .jsonl{endings}, or a cache folder")
 
 
 class _PageLine(BaseModel):
@@ -389,7 +361,7 @@ def _in_words(error: Any) -> str:
 
 
 def _json_page(place: str, line: _PageLine, folder: Path) -> FoundPage:
-    if not _is_web_address(line.url):
+    if not is_web_address(line.url):
         raise ValueError(f"url is no http or https address: {line.url[:200]!r}")
     if line.text is None and not line.html:
         raise ValueError("has neither text nor html")
@@ -436,113 +408,3 @@ def _moment(text: str | None, name: str) -> str | None:
         ) from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return moment.astimezone(UTC).isoformat(timespec="seconds")
-
-
-def _is_web_address(url: str) -> bool:
-    return lookup_key(url) is not None and split_url(clean_url(url)).scheme in (
-        "http",
-        "https",
-    )
-
-
-def _check_nesting(message: Message) -> None:
-    """Raise ``RecursionError`` for a message whose parts are nested deeper than any page's are."""
-    stack = [(message, 0)]
-    while stack:
-        part, depth = stack.pop()
-        if depth > _MOST_NESTED_PARTS:
-            raise RecursionError
-        if part.is_multipart():
-            stack += [(each, depth + 1) for each in part.get_payload()]  # type: ignore[misc]
-
-
-def _mhtml_page(path: Path, url: str | None) -> Iterator[FoundPage | Fault]:
-    try:
-        message = message_from_bytes(read_regular_file(path, MAX_FILE_BYTES))
-        _check_nesting(message)
-        parts = [part for part in message.walk() if not part.is_multipart()]
-    except RecursionError:
-        yield Fault(path.name, "its parts are nested too deeply")
-        return
-    if len(parts) > _MAX_PARTS:
-        yield Fault(path.name, f"it has more than {_MAX_PARTS:,} parts")
-        return
-    main = next(
-        (part for part in parts if part.get_content_type() in _MAIN_TYPES), None
-    )
-    if main is None:
-        yield Fault(path.name, "it holds no page")
-        return
-    url = (
-        url or message.get("Snapshot-Content-Location") or main.get("Content-Location")
-    )
-    if url is None or not _is_web_address(url):
-        yield Fault(path.name, "it does not say where it comes from: add --url URL")
-        return
-    try:
-        saved_at = (
-            parsedate_to_datetime(message["Date"])
-            .astimezone(UTC)
-            .isoformat(timespec="seconds")
-        )
-    except (TypeError, ValueError):
-        saved_at = _file_time(path)
-    content_ids = frozenset(filter(None, map(_content_id, parts)))
-    responses = _mhtml_responses(parts, content_ids) | {
-        url: _part_response(main, content_ids)
-    }
-    yield FoundPage(path.name, url, stored=StoredByUrl(responses), fetched_at=saved_at)
-
-
-def _mhtml_responses(
-    parts: Sequence[Message], content_ids: frozenset[str]
-) -> dict[str, StoredResponse]:
-    responses: dict[str, StoredResponse] = {}
-    for part in parts:
-        response = _part_response(part, content_ids)
-        if part["Content-ID"]:
-            responses[_cid_url(_content_id(part))] = response
-        if part["Content-Location"]:
-            responses.setdefault(part["Content-Location"], response)
-    return responses
-
-
-def _part_response(part: Message, content_ids: frozenset[str]) -> StoredResponse:
-    body = part.get_payload(decode=True)
-    content = body if isinstance(body, bytes) else b""
-    if part.get_content_maintype() == "text":
-        # Browsers load no cid: addresses outside of MHTML files. All at once: there may be thousands.
-        content = _CID_ADDRESS.sub(partial(_web_address_of, content_ids), content)
-    return StoredResponse(content, {"content-type": part.get("Content-Type", "")})
-
-
-def _web_address_of(content_ids: frozenset[str], address: re.Match[bytes]) -> bytes:
-    content_id = address[1].decode(errors="replace")
-    if content_id in content_ids:
-        return _cid_url(content_id).encode()
-    return address[0]
-
-
-def _content_id(part: Message) -> str:
-    return str(part.get("Content-ID", "")).strip("<> ")
-
-
-def _cid_url(content_id: str) -> str:
-    return f"{_CONTENT_ID}{quote(content_id, safe='')}"
-
-
-def _pdf_page(path: Path, url: str) -> Iterator[FoundPage | Fault]:
-    if not _is_web_address(url):
-        yield Fault("--url", f"no http or https address: {url[:200]!r}")
-        return
-    content = read_regular_file(path, MAX_FILE_BYTES)
-    stored = StoredByUrl(
-        {url: StoredResponse(content, {"content-type": "application/pdf"})}
-    )
-    yield FoundPage(path.name, url, stored=stored, fetched_at=_file_time(path))
-
-
-def _file_time(path: Path) -> str:
-    return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(
-        timespec="seconds"
-    )

@@ -151,6 +151,11 @@ def pdf_notes(
         notes.append(
             f"PDF cut: images of the first {settings.max_pdf_images} of {pages} pages are shown"
         )
+    if rendered.missing_scripts:
+        notes.append(
+            "PDF without the font for its letters: images of pages in "
+            f"{', '.join(rendered.missing_scripts)} are left out"
+        )
     if with_images and rendered.images and not rendered.text:
         notes.append("PDF without text: its pages are shown as images only")
     if rendered.unreadable_pages:

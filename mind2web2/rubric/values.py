@@ -12,7 +12,8 @@ from pydantic import BaseModel
 
 Item = TypeVar("Item", bound=BaseModel)
 
-_NUMBER = re.compile(r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?")
+# U+2212 is the minus sign of typographers.
+_NUMBER = re.compile(r"[-+\u2212]?\d+(?:,\d{3})*(?:\.\d+)?")
 _DAYS_OF_DEFAULT = (datetime(2000, 1, 1), datetime(2001, 2, 2))
 
 
@@ -73,6 +74,14 @@ def same_number(one: Any, other: Any, within: float | str = 0.0) -> bool:
     return abs(found - wanted) <= within + 1e-9 * max(abs(found), abs(wanted))
 
 
+def number_of(text: str) -> float | None:
+    """Return the number that a text is, or ``None``."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    number = float(text.replace(",", "").replace("\u2212", "-"))
+    return int(number) if number.is_integer() else number
+
+
 def total(values: Iterable[Any]) -> float | None:
     """Return the sum of numbers, ``None`` where one is missing."""
     numbers = [_number(value) for value in values]
@@ -114,9 +123,7 @@ def _number(value: Any) -> float | None:
     if isinstance(value, int | float):
         return float(value)
     found = _NUMBER.findall(str(value))
-    if len(found) == 1:
-        return float(found[0].replace(",", ""))
-    return None
+    return number_of(found[0]) if len(found) == 1 else None
 
 
 def _day(value: Any) -> date | None:

@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, Self, TypeGuard
 
 from pydantic import BaseModel, ConfigDict
 
 Status = Literal["initialized", "passed", "failed", "partial", "skipped"]
-# How often the judge votes on a claim: two or three times, likewise only where the first vote is in doubt, or
-# once.
-VoteRule = Literal["always", "doubt", "1"]
-# Of two judges, where the second decides in place of the first: where votes of the first differ, or there is
-# another sign of doubt in one of them, or the leaf is a gate.
-DoubtLevel = Literal["gates", "signs", "split"]
+# Votes on a claim: "always" as many as the script asks for, or an odd number in its place.
+ALWAYS = "always"
+# The rule of two judges, as results name it. Results of earlier versions have other rules.
+CASCADE_RULE = "split votes, failed gates"
 # Claims with this number of trials, the benchmark's, follow the rule; others keep their own number.
 DEFAULT_TRIALS = 3
 
 
-@dataclass(frozen=True)
-class VoteRules:
-    """How often a run's judges vote.
+_SCORE_NOISE = 1e-6
 
-    Args:
-        votes: on a claim.
-        doubt: of two judges, where the second decides in place of the first.
-        confidence: of a first judge that is a decision model, the probability above which it decides.
-    """
 
-    votes: VoteRule = "always"
-    doubt: DoubtLevel = "gates"
-    confidence: float | None = None
+def is_success(score: float | None) -> bool:
+    """Tell whether a score is 1, up to the noise of a sum's last digits."""
+    return score is not None and score >= 1 - _SCORE_NOISE
 
 
 def is_score(value: object) -> TypeGuard[float]:
@@ -227,88 +217,18 @@ def is_majority(votes: Sequence[Vote]) -> bool:
     return 2 * sum(vote.supported for vote in votes) > len(votes)
 
 
-Doubt = Literal["quotation", "page", "declined"]
-FirstJudgeDoubt = Doubt | Literal["split", "probability"]
-# Of the benchmark's rule, which asks for two at first; the first of two judges has no third.
+# By the benchmark's rule, two votes are asked for at first. The first of two judges has no third.
 FIRST_VOTES = 2
-# A page that shows a decision model no picture and less text than this shows it next to nothing.
-_LEAST_CHARS = 200
 
 
-def doubts_of(vote: Vote, page: PageShown | None) -> tuple[Doubt, ...]:
-    """Return why a first vote is in doubt.
+def second_judge_decides(votes: Sequence[Vote], is_gate: bool) -> bool:
+    """Tell whether the second judge decides in place of the first, which cast these votes.
 
-    Its quotation is not in the texts shown, or it supports the claim without any; the page looks wrong, or
-    its text was cut; the judge declined. Of a decision model, no quotation is expected.
+    It does where the votes differ or one was declined, and where a gate fails.
     """
-    is_unquoted = not vote.is_decision and (
-        vote.supported if vote.quote is None else vote.quote.match == "not_found"
-    )
-    is_cut = page is not None and page.text_chars < page.text_chars_stored
-    found: dict[Doubt, bool] = {
-        "quotation": is_unquoted,
-        "page": is_cut or (page is not None and bool(page.troubles)),
-        "declined": vote.declined is not None,
-    }
-    return tuple(doubt for doubt, is_so in found.items() if is_so)
-
-
-def first_judge_votes(votes: int, level: DoubtLevel) -> int:
-    """Return how many votes the first of two judges has, where it has so many alone at first.
-
-    Where only votes that differ show its doubt, it has two by each rule of votes.
-    """
-    return FIRST_VOTES if level == "split" else min(votes, FIRST_VOTES)
-
-
-def first_judge_doubts(
-    votes: Sequence[Vote],
-    page: PageShown | None,
-    level: DoubtLevel,
-    confidence: float | None = None,
-) -> tuple[FirstJudgeDoubt, ...]:
-    """Return why a second judge decides in place of the first, which cast these votes.
-
-    Args:
-        confidence: of a decision model, the probability above which it decides.
-    """
-    if votes and votes[0].is_decision:
-        return _decision_doubts(votes[0], page, level, confidence)
-    found: list[FirstJudgeDoubt] = []
-    if len({vote.supported for vote in votes}) > 1:
-        found.append("split")
-    if level == "split":
-        # A declined vote is no opinion at all.
-        return (
-            *found,
-            *(("declined",) if any(vote.declined for vote in votes) else ()),
-        )
-    of_votes = (doubt for vote in votes for doubt in doubts_of(vote, page))
-    return tuple(dict.fromkeys((*found, *of_votes)))
-
-
-def is_unsure(vote: Vote, confidence: float | None) -> bool:
-    """Tell whether neither the probability of a vote nor that of its opposite is above a limit."""
-    probability = vote.probability
-    if probability is None or confidence is None:
-        return True
-    return max(probability, 1 - probability) <= confidence
-
-
-def _decision_doubts(
-    vote: Vote, page: PageShown | None, level: DoubtLevel, confidence: float | None
-) -> tuple[FirstJudgeDoubt, ...]:
-    found: list[FirstJudgeDoubt] = []
-    if is_unsure(vote, confidence):
-        found.append("probability")
-    # At every level: it cannot say that it has not seen the passage that decides.
-    if page is not None and (
-        page.text_chars < page.text_chars_stored
-        or (not page.images and page.text_chars < _LEAST_CHARS)
-        or (level != "split" and page.troubles)
-    ):
-        found.append("page")
-    return tuple(found)
+    supported = {vote.supported for vote in votes}
+    is_declined = any(vote.declined is not None for vote in votes)
+    return is_declined or (supported != {True} and (is_gate or len(supported) > 1))
 
 
 _SKIP_REASON = re.compile(
@@ -386,8 +306,6 @@ class Vote(BaseModel):
     Args:
         quote: ``None`` where the judge quotes nothing, and in results of earlier versions.
         judgment: the key that the reply is stored under, where it is.
-        probability: that the claim holds, of a decision model, which gives neither reasons nor a quotation;
-            ``declined`` says where it gave no probability.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -398,12 +316,6 @@ class Vote(BaseModel):
     quote: Quote | None = None
     declined: str | None = None
     judgment: str | None = None
-    probability: float | None = None
-
-    @property
-    def is_decision(self) -> bool:
-        """Tell whether a decision model decided by a probability."""
-        return self.probability is not None
 
 
 class PageShown(BaseModel):
@@ -470,10 +382,7 @@ class Evidence(BaseModel):
         decided_by: ``judge`` (votes decided), ``prerequisite`` (skipped), ``page`` (no source was
             available), ``script`` (a custom node) or ``error`` (an exception inside the verification).
         num_trials: of each vote, at most; a vote ends as soon as it is settled.
-        vote_rule: ``doubt`` where a first vote that is not in doubt settled it, too.
-        doubt: of two judges, where the second decides in place of the first, whose model is
-            ``first_judge``; ``None`` where one judge decides everything.
-        confidence: of a first judge that is a decision model, the probability above which it decides.
+        first_judge: of two judges, the model of the first; ``None`` where one judge decides everything.
         votes: the votes on the answer alone; votes on pages are with their page, as are ``judge`` and
             ``first_votes`` (``VotedBy``).
         pages: every page checked, in order.
@@ -488,10 +397,7 @@ class Evidence(BaseModel):
     claim: str | None = None
     additional_instruction: str | None = None
     num_trials: int | None = None
-    vote_rule: Literal["doubt"] | None = None
-    doubt: DoubtLevel | None = None
     first_judge: str | None = None
-    confidence: float | None = None
     votes: tuple[Vote, ...] = ()
     judge: str | None = None
     first_votes: tuple[Vote, ...] = ()

@@ -17,7 +17,6 @@ from mind2web2.errors import (
     JudgeUnusableError,
     Mind2Web2Error,
     ResultWriteError,
-    StorageError,
 )
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
@@ -48,17 +47,12 @@ from mind2web2.runs.results import (
     write_file,
     write_result,
 )
-from mind2web2.runs.task_summary import UNSCORED_NAME
 from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment
-from mind2web2.scripts.inputs import variable_digests
+from mind2web2.scripts.inputs import ClockReading
 from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.scripts.isolation.run import Isolation, RunSide, isolated_result
 from mind2web2.scripts.run import ScriptCall
-from mind2web2.storage.publication import (
-    bring_here_in_thread,
-    publish,
-    publish_in_thread,
-)
+from mind2web2.scripts.sources import script_sources
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import remove_leftovers
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
@@ -168,8 +162,6 @@ class RunParts:
             ),
             with_captures=self.captures is not None,
             with_private_network=self.with_private_network,
-            as_of=self.as_of,
-            variables=self.isolation.variables,
             strict=self.strict,
         )
 
@@ -210,7 +202,7 @@ class AnswerOutcome:
 
     Args:
         reason: one line; ``None`` where there is a result.
-        reused: the result is an earlier one, or a replay gave the same result again.
+        reused: the result is an earlier one, or the script gave the same result again.
         changed: why an earlier result no longer holds, in one line; ``None`` where there was none.
         earlier_result: without a result, the newest result file when the evaluation began; a later file is
             another process's, and counts.
@@ -238,10 +230,6 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
     """
     newest: str | None = None
     try:
-        # Another machine may have added results and pages, or have begun to overwrite.
-        await bring_here_in_thread(
-            job.folder, job.folder.parent / UNSCORED_NAME, job.task_cache.task_dir
-        )
         newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
         text = await asyncio.to_thread(read_answer, job.answer.path)
         earlier, changed = await _reusable_result(job, run, text, newest)
@@ -271,7 +259,6 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
                     _brought_up_to_date, earlier, job, run, text
                 )
         await _clear_left_lock(job.folder)
-        await publish_in_thread(job.folder)  # a killed run may not have published it
         return AnswerOutcome(
             job.task_id, job.answer.name, earlier.content, None, reused=True
         )
@@ -338,7 +325,6 @@ def _brought_up_to_date(
     barred = _barred(job, run, text, () if made_from is None else made_from.pages)
     content = found.content.with_time_and_barred(job.answer.time_s, barred)
     replace_result(found.path, content)
-    publish(job.folder)
     log.info(
         "time and barred sources updated path=%s time_s=%s",
         found.path,
@@ -367,14 +353,14 @@ def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
 async def _evaluate_and_write(
     job: AnswerJob, run: RunParts, text: str
 ) -> tuple[ResultFile, bool]:
-    """Return the result, and whether it is the same as a replay has written before."""
+    """Return the result, and whether it is the same as the newest one, so that nothing is written."""
     async with _answer_logger(job, run) as logger:
         try:
             script_time = await asyncio.to_thread(_script_time, job, run)
             complete = await run_script_on_answer(job, run, text, logger, script_time)
             earlier = (
                 await asyncio.to_thread(_same_result, job, complete)
-                if run.is_replay
+                if run.reuse or run.is_replay
                 else None
             )
             if earlier is not None:
@@ -423,9 +409,6 @@ async def _answer_logger(
     finally:
         for logger in opened:
             cleanup_logger(logger)
-        # The end of the command tries it again.
-        with suppress(StorageError):
-            await publish_in_thread(job.folder)
 
 
 async def run_script_on_answer(
@@ -462,7 +445,7 @@ async def run_script_on_answer(
         script_time.as_of,
         script_time.zone,
     )
-    summary, ledger, inputs = await isolated_result(
+    summary, ledger, clock = await isolated_result(
         call, job.task_id, cache, side, run.isolation, logger
     )
     script_faults = list(dict.fromkeys(ledger.script_faults))
@@ -484,10 +467,11 @@ async def run_script_on_answer(
             "listing_sha256": listing,
             "served": served_by(ledger.served)
             + served_by(ledger.first_served, is_first=True),
-            "inputs": inputs.model_copy(
+            "inputs": provenance.inputs.model_copy(
                 update={
-                    "variables": variable_digests(run.conditions.variables),
+                    "variables": tuple(run.isolation.variables),
                     "services": services,
+                    "clock": clock if _depends_on(clock, job.script_path) else None,
                     "as_of": run.as_of.isoformat()
                     if isinstance(run.as_of, datetime)
                     else run.as_of,
@@ -524,6 +508,11 @@ async def run_script_on_answer(
     return await asyncio.to_thread(ResultFile.made, summary, making)
 
 
+def _depends_on(clock: ClockReading | None, script_path: Path) -> bool:
+    is_read = clock is not None and clock.is_read
+    return is_read or bool(script_sources(script_path).impure)
+
+
 def _refused_pages(
     pages: Mapping[str, str | None], captures: SharedCaptures | None
 ) -> tuple[str, ...]:
@@ -535,8 +524,6 @@ def _refused_pages(
 
 def _write(job: AnswerJob, text: str, result: ResultFile) -> None:
     write_file(job.folder / job.answer.name, text)
-    # With pages that the script has stored itself.
-    publish(job.task_cache.task_dir, job.folder / job.answer.name)
     write_result(job.folder / "results", job.answer.name, result)
 
 

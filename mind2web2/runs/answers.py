@@ -15,7 +15,6 @@ from pydantic import BaseModel
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.result_file import is_time_s
-from mind2web2.storage.publication import is_in_object_store, shown_place
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig, ScriptFile
@@ -26,9 +25,11 @@ log = logging.getLogger(__name__)
 MAX_ANSWER_BYTES = 1_000_000
 EMPTY_ANSWER = "the agent gave an empty answer"
 
-_ANSWER_NAME = re.compile(r"answer_[0-9]+\.md", re.ASCII)
+_ANSWER_NAME = re.compile(r"answer_[1-9][0-9]*\.md", re.ASCII)
 _META_KEYS = ("time_seconds", "created")
-_META_NAME = re.compile(r"answer_[0-9]+\.(meta\.json|run\.json|run\.log)", re.ASCII)
+_META_NAME = re.compile(
+    r"answer_[1-9][0-9]*\.(meta\.json|run\.json|run\.log)", re.ASCII
+)
 
 
 @dataclass(frozen=True)
@@ -372,8 +373,6 @@ def _agent_folder(paths: PathConfig, agent_name: str) -> Path:
         raise UsageError(
             f"no answers folder {paths.answers_root}: make it, or name another one"
         )
-    if is_in_object_store(folder):
-        raise UsageError(f"no answers in {shown_place(folder)}: check URL and agent")
     known = name_list(_folders(paths.answers_root))
     raise UsageError(
         f"no agent {agent_name} under {paths.answers_root}: there is {known}"
@@ -447,7 +446,7 @@ def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, 
     others = [entry.name for entry in entries if not is_expected(entry.name)]
     if others:
         problems.append(
-            f"ignored {name_list(others)}: answers are called answer_<k>.md"
+            f"ignored {name_list(others)}: answers are called answer_<k>.md, k = 1, 2, 3"
         )
     if not answers:
         problems.append(f"no answers in {task_folder}: expected answer_<k>.md")

@@ -31,6 +31,8 @@ def capture_settings(settings: RunSettings) -> CaptureSettings:
         headless=not settings.headed,
         cdp_url=settings.cdp_url,
         storage_state=state,
+        time_zone=settings.time_zone or "UTC",
+        no_sandbox=settings.no_sandbox,
         network=network_of(settings),
     )
 

@@ -26,8 +26,8 @@ from mind2web2.pages.citations import cited_urls
 from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, why_judged_again
 from mind2web2.runs.planned_votes import (
-    GUESSED_DOUBT,
-    GUESSED_VOTES,
+    GUESSED_SHARE_OF_SECOND,
+    guessed_votes,
     planned_votes,
 )
 from mind2web2.runs.result_file import JudgeUsage, ResultFile
@@ -291,7 +291,7 @@ class _Estimator:
         )
 
     def _guess(self, text: str) -> Range:
-        votes = GUESSED_VOTES[self._run.judge.votes]
+        votes = guessed_votes(self._run.judge.votes)
         on_pages = round(votes * _CLAIMS_A_PAGE * len(cited_urls(text)))
         requests = _EXTRACTIONS + round(votes * _CLAIMS_ON_THE_ANSWER) + on_pages
         page_tokens = _PAGE_TOKENS + _PAGE_IMAGES * image_tokens(
@@ -308,11 +308,7 @@ class _Estimator:
         own, of_first = requests, 0
         if self._run.judge.first is not None:
             of_first = requests - _EXTRACTIONS
-            in_doubt = GUESSED_DOUBT[self._run.judge.doubt]
-            own = _EXTRACTIONS + round(of_first * in_doubt)
-            if self._run.judge.first.is_decision:
-                # One request a page, and one about the answer.
-                of_first = len(cited_urls(text)) + 1
+            own = _EXTRACTIONS + round(of_first * GUESSED_SHARE_OF_SECOND)
         guess = self._amounts_of_both(
             in_requests(usage, own), in_requests(usage, of_first), _OUTPUT_TOKENS
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mind2web2.errors import CaptureError, ResultWriteError
-from mind2web2.judge_check.outside_labels import OutsideLabel, Source
+from mind2web2.judge_check.label_rows import OutsideLabel, Source
 from mind2web2.pages.crawl import AgentCache
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.rubric.verdicts import Evidence, PageCheck

@@ -1,20 +1,23 @@
-"""Whether an agent's results still hold: each is compared with the files and the judge of now."""
+"""Whether an agent's results still hold: each is compared with the files and the judge of now.
+
+A result holds while the checksums of what it was made from are the same and its script uses nothing else
+(``scripts.sources``). Any other script is run again, from stored replies.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import cache, partial
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 
-from mind2web2.errors import AnswerError, JudgmentStoreError, Mind2Web2Error, UsageError
-from mind2web2.judge.caching import REPLAY_ENDPOINT
-from mind2web2.judge.store import FILE_NAME
-from mind2web2.judge.transfer import latest_served_model
+from mind2web2 import __version__
+from mind2web2.errors import AnswerError, Mind2Web2Error, UsageError
 from mind2web2.pages.answer_cache import listing_sha256
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answers import (
@@ -25,17 +28,26 @@ from mind2web2.runs.answers import (
     read_answer,
     select_answers,
 )
-from mind2web2.runs.current_inputs import Present, library_versions, settings_sha256
 from mind2web2.runs.dataset_record import dataset_commit
 from mind2web2.runs.provenance import JudgeRecord, Provenance
-from mind2web2.runs.results import LoadedResult, latest_result, latest_results
+from mind2web2.runs.results import (
+    LoadedResult,
+    latest_result,
+    latest_results,
+    newest_result_name,
+)
 from mind2web2.runs.scored_answer import ScoredAnswer
+from mind2web2.runs.settings_digest import library_versions, settings_sha256
 from mind2web2.runs.task_summary import overwritten_results
-from mind2web2.scripts.clock import AsOf, answer_moment, reading_at, recorded_moment
-from mind2web2.scripts.inputs import InputsNow, ScriptInputs, variable_digests
+from mind2web2.scripts.clock import AsOf, answer_moment
+from mind2web2.scripts.inputs import ScriptInputs
+from mind2web2.scripts.sources import script_sources
 from mind2web2.utils.files import file_sha256, text_sha256
-from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.names import name_list
 from mind2web2.utils.path_config import PathConfig, ScriptFile
+from mind2web2.utils.program import program
+
+NO_PROVENANCE = "it does not say what it was made from"
 
 log = logging.getLogger(__name__)
 
@@ -47,16 +59,12 @@ class Conditions:
     Args:
         with_captures: pages that are not stored are captured.
         with_private_network: captures and downloads may visit private addresses.
-        as_of: the moment that scripts take for now; ``None`` for the real time.
-        variables: the environment variables that scripts get.
         strict: a result does not hold where its script has made mistakes (``script_faults``).
     """
 
     judge: JudgeRecord
     with_captures: bool
     with_private_network: bool
-    as_of: AsOf | None = None
-    variables: Mapping[str, str] = field(default_factory=dict)
     strict: bool = False
 
 
@@ -73,6 +81,7 @@ def provenance_now(job: AnswerSetting, text: str, conditions: Conditions) -> Pro
         with_captures=conditions.with_captures,
         with_private_network=conditions.with_private_network,
         versions=library_versions(),
+        inputs=ScriptInputs(modules=script_sources(job.script_path).helpers),
     )
 
 
@@ -118,11 +127,12 @@ def why_judged_again(
     elif conditions.strict and result.faults_of_script():
         changes = ["its script has made mistakes (--strict)"]
     else:
+        script = ScriptFile(job.script_path, job.script_version)
         changes = [
-            *_present(job, text, conditions).changes_since(made_from, is_edited=False)
-        ]
-        changes += _obstacles(made_from, conditions)
-        changes += _other_hour(made_from, moment_of(job.answer, conditions.as_of))
+            *changes_since(made_from, text_sha256(text), script, job.task_cache),
+            *_judge_changes(made_from.judge, conditions.judge),
+            *_obstacles(made_from, conditions),
+        ] or [*_unknown_inputs(made_from, job.script_path)]
     if changes:
         log.info(
             "result no longer holds path=%s changed=%s", found.path, "; ".join(changes)
@@ -130,27 +140,83 @@ def why_judged_again(
     return "; ".join(changes) or None
 
 
-def _present(job: AnswerJob, text: str, conditions: Conditions) -> Present:
-    now = provenance_now(job, text, conditions)
-    moment = moment_of(job.answer, conditions.as_of) or datetime.now(UTC)
-    clock = reading_at(moment, is_read=True)
-    return Present(
-        answer_sha256=now.answer_sha256,
-        script=now.script,
-        script_sha256=now.script_sha256,
-        script_folder=job.script_path.parent,
-        judge=now.judge.model_dump(),
-        page_sha256=job.task_cache.digest,
-        listing_sha256=partial(listing_sha256, job.task_cache),
-        inputs=InputsNow(clock, variable_digests(conditions.variables)),
-    )
+def changes_since(
+    made_from: Provenance,
+    answer_sha256: str | None,
+    script: ScriptFile | None,
+    pages: CacheFileSys | None,
+) -> Iterator[str]:
+    """Yield what has changed since a result was made, one phrase each; reads files.
+
+    Args:
+        answer_sha256: of the present text; ``None`` for an answer that is missing or cannot be read.
+        script: of now; ``None`` where no script exists for the task.
+        pages: ``None`` leaves them uncompared.
+    """
+    if answer_sha256 is None:
+        yield "answer missing or unreadable"
+    elif answer_sha256 != made_from.answer_sha256:
+        yield "answer changed"
+    yield from _script_changes(made_from, script)
+    if made_from.settings_sha256 != settings_sha256():
+        version = made_from.package_version
+        is_other = version and version != __version__
+        of_version = f" than version {version}" if is_other else ""
+        yield f"this version asks the judge differently{of_version}"
+    if pages is not None:
+        yield from _page_changes(made_from, pages)
+
+
+def _script_changes(made_from: Provenance, script: ScriptFile | None) -> Iterator[str]:
+    if script is None:
+        yield f"script {made_from.script} missing, and no other script judges the task"
+        return
+    name = f"{script.version}/{script.path.name}"
+    if file_sha256(script.path) != made_from.script_sha256:
+        is_same = name == made_from.script
+        other = "changed" if is_same else f"replaced by {name}"
+        yield f"script {made_from.script} {other}"
+        return
+    was, now = made_from.inputs.modules, script_sources(script.path).helpers
+    changed = [name for name in {**was, **now} if was.get(name) != now.get(name)]
+    if changed:
+        yield f"helper files changed: {name_list(changed)}"
+
+
+def _page_changes(made_from: Provenance, pages: CacheFileSys) -> Iterator[str]:
+    changes: dict[str, list[str]] = defaultdict(list)
+    for url, was in made_from.pages.items():
+        now = pages.digest(url)
+        if now is None and was is not None:
+            changes["no longer cached"].append(url)
+        elif now != was:
+            changes["changed" if was else "cached since"].append(url)
+    for change, urls in changes.items():
+        yield f"page{'s' * (len(urls) > 1)} {change}: {name_list(urls)}"
+    listed = made_from.listing_sha256
+    if listed is not None and listing_sha256(pages) != listed:
+        yield "the list of cached pages changed"
+
+
+def _judge_changes(was: JudgeRecord, now: JudgeRecord) -> Iterator[str]:
+    before, present = was.model_dump(), now.model_dump()
+    changes = [
+        f"{name} {_shown(before[name])}, now {_shown(value)}"
+        for name, value in present.items()
+        if before[name] != value
+    ]
+    if changes:
+        yield f"judge changed: {', '.join(changes)}"
+
+
+def _shown(parameter: object) -> object:
+    return "not set" if parameter is None else parameter
 
 
 def _obstacles(made_from: Provenance, conditions: Conditions) -> Iterator[str]:
     """Yield why a result does not hold although nothing that it was made from has changed."""
     if made_from.other_pages:
         yield "the script stored pages itself, which cannot be compared"
-    yield from made_from.inputs.not_compared
     if (
         conditions.with_captures
         and not made_from.with_captures
@@ -167,145 +233,76 @@ def _obstacles(made_from: Provenance, conditions: Conditions) -> Iterator[str]:
         yield "pages on private addresses can be captured now"
 
 
-def _other_hour(made_from: Provenance, moment: datetime | None) -> Iterator[str]:
-    """Yield that ``--as_of`` names another hour of the same date; another date is a change of the clock."""
+def _unknown_inputs(made_from: Provenance, script_path: Path) -> Iterator[str]:
+    """Yield why only running the script again tells whether a result holds."""
     clock = made_from.inputs.clock
-    if (
-        moment is None
-        or clock is None
-        or not clock.is_read
-        or made_from.inputs.as_of is None
-    ):
-        return
-    was, now = recorded_moment(clock), moment.astimezone()
-    if was is not None and was.date() == now.date() and was != now:
-        yield f"the script reads the clock: it ran as of {was:%H:%M:%S}, now {now:%H:%M:%S}"
+    if reason := script_sources(script_path).why_run_again:
+        yield reason
+    elif clock is not None and clock.is_read:
+        yield "its script reads the clock and was run again"
 
 
-class PresentReader:
-    """Reads the present state of an agent's files; each file once.
+class FilesNow:
+    """An agent's answers, scripts and pages as they are now; scripts and pages are found once a task.
 
     Args:
-        judge: the fields of ``JudgeRecord`` to compare; by default those of the agent's newest result.
         with_pages: ``False`` leaves pages uncompared, for results that came without them.
     """
 
     def __init__(
-        self,
-        paths: PathConfig,
-        agent_name: str,
-        *,
-        judge: JsonObject | None = None,
-        with_pages: bool = True,
+        self, paths: PathConfig, agent_name: str, *, with_pages: bool = True
     ) -> None:
         self._paths = paths
         self._agent_name = agent_name
-        self._judge = judge or _newest_fields(paths.eval_results_root, agent_name)
         self._with_pages = with_pages
-        self._script = cache(self._read_script)
-        self._task_cache = cache(self._open_cache)
-        self._page = cache(self._read_page)
-        self._served = cache(self._read_served)
+        self.script = cache(self._find_script)
+        self._pages = cache(self._open_pages)
 
-    def present(
-        self, task_id: str, answer_name: str, made_from: Provenance | None
-    ) -> Present:
-        """Return what a result of this answer would be made from now."""
-        script, script_sha256 = self._script(task_id)
+    def changes_since(
+        self, task_id: str, answer_name: str, made_from: Provenance
+    ) -> list[str]:
+        """Return what has changed since a result of this answer was made, one phrase each."""
         answer = self._paths.answers_root / self._agent_name / task_id / answer_name
         try:
             answer_sha256 = text_sha256(read_answer(answer))
         except AnswerError as error:
             log.info("answer not compared: %s", error)
             answer_sha256 = None
-        return Present(
-            answer_sha256=answer_sha256,
-            is_answer_there=os.path.lexists(answer),
-            script=None if script is None else f"{script.version}/{script.path.name}",
-            script_sha256=script_sha256,
-            script_folder=None if script is None else script.path.parent,
-            judge={} if made_from is None else self._comparable_judge(made_from.judge),
-            served_models=frozenset()
-            if made_from is None
-            else self._served(made_from.judge),
-            page_sha256=partial(self._page, task_id) if self._with_pages else None,
-            listing_sha256=partial(self._listing, task_id)
-            if self._with_pages
-            else None,
-            inputs=InputsNow(
-                None, {} if made_from is None else _variables_now(made_from.inputs)
-            ),
-        )
+        pages = self._pages(task_id) if self._with_pages else None
+        script = self.script(task_id)
+        return list(changes_since(made_from, answer_sha256, script, pages))
 
-    def _comparable_judge(self, was: JudgeRecord) -> JsonObject:
-        endpoints = (was.endpoint, str({"endpoint": None, **self._judge}["endpoint"]))
-        # A replay takes judgments of any server; a caller's own client has another name in each process.
-        is_unknown = REPLAY_ENDPOINT in endpoints or all(
-            name.startswith("client ") for name in endpoints
-        )
-        return {
-            name: value
-            for name, value in self._judge.items()
-            if name not in ("endpoint", "first_endpoint") or not is_unknown
-        }
+    def is_run_again(self, task_id: str) -> bool:
+        """Tell whether only running a task's script again tells whether its results hold."""
+        script = self.script(task_id)
+        return script is not None and bool(script_sources(script.path).impure)
 
-    def _read_script(self, task_id: str) -> tuple[ScriptFile | None, str | None]:
+    def _find_script(self, task_id: str) -> ScriptFile | None:
         try:
             script = self._paths.find_script(task_id)
-            return script, None if script is None else file_sha256(script.path)
-        except (UsageError, OSError) as error:
+        except UsageError as error:
             log.info("script not compared: %s", error)
-            return None, None
+            return None
+        is_readable = script is not None and os.access(script.path, os.R_OK)
+        return script if is_readable else None
 
-    def _open_cache(self, task_id: str) -> CacheFileSys | None:
+    def _open_pages(self, task_id: str) -> CacheFileSys | None:
         try:
             return CacheFileSys(self._paths.cache_root / self._agent_name / task_id)
         except Mind2Web2Error as error:
-            log.warning("pages count as not cached: %s", error)
+            log.warning("pages are not compared: %s", error)
             return None
-
-    def _listing(self, task_id: str) -> str | None:
-        stored = self._task_cache(task_id)
-        return None if stored is None else listing_sha256(stored)
-
-    def _read_page(self, task_id: str, url: str) -> str | None:
-        stored = self._task_cache(task_id)
-        try:
-            return None if stored is None else stored.digest(url)
-        except Mind2Web2Error as error:
-            log.warning("page counts as not cached: %s", error)
-            return None
-
-    def _read_served(self, judge: JudgeRecord) -> frozenset[str]:
-        store = self._paths.eval_results_root / self._agent_name / FILE_NAME
-        try:
-            latest = [latest_served_model(store, each) for each in judge.identities()]
-        except JudgmentStoreError as error:
-            log.warning("judge not compared: %s", error)
-            return frozenset()
-        return frozenset(model for model in latest if model is not None)
-
-
-def _variables_now(inputs: ScriptInputs) -> dict[str, str]:
-    # A variable that is not set here says nothing about the next run.
-    present = {
-        name: os.environ[name] for name in inputs.variables if name in os.environ
-    }
-    return {**inputs.variables, **variable_digests(present)}
-
-
-def _newest_fields(eval_results_root: Path, agent_name: str) -> JsonObject:
-    newest = newest_judge(eval_results_root, agent_name)
-    return {} if newest is None else newest.model_dump(exclude={"provider"})
 
 
 def newest_judge(eval_results_root: Path, agent_name: str) -> JudgeRecord | None:
     """Return the judge of the newest result, if one is recorded."""
-    results = [found for _, _, found in latest_results(eval_results_root, agent_name)]
+    folders = (eval_results_root / agent_name).glob("*/*/results")
+    named = [(newest_result_name(folder) or "", folder) for folder in folders]
     # The stamp leads the name.
-    for found in sorted(results, key=lambda found: found.path.name, reverse=True):
-        if (made_from := found.content.provenance) is not None:
-            return made_from.judge
+    for _, folder in sorted(named, key=lambda each: each[0], reverse=True):
+        found = latest_result(folder)
+        if found is not None and found.content.provenance is not None:
+            return found.content.provenance.judge
     return None
 
 
@@ -378,29 +375,44 @@ def results_now(
     failed_tasks = {task_id for (task_id, _), one in scored.items() if one.reason}
     pages = paths.cache_root / agent_name
     unchecked = f"whether pages have changed: no folder {pages}"
+    files = FilesNow(paths, agent_name, with_pages=pages.is_dir())
+    stale = _stale(paths, agent_name, set(judged), files)
     tasks = dict.fromkeys(task_id for task_id, _ in known)
+    judged_tasks = dict.fromkeys(task_id for task_id, _ in judged)
+    unknown = [task_id for task_id in judged_tasks if files.is_run_again(task_id)]
     kept = selected.keys() | failed_tasks
     return ResultsNow(
-        stale=_stale(paths, agent_name, set(judged)),
+        stale=stale,
         unevaluated=tuple("/".join(place) for place in there if place not in known),
         removed=tuple(task_id for task_id in tasks if task_id not in kept),
-        unchecked=() if pages.is_dir() else (unchecked,),
+        unchecked=(*([] if pages.is_dir() else [unchecked]), *_run_again(unknown)),
     )
 
 
 def _stale(
-    paths: PathConfig, agent_name: str, judged: Collection[tuple[str, str]]
+    paths: PathConfig,
+    agent_name: str,
+    judged: Collection[tuple[str, str]],
+    files: FilesNow,
 ) -> dict[str, tuple[str, ...]]:
     """Return what has changed since the newest results of answers were made, by task and answer."""
-    has_pages = (paths.cache_root / agent_name).is_dir()
-    reader = PresentReader(paths, agent_name, with_pages=has_pages)
     stale = {}
     for task_id, name, found in latest_results(paths.eval_results_root, agent_name):
         if (task_id, name) not in judged:
             continue
-        result = found.content
-        present = reader.present(task_id, name, result.provenance)
-        changes = present.changes_since(result.provenance, is_edited=result.is_edited)
+        made_from = found.content.provenance
+        if made_from is None:
+            changes = [NO_PROVENANCE]
+        else:
+            changes = files.changes_since(task_id, name, made_from)
         if changes:
-            stale[f"{task_id}/{name}"] = changes
+            stale[f"{task_id}/{name}"] = tuple(changes)
     return stale
+
+
+def _run_again(task_ids: Collection[str]) -> Iterator[str]:
+    if task_ids:
+        yield (
+            f"other inputs of scripts that read more than answer and pages ({name_list(task_ids)}): "
+            f"{program()} evaluate runs them again from stored replies"
+        )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev, variance
 
+from mind2web2.rubric.verdicts import is_success
 from mind2web2.runs.agent_summary import (
     AgentSummary,
     BarredFigures,
@@ -166,7 +167,7 @@ def _run_means(grid: ScoreGrid, run: str) -> _Means:
     return _Means(
         len(scores),
         _mean(scores),
-        _mean(float(score == 1.0) for score in scores),
+        _mean(float(is_success(score)) for score in scores),
         _mean(answer.word_count for answer in own),
     )
 
@@ -197,7 +198,7 @@ def _task_figures(grid: ScoreGrid) -> dict[str, TaskFigures]:
             answers=_listed(answers),
             best_score=_rounded(max(scores, default=nothing)),
             avg_score=_rounded(mean, _SCORE_DIGITS),
-            is_passed=1.0 in scores,
+            is_passed=any(map(is_success, scores)),
         )
     return found
 
@@ -208,7 +209,7 @@ def _listed(answers: Iterable[ScoredAnswer]) -> tuple[ListedAnswer, ...]:
         ListedAnswer(
             answer_name=answer.answer_name,
             score=answer.score,
-            success=answer.score == 1.0,
+            success=is_success(answer.score),
             word_count=answer.word_count,
         )
         for answer in answers
@@ -241,7 +242,7 @@ def _barred_figures(grid: ScoreGrid) -> BarredFigures:
     others = replace(grid, scores=scores)
     runs = [_run_means(others, run) for run in grid.runs]
     tasks = dict.fromkeys(task for task, _ in scores)
-    passed = {task for (task, _), score in scores.items() if score == 1.0}
+    passed = {task for (task, _), score in scores.items() if is_success(score)}
     return BarredFigures(
         answers=tuple("/".join(place) for place in barred),
         avg_score=_rounded(_mean(run.score for run in runs), _SCORE_DIGITS),
@@ -332,7 +333,7 @@ def _means_over_tasks(scores: Mapping[tuple[str, str], float]) -> _Averages:
     by_task: dict[str, list[float]] = {}
     for (task, _), score in scores.items():
         by_task.setdefault(task, []).append(score)
-    rates = [[float(one == 1.0) for one in own] for own in by_task.values()]
+    rates = [[float(is_success(one)) for one in own] for own in by_task.values()]
     return _Averages(
         _mean(map(fmean, by_task.values())) or 0.0, _mean(map(fmean, rates)) or 0.0
     )
@@ -430,7 +431,7 @@ def _filled(
     for task in tasks:
         row = [scores.get((task, run), filler) for run in runs]
         means.append(fmean(row))
-        rates.append(fmean(float(score == 1) for score in row))
+        rates.append(fmean(float(is_success(score)) for score in row))
     return _Averages(fmean(means), fmean(rates))
 
 

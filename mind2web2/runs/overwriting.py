@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mind2web2.runs.results import newest_result_name, published, writing_in
+from mind2web2.runs.results import newest_result_name, writing_in
 from mind2web2.runs.task_summary import (
     SUMMARY_NAME,
     UNSCORED,
@@ -38,33 +38,25 @@ def list_overwritten(folder: Path, answer_names: Iterable[str]) -> list[TaskEntr
     names = list(answer_names)
     if _newest_results(folder, names).items() <= overwritten_results(folder).items():
         return []
-
-    def write() -> list[TaskEntry]:
-        with writing_in(folder):
-            before = [
-                *read_entries(folder / SUMMARY_NAME),
-                *read_entries(folder / UNSCORED_NAME),
-            ]
-            newest = _newest_results(folder, names)
-            kept = [entry for entry in before if entry.md_name not in newest]
-            listed = [_entry(name, result) for name, result in newest.items()]
-            entries = sorted(
-                [*kept, *listed], key=lambda entry: natural_key(entry.md_name)
-            )
-            write_entries(folder, entries)
-        return before
-
-    return published(folder, write)
+    with writing_in(folder):
+        before = [
+            *read_entries(folder / SUMMARY_NAME),
+            *read_entries(folder / UNSCORED_NAME),
+        ]
+        newest = _newest_results(folder, names)
+        others = [entry for entry in before if entry.md_name not in newest]
+        listed = [_entry(name, result) for name, result in newest.items()]
+        entries = sorted(
+            [*others, *listed], key=lambda entry: natural_key(entry.md_name)
+        )
+        write_entries(folder, entries)
+    return before
 
 
 def restore_entries(folder: Path, before: Sequence[TaskEntry]) -> None:
     """Write a task's entries as they were before ``list_overwritten``."""
-
-    def write() -> None:
-        with writing_in(folder):
-            write_entries(folder, before)
-
-    published(folder, write)
+    with writing_in(folder):
+        write_entries(folder, before)
 
 
 def _newest_results(folder: Path, answer_names: Iterable[str]) -> dict[str, str]:

@@ -2,12 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
+from mind2web2.errors import UsageError
 from mind2web2.runs.settings import FOLDER_NAMES, RunSettings
-from mind2web2.storage.working_copy import working_copies
+from mind2web2.utils.entry_points import loaded_part, removed_plugin
 from mind2web2.utils.path_config import PathConfig
+
+
+class RemoteFolders(Protocol):
+    """The hook ``folders``: roots elsewhere, whose files are here while a command works on them.
+
+    Its name is the scheme of such a root's URL, such as ``s3``.
+    """
+
+    def bring(
+        self,
+        roots: Mapping[str, Path | str | None],
+        agents: Sequence[str],
+        task_ids: Sequence[str],
+    ) -> Mapping[str, Path | str | None]:
+        """Return the roots by the names of their settings, with a folder here for each URL of the scheme.
+
+        A command may call it again; what is here already need not be brought again.
+        """
+
+    def take_away(self) -> None:
+        """Bring the changes of all such folders back to where they belong, at the end of a command."""
+
+
+# Those that this command works on.
+_in_use: list[RemoteFolders] = []
+
+
+def take_away_changes() -> None:
+    """Bring the changes that a command has made to where its roots are.
+
+    Raises:
+        StorageError: this is impossible.
+    """
+    while _in_use:
+        _in_use.pop().take_away()
+
+
+def _folders_of(scheme: str) -> RemoteFolders:
+    folders: RemoteFolders | None = loaded_part("folders", scheme)
+    if folders is None:
+        plugin = removed_plugin(f"{scheme}://")
+        why = f"needs the plugin {plugin}" if plugin else "is not a folder"
+        raise UsageError(f"{scheme}://... {why}: name a folder of this machine")
+    return folders
 
 
 def paths_of(settings: RunSettings, agents: Iterable[str] = ()) -> PathConfig:
@@ -21,9 +67,18 @@ def paths_of(settings: RunSettings, agents: Iterable[str] = ()) -> PathConfig:
     roots: dict[str, Path | str | None] = {
         name: getattr(settings, name) for name in FOLDER_NAMES
     }
-    if any(isinstance(root, str) for root in roots.values()):
-        names = {name.rstrip("/") for name in (settings.agent_name, *agents) if name}
-        roots = {**working_copies(roots, sorted(names), settings.task_ids)}
+    schemes = {
+        root.partition("://")[0] for root in roots.values() if isinstance(root, str)
+    }
+    if schemes:
+        names = sorted(
+            name.rstrip("/") for name in {settings.agent_name, *agents} if name
+        )
+        for scheme in schemes:
+            folders = _folders_of(scheme)
+            if folders not in _in_use:
+                _in_use.append(folders)
+            roots = {**folders.bring(roots, names, settings.task_ids)}
     return PathConfig(Path()).apply_overrides(
         answers_root=roots["answer_folder"],
         eval_scripts_root=roots["eval_scripts_root"],

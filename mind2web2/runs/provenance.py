@@ -9,10 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgeIdentity, JudgmentSource
-from mind2web2.rubric.verdicts import DoubtLevel, VoteRule
+from mind2web2.rubric.verdicts import ALWAYS, CASCADE_RULE
 from mind2web2.scripts.inputs import ScriptInputs
-from mind2web2.utils.files import text_sha256
-from mind2web2.verification.messages import decision_texts
 
 # The name under which versions list this package.
 OWN_PACKAGE = "mind2web2"
@@ -24,9 +22,8 @@ class JudgeRecord(BaseModel):
     Args:
         votes: how often it votes on a claim; results of earlier versions have the default.
         first_model: of the judge that was asked about claims before this one; ``None`` for one judge.
-        doubt: where this judge decided in place of the first.
-        confidence: of a first judge that is a decision model, the probability above which it decided.
-        decision_sha256: likewise, of the texts that it was asked with.
+        doubt: where this judge decided in place of the first; results of earlier versions have other rules
+            than ``CASCADE_RULE``.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -38,12 +35,17 @@ class JudgeRecord(BaseModel):
     reasoning_effort: str | None = None
     max_images: int | None = None
     extra_body: str | None = None
-    votes: VoteRule = "always"
+    votes: str = ALWAYS
     first_model: str | None = None
     first_endpoint: str | None = None
-    doubt: DoubtLevel | None = None
-    confidence: float | None = None
-    decision_sha256: str | None = None
+    doubt: str | None = None
+
+    @property
+    def is_by_known_rules(self) -> bool:
+        """Tell whether this version has the rules of votes and of two judges; earlier ones had more."""
+        return self.doubt in (None, CASCADE_RULE) and (
+            self.votes == ALWAYS or self.votes.isdecimal()
+        )
 
     @classmethod
     def of(
@@ -52,7 +54,6 @@ class JudgeRecord(BaseModel):
         """Return the record of a run's judge, and of the one asked before it, by their servers."""
         first = settings.first
         if first is not None:
-            # A replay has to know whether the first judge is a decision model, and what its run skipped.
             first_endpoint = first.replayed_endpoint or first_endpoint
         return cls(
             provider=settings.provider,
@@ -65,11 +66,7 @@ class JudgeRecord(BaseModel):
             votes=settings.votes,
             first_model=None if first is None else first.model,
             first_endpoint=None if first is None else first_endpoint,
-            doubt=None if first is None else settings.doubt,
-            confidence=settings.first_confidence,
-            decision_sha256=text_sha256(decision_texts())
-            if settings.first_confidence is not None
-            else None,
+            doubt=None if first is None else CASCADE_RULE,
         )
 
     def identities(self) -> list[JudgeIdentity]:

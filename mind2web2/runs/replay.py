@@ -46,8 +46,6 @@ def replayed_judge(
         votes=settings.votes,
         replayed_from=source_of(path),
         first=first,
-        doubt=settings.judge_doubt,
-        confidence=settings.judge_confidence,
     )
 
 
@@ -56,13 +54,6 @@ def _first_of_two(
 ) -> JudgeSettings:
     asked = {"model": cascade.first, "max_images": strong.max_images}
     servers = known
-    if cascade.decision_provider is not None:
-        asked["max_images"] = None
-        servers = [
-            each
-            for each in known
-            if each.endpoint.startswith(f"{cascade.decision_provider} ")
-        ]
     if cascade.server is not None and "://" in cascade.server:
         servers = [each for each in servers if cascade.server in each.endpoint]
     first = _only_fitting(asked, servers, known)

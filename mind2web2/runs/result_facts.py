@@ -68,10 +68,7 @@ def _judge(result: ResultFile, made_from: Provenance | None) -> str | None:
 def _first(judge: JudgeRecord) -> FirstJudge | None:
     if judge.first_model is None:
         return None
-    doubt = judge.doubt
-    if judge.confidence is not None:
-        return FirstJudge(judge.first_model, f"{doubt} confidence={judge.confidence:g}")
-    return FirstJudge(judge.first_model, doubt)
+    return FirstJudge(judge.first_model, judge.doubt)
 
 
 def _server(judge: JudgeRecord) -> str | None:

@@ -30,7 +30,7 @@ from mind2web2.rubric.written_tree import WrittenNode, WrittenScore, read_tree
 from mind2web2.runs.claim_facts import QUOTE_MATCHES, page_checks, vote_groups
 from mind2web2.runs.provenance import Provenance
 from mind2web2.runs.score_bounds import ScoreBounds, score_bounds
-from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.json_fields import JsonObject, mapping
 from mind2web2.utils.lenient import read_leniently
 
 # Sums of the same numbers may differ by their last digits from one Python to the next.
@@ -457,8 +457,19 @@ class ResultFile(BaseModel):
 
     def is_same_but_run(self, other: Self) -> bool:
         """Tell whether two results differ only in when and how fast they were made."""
-        one, another = ({**each.document, "run": None} for each in (self, other))
+        one, another = (_without_run(each.document) for each in (self, other))
         return _digest(one) == _digest(another)
+
+
+def _without_run(document: JsonObject) -> JsonObject:
+    """Return a document without when and how fast it was made, the moment that its script saw included."""
+    inputs = mapping(mapping(document.get("provenance")).get("inputs"))
+    clock = {**mapping(inputs.get("clock")), "moment": None}
+    made_from = {
+        **mapping(document.get("provenance")),
+        "inputs": {**inputs, "clock": clock},
+    }
+    return {**document, "run": None, "provenance": made_from}
 
 
 def _with_quotes(recorded: JsonObject, result: ResultFile) -> JsonObject:

@@ -7,22 +7,15 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
 
-from mind2web2.errors import PublishedElsewhereError, ResultWriteError, StorageError
+from mind2web2.errors import ResultWriteError
 from mind2web2.runs.result_file import ResultFile
-from mind2web2.storage.publication import (
-    bring_here,
-    is_in_object_store,
-    publish,
-    remove_published,
-)
 from mind2web2.utils.files import (
     MAX_JSON_BYTES,
     read_regular_file,
@@ -40,9 +33,6 @@ _STAMP_FORMAT = "%Y%m%d_%H%M%S"
 _STAMP_LENGTH = len("YYYYMMDD_HHMMSS")
 _LOCK_NAME = ".summing_up.lock"
 _LOCK_TIMEOUT_S = 60.0
-
-_MOST_DERIVATIONS = 20
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -127,13 +117,9 @@ def latest_results(
 
 
 def write_result(folder: Path, answer_name: str, content: ResultFile) -> Path:
-    """Write a result under a new stamp, beside the earlier ones, publish it, and return its path.
-
-    In an object store, where no lock keeps machines apart, another one may have published an equal result in
-    the time of this evaluation: then that one stands.
+    """Write a result under a new stamp, beside the earlier ones, and return its path.
 
     Raises:
-        StorageError: the folder's object store fails; the next run publishes the result.
         ResultWriteError: the folder cannot be written, or the result is too large to be read again.
     """
     written = _result_bytes(content)
@@ -143,51 +129,16 @@ def write_result(folder: Path, answer_name: str, content: ResultFile) -> Path:
             f"the result would be a file of {size_mb} MB; the limit is {limit_mb} MB. Does the script return "
             "long texts or deep lists?"
         )
-    known = _names_in(folder)
-    if (theirs := _published_since(folder, known, content)) is not None:
-        return theirs
     while True:
         path = _free_path(folder, answer_name)
         try:
             write_new(path, written)
-            publish(path)
-        except PublishedElsewhereError:
-            path.unlink()
-            bring_here(folder)
         except OSError as error:
             # If another process took this stamp, the next one is later.
             if not path.exists():
                 raise ResultWriteError.at(folder, error) from error
         else:
-            break
-    theirs = _published_since(folder, known, content, path.name)
-    # Of two that were published at the same time, the earlier one stands on both machines.
-    if theirs is None or theirs.name > path.name:
-        return path
-    remove_published(path)
-    return theirs
-
-
-def _names_in(folder: Path) -> set[str]:
-    return {path.name for path in folder.glob("*.md.json")}
-
-
-def _published_since(
-    folder: Path, known: set[str], content: ResultFile, own: str = ""
-) -> Path | None:
-    """Return the newest result but the own one, if another machine has published it and it is equal."""
-    if not is_in_object_store(folder):
-        return None
-    bring_here(folder)
-    newest = max(_names_in(folder) - {own}, default=None)
-    if newest is None or newest in known:
-        return None
-    found = _loaded(folder / newest)
-    return (
-        None
-        if found is None or not found.content.is_same_but_run(content)
-        else found.path
-    )
+            return path
 
 
 def replace_result(path: Path, content: ResultFile) -> None:
@@ -234,25 +185,6 @@ def writing_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.give_back()
-
-
-def published(place: Path, write: Callable[[], T]) -> T:
-    """Return what ``write`` returns once the files that it derives from a folder's results are published.
-
-    In an object store they are derived again where another machine has published its own since.
-
-    Args:
-        place: the folder, or a file in it.
-    """
-    for _ in range(_MOST_DERIVATIONS):
-        bring_here(place)
-        written = write()
-        with suppress(PublishedElsewhereError):
-            publish(place)
-            return written
-    raise StorageError(
-        f"other machines change {place} too often: run the same command again"
-    )
 
 
 def newest_result_name(folder: Path) -> str | None:

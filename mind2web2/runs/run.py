@@ -19,7 +19,6 @@ from mind2web2.errors import (
     JudgeUnusableError,
     Mind2Web2Error,
     ResultWriteError,
-    StorageError,
     UsageError,
 )
 from mind2web2.judge.usage import RunUsage, rounded_usd
@@ -200,7 +199,7 @@ async def evaluate_work(
             await asyncio.to_thread(_tidy_cache, folders.task_cache(task.task_id))
         try:
             await asyncio.to_thread(_write_summary, task, folders, outcomes)
-        except (ResultWriteError, StorageError) as error:
+        except ResultWriteError as error:
             progress.problems.append(str(error))
         progress.tasks_done += 1
         return outcomes

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from mind2web2.rubric.verdicts import is_success
 from mind2web2.runs.score_matrix import ScoreGrid
 from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.statistics.uncertainty import (
@@ -97,8 +98,10 @@ def sampled_metrics(grid: ScoreGrid) -> dict[str, SampledMetric]:
     successes: dict[str, dict[str, list[float]]] = {}
     passes: dict[str, dict[str, list[float]]] = {}
     for task, runs in scores.items():
-        successes[task] = {run: [float(one == 1.0)] for run, [one] in runs.items()}
-        passes[task] = {_ALL_RUNS: [float([1.0] in runs.values())]}
+        successes[task] = {run: [float(is_success(one))] for run, [one] in runs.items()}
+        passes[task] = {
+            _ALL_RUNS: [float(any(is_success(one) for [one] in runs.values()))]
+        }
     words = _known(grid, grid.runs, lambda answer: answer.word_count)
     times = _known(grid, None, lambda answer: answer.time_s)
     return {

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -18,24 +18,17 @@ from mind2web2.judge.admission import Admission, DualSemaphore
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.cascade import JudgeCascade
-from mind2web2.judge.decision_client import DecisionClient
 from mind2web2.judge.other_agents import SharingJudgmentStore
 from mind2web2.judge.protocol import QuestionObserver
 from mind2web2.judge.settings import JudgeSettings
-from mind2web2.judge.shared_store import SharedJudgmentStore
+from mind2web2.judge.shared import SharedStore
 from mind2web2.judge.store import CheckRecord, JudgmentStore, last_check
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.chat import ChatProvider
-from mind2web2.llm_client.decisions import DecisionTransport
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, OwnPrice
 from mind2web2.llm_client.retries import RetryPolicy
-from mind2web2.llm_client.settings import (
-    DECISION_PROVIDERS,
-    SYSTEM_ONE,
-    PoolSource,
-    endpoint_of,
-)
+from mind2web2.llm_client.settings import PoolSource, endpoint_of
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.citations import BarredList, default_barred
 from mind2web2.pages.library import PageLibrary
@@ -45,12 +38,13 @@ from mind2web2.runs.answer import RunParts
 from mind2web2.runs.capturing import capture_settings, network_of
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.replay import replayed_judge
-from mind2web2.runs.settings import RAY, RunSettings
+from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.limits import LONGEST_BLOCK_S
+from mind2web2.utils.entry_points import loaded_part, removed_plugin
 from mind2web2.utils.garbage_collection import gc_paused
-from mind2web2.utils.mounts import network_file_system
+from mind2web2.utils.machine import memory_bytes
 
 if TYPE_CHECKING:
     from mind2web2.judge.batch_jobs import BatchClient, BatchJobs
@@ -67,11 +61,13 @@ NO_LIMIT = 1_000_000
 _LEAST_ANSWERS = 9
 _MOST_ANSWERS = 64
 _ANSWER_BYTES = 64 * 1024**2
-# Judgments in memory where a database has them all, and where nothing keeps them (about 30 MB).
-_MOST_OF_DATABASE, _MOST_OF_NO_FILE = 1000, 20_000
+# Judgments in memory where nothing keeps them (about 30 MB).
+_MOST_OF_NO_FILE = 20_000
 
 
-JudgeClient: TypeAlias = "LLMClient | BatchClient | DecisionClient"
+JudgeClient: TypeAlias = "LLMClient | BatchClient"
+# The hook ``stores``, by the scheme of ``--judgments URL``: takes the agent's own file and the URL.
+StoreOpener = Callable[[Path, str], SharedStore]
 CapturesMaker = Callable[[OpenBrowser, PagesOfOthers | None], SharedCaptures]
 
 
@@ -175,6 +171,8 @@ async def open_run(
         first_batches = _first_batches(settings, judgments, named, store, batches)
         price = own.price or settings.prices.get(settings.model)
         budget = own.budget or budget_of(settings, price)
+        if budget is not None:
+            budget.learn_stored(store.latest_usages(settings.model), settings.model)
         with gc_paused():
             client = (
                 None
@@ -183,15 +181,13 @@ async def open_run(
             )
             first_client = (
                 None
-                if named.first is None
-                or (own.provider is not None and not named.first.is_decision)
+                if named.first is None or own.provider is not None
                 else first_judge_client(settings, first_batches, own)
             )
             first = first_judge(
                 settings,
                 named,
-                # A caller's own client speaks to no decision model.
-                first_client or own.provider,
+                own.provider or first_client,
                 store,
                 budget,
                 own.observer,
@@ -257,10 +253,22 @@ def _store(
         return open_for_replay(replayed_file(settings, judgments))
     if settings.judgments is None or not settings.is_shared:
         return SharingJudgmentStore(judgments, others)
-    if settings.engine == RAY and network_file_system(judgments.parent):
-        # SQLite cannot keep judgments there; the database has them all.
-        return SharedJudgmentStore(None, settings.judgments, most=_MOST_OF_DATABASE)
-    return SharedJudgmentStore(judgments, settings.judgments)
+    return open_shared_store(judgments, settings.judgments)
+
+
+def open_shared_store(path: Path, url: str) -> SharedStore:
+    """Open an agent's own judgments with those at a URL, by the plugin of its scheme.
+
+    Raises:
+        UsageError: there is no such plugin, or it cannot use the URL.
+    """
+    scheme = url.partition("://")[0]
+    open_store: StoreOpener | None = loaded_part("stores", scheme)
+    if open_store is None:
+        plugin = removed_plugin(f"{scheme}://")
+        why = f"need the plugin {plugin}" if plugin else "are of no known kind"
+        raise UsageError(f"judgments at {scheme}://... {why}")
+    return open_store(path, url)
 
 
 def replayed_file(settings: RunSettings, judgments: Path) -> Path:
@@ -270,9 +278,6 @@ def replayed_file(settings: RunSettings, judgments: Path) -> Path:
 
 def judge_settings(settings: RunSettings) -> JudgeSettings:
     """Return the judge that the settings name, for a run that is no replay."""
-    if settings.llm_provider in DECISION_PROVIDERS:
-        named = decision_settings(settings, settings.llm_provider, settings.model)
-        return replace(named, extra_body=settings.judge_extra_body)
     return JudgeSettings(
         settings.llm_provider,
         settings.model,
@@ -283,8 +288,6 @@ def judge_settings(settings: RunSettings) -> JudgeSettings:
         extra_body=settings.judge_extra_body,
         votes=settings.votes,
         first=_first_settings(settings),
-        doubt=settings.judge_doubt,
-        confidence=settings.judge_confidence,
     )
 
 
@@ -292,8 +295,6 @@ def _first_settings(settings: RunSettings) -> JudgeSettings | None:
     cascade = settings.judge_cascade
     if cascade is None:
         return None
-    if cascade.decision_provider is not None:
-        return decision_settings(settings, cascade.decision_provider, cascade.first)
     # Temperature, effort and further parameters are the strong judge's: models differ in what they take.
     return JudgeSettings(
         settings.llm_provider if cascade.server is None else "openai",
@@ -301,15 +302,6 @@ def _first_settings(settings: RunSettings) -> JudgeSettings | None:
         batch=settings.batch,
         max_images=settings.max_images,
     )
-
-
-def decision_settings(
-    settings: RunSettings, provider: str, model: str
-) -> JudgeSettings:
-    """Return a decision model as a judge."""
-    # The protocol of System One has no images: the evidence is to say that none were shown.
-    max_images = 0 if provider == SYSTEM_ONE else settings.max_images
-    return JudgeSettings(provider, model, max_images=max_images)
 
 
 def first_endpoint_of(settings: RunSettings) -> str | None:
@@ -326,12 +318,7 @@ def _first_server(
 ) -> str | PoolSource | None:
     """Return the server of the first of two judges, ``None`` for its provider's own address."""
     own = cascade.first_server()
-    is_elsewhere = cascade.decision_provider is not None and (
-        cascade.decision_provider == SYSTEM_ONE
-        or settings.llm_provider != "openai"
-        or settings.names_a_pool
-    )
-    return own if own is not None or is_elsewhere else settings.judge_server()
+    return settings.judge_server() if own is None else own
 
 
 def first_judge(
@@ -370,8 +357,6 @@ def first_judge_client(
     if settings.is_replay or first is None or cascade is None:
         return None
     server = cascade.first_server()
-    if first.is_decision:
-        return _decision_client(settings, first, _first_server(settings, cascade))
     return LLMClient(
         first.provider,
         is_async=True,
@@ -380,15 +365,6 @@ def first_judge_client(
         api_key=own.api_key if server is None else None,
         retry=RetryPolicy(outage_wait_s=settings.judge_outage_wait),
     )
-
-
-def _decision_client(
-    settings: RunSettings, judge: JudgeSettings, server: str | PoolSource | None
-) -> DecisionClient:
-    if isinstance(server, PoolSource):
-        raise UsageError("a decision model has one server: leave the judge pool out")
-    retry = RetryPolicy(outage_wait_s=settings.judge_outage_wait)
-    return DecisionClient(DecisionTransport(judge.provider, server), retry)
 
 
 def judge_client(
@@ -400,9 +376,6 @@ def judge_client(
     if settings.is_replay:
         return None
     given = own or OwnParts()
-    judge = judge_settings(settings)
-    if judge.is_decision:
-        return _decision_client(settings, judge, settings.judge_server())
     return LLMClient(
         settings.llm_provider,
         is_async=True,
@@ -518,8 +491,7 @@ def _limits(settings: RunSettings) -> DualSemaphore:
 def _captures(
     settings: RunSettings, judge: CachingJudge, own: OwnParts
 ) -> SharedCaptures | None:
-    # On a cluster, the nodes capture, by their own.
-    if not settings.captures_pages or (settings.engine == RAY and own.captures is None):
+    if not settings.captures_pages:
         return None
     open_browser = run_browser(
         capture_settings(settings),
@@ -564,7 +536,7 @@ def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
     answers = settings.max_concurrent_answers
     bounds = tasks or NO_LIMIT, answers or NO_LIMIT
     # In a batch most answers wait for the provider.
-    if settings.batch or (tasks and answers and settings.engine != RAY):
+    if settings.batch or (tasks and answers):
         return Concurrency(*bounds)
     least = max(_LEAST_ANSWERS, tasks or 0, answers or 0)
     # A replay waits for no judge, and a budget must not be spread over answers that it leaves unfinished.
@@ -575,7 +547,4 @@ def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
 
 
 def _most_answers() -> int:
-    if not hasattr(os, "sysconf"):
-        return _LEAST_ANSWERS
-    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min(_MOST_ANSWERS, memory_bytes // 4 // _ANSWER_BYTES)
+    return min(_MOST_ANSWERS, memory_bytes() // 4 // _ANSWER_BYTES)

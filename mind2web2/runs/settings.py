@@ -9,41 +9,45 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mind2web2.errors import UsageError
-from mind2web2.judge.cascade import (
-    DEFAULT_CONFIDENCE,
-    JudgeCascade,
-    decision_model,
-    decision_name,
-)
+from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.llm_client.settings import (
-    DECISION_PROVIDERS,
     DEFAULT_JUDGE_MODEL,
     OWN_PARAMETERS,
     PoolSource,
     check_address,
 )
+from mind2web2.rubric.verdicts import ALWAYS
+from mind2web2.runs.setting import (
+    Flag,
+    InFile,
+    Setting,
+    declared_in,
+    flag,
+    plugin_settings,
+    setting,
+)
 from mind2web2.runs.shards import Shard
 from mind2web2.utils import values
+from mind2web2.utils.entry_points import hook_names, removed_plugin
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.moments import parsed_moment
 
 if TYPE_CHECKING:
     from mind2web2.llm_client.prices import OwnPrice
 
-_Value = TypeVar("_Value")
+_Kind = TypeVar("_Kind")
 
-JUDGE_PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_anthropic")
+JUDGE_PROVIDERS = ("openai", "azure_openai")
 BATCH_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
-PLAIN, RAY = "plain", "ray"
-VOTE_RULES = ("always", "doubt", "1")
+PLAIN = "plain"
 # The settings that name the judge; of the servers, only the command line's count if it has one.
 JUDGE_NAMES = (
     "llm_provider",
@@ -52,7 +56,6 @@ JUDGE_NAMES = (
     "judge_base_url",
     "judge_pool",
 )
-DOUBT_LEVELS = ("gates", "signs", "split")
 SERVER_NAMES = ("judge_base_url", "judge_pool")
 # Everything that says how the judge is asked.
 JUDGE_SETTINGS = (
@@ -71,8 +74,7 @@ FOLDER_NAMES = ("answer_folder", "eval_scripts_root", "eval_results_root", "cach
 JUDGE_HELP = (
     "who judges. openai needs OPENAI_API_KEY (and takes OPENAI_BASE_URL); "
     "azure_openai AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL, AZURE_OPENAI_API_VERSION; "
-    "anthropic ANTHROPIC_API_KEY and the extra 'anthropic'; gemini GEMINI_API_KEY; "
-    "bedrock_anthropic AWS_ACCESS_KEY, AWS_SECRET_KEY, AWS_REGION and the extra 'bedrock'"
+    "`mind2web2 plugins` says what the others need"
 )
 _EXTRA_BODY_EXAMPLE = '{"chat_template_kwargs": {"enable_thinking": false}}'
 # Parameters of a request that options set.
@@ -81,84 +83,6 @@ _PARAMETER_OPTIONS = {
     "temperature": "--judge_temperature",
     "reasoning_effort": "--judge_reasoning_effort",
 }
-
-
-@dataclass(frozen=True)
-class Flag:
-    """An option without a value, which sets its setting to ``value``."""
-
-    value: object
-    help: str
-
-
-@dataclass(frozen=True)
-class InFile:
-    """How a setting stands in ``mind2web2.toml``.
-
-    Args:
-        example: the right side of a line.
-        kinds: Python's types of such a value.
-        parse: turns the file's value into the setting's, where the option's ``parse`` of the text does not.
-    """
-
-    example: str
-    kinds: tuple[type, ...]
-    parse: Callable[[Any], Any] | None = None
-
-
-@dataclass(frozen=True)
-class Setting:
-    """The declaration of one setting.
-
-    Args:
-        help: a sentence without its final stop.
-        parse: turns the option's text into the value; ``None`` for a setting that only flags set.
-        metavar: what stands for the value in the help.
-        group: of options in the help.
-        default_text: the default in words, where the value does not say it.
-        option: default: ``--NAME``.
-        flags: options without a value by their names, of which an empty one stands for ``--NAME``.
-        is_repeated: the option may be repeated; the value is a tuple.
-        is_distinct: it may be repeated with other values only.
-        is_secret: the value may hold a password.
-        in_file: ``None`` for a setting of the command line alone.
-        see: the place in the docs that has the details.
-        name: of the field in ``RunSettings``; it and ``default``, the field's, are filled in.
-    """
-
-    help: str = ""
-    parse: Callable[[str], Any] | None = None
-    metavar: str = ""
-    group: str = ""
-    default_text: str = ""
-    option: str = ""
-    flags: Mapping[str, Flag] = field(default_factory=dict)
-    is_repeated: bool = False
-    is_distinct: bool = False
-    is_secret: bool = False
-    in_file: InFile | None = None
-    see: str = ""
-    name: str = ""
-    default: object = None
-
-
-# Of a field's metadata.
-_KEY = "setting"
-
-
-def _setting(default: _Value, declared: Setting) -> _Value:
-    """Declare a setting as the default of its field."""
-    made: _Value = field(
-        default=default, repr=not declared.is_secret, metadata={_KEY: declared}
-    )
-    return made
-
-
-def _flag(help: str, *, group: str = "", in_file: InFile | None = None) -> bool:
-    """Declare a setting that is off unless its option is given."""
-    return _setting(
-        False, Setting(flags={"": Flag(True, help)}, group=group, in_file=in_file)
-    )
 
 
 # Values that need more than a function of ``utils/values``
@@ -234,14 +158,30 @@ def _aliases_in_file(found: str | list[object]) -> tuple[str, ...]:
     return tuple(model_alias(str(alias)) for alias in given)
 
 
+def provider_names() -> tuple[str, ...]:
+    """Return the names of all providers of judges."""
+    return (*JUDGE_PROVIDERS, *hook_names("judges"))
+
+
+def engine_names() -> tuple[str, ...]:
+    """Return the names of all engines."""
+    return tuple(dict.fromkeys((PLAIN, *hook_names("engines"))))
+
+
+def _provider(text: str) -> str:
+    return values.one_of((*provider_names(), REPLAY))(text)
+
+
 def _provider_in_file(text: str) -> str:
-    if text not in JUDGE_PROVIDERS:
-        raise ValueError(f"{text!r} is none of {', '.join(JUDGE_PROVIDERS)}")
+    if text not in provider_names():
+        raise ValueError(f"{text!r} is none of {', '.join(provider_names())}")
     return text
 
 
-def _votes_in_file(found: str | int) -> str:
-    return values.one_of(VOTE_RULES)(str(found))
+def _engine(text: str) -> str:
+    if plugin := removed_plugin(text):
+        raise ValueError(f"{text} needs the plugin {plugin}")
+    return values.one_of(engine_names())(text)
 
 
 def _folder_in_file(example: str) -> InFile:
@@ -257,16 +197,13 @@ _PAGES = "pages that are not cached"
 _MACHINES = "machines"
 GROUP_HELPS = {_PAGES: "are captured when a claim needs them, and added to the cache"}
 _COUNT_IN_FILE = InFile("3", (int,))
-_PROVIDERS = (*JUDGE_PROVIDERS, REPLAY)
-# Those of decision models are refused with a reason that names the ways to ask one.
-_READ_PROVIDERS = (*_PROVIDERS, *DECISION_PROVIDERS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
     """The settings of a run, as command line, file or caller gave them."""
 
-    agent_name: str | None = _setting(
+    agent_name: str | None = setting(
         None,
         Setting(
             "the agent, a folder under answers/",
@@ -274,7 +211,7 @@ class RunSettings:
             metavar="NAME",
         ),
     )
-    task_ids: tuple[str, ...] = _setting(
+    task_ids: tuple[str, ...] = setting(
         (),
         Setting(
             "this task only; may be repeated",
@@ -285,7 +222,7 @@ class RunSettings:
             default_text="all that have answers",
         ),
     )
-    answer_folder: Path | str | None = _setting(
+    answer_folder: Path | str | None = setting(
         None,
         Setting(
             "the agents' answers; each of the four may be a URL such as s3://bucket/prefix",
@@ -297,7 +234,7 @@ class RunSettings:
             see="cost-and-speed.md#roots-in-a-bucket",
         ),
     )
-    eval_scripts_root: Path | str | None = _setting(
+    eval_scripts_root: Path | str | None = setting(
         None,
         Setting(
             "the tasks' eval scripts",
@@ -308,7 +245,7 @@ class RunSettings:
             in_file=_folder_in_file("../project/eval_scripts"),
         ),
     )
-    eval_results_root: Path | str | None = _setting(
+    eval_results_root: Path | str | None = setting(
         None,
         Setting(
             "where results go",
@@ -319,7 +256,7 @@ class RunSettings:
             in_file=_folder_in_file("../project/eval_results"),
         ),
     )
-    cache_root: Path | str | None = _setting(
+    cache_root: Path | str | None = setting(
         None,
         Setting(
             "the cached pages",
@@ -330,7 +267,7 @@ class RunSettings:
             in_file=_folder_in_file("../project/cache"),
         ),
     )
-    eval_version: str | None = _setting(
+    eval_version: str | None = setting(
         None,
         Setting(
             "version of the eval scripts, a folder such as 2025_07_14",
@@ -339,7 +276,7 @@ class RunSettings:
             default_text="the newest dated one that has the task, then the undated ones",
         ),
     )
-    task_list: Path | None = _setting(
+    task_list: Path | None = setting(
         None,
         Setting(
             "the tasks that count, one id a line, or CSV with a column task_id",
@@ -348,7 +285,7 @@ class RunSettings:
             in_file=InFile('"tasks.txt"', (str,), Path),
         ),
     )
-    shard: Shard | None = _setting(
+    shard: Shard | None = setting(
         None,
         Setting(
             "judge part I of N of all answers, such as 3/20; another machine judges each other part, and "
@@ -359,18 +296,18 @@ class RunSettings:
         ),
     )
 
-    llm_provider: str = _setting(
+    llm_provider: str = setting(
         "openai",
         Setting(
             f"{JUDGE_HELP}; replay answers from stored judgments alone",
-            parse=values.one_of(_READ_PROVIDERS),
-            metavar=f"{{{','.join(_PROVIDERS)}}}",
+            parse=_provider,
+            choices=lambda: (*provider_names(), REPLAY),
             group=_JUDGE,
             in_file=InFile('"openai"', (str,), _provider_in_file),
             see="#judges",
         ),
     )
-    judge_model: str | None = _setting(
+    judge_model: str | None = setting(
         None,
         Setting(
             "the model that judges, whatever the scripts name",
@@ -381,7 +318,7 @@ class RunSettings:
             in_file=InFile('"gpt-5-mini"', (str,)),
         ),
     )
-    judge_base_url: tuple[str, ...] = _setting(
+    judge_base_url: tuple[str, ...] = setting(
         (),
         Setting(
             "an OpenAI-compatible or other server; several make a pool",
@@ -396,7 +333,7 @@ class RunSettings:
             see="#several-servers",
         ),
     )
-    judge_pool: Path | None = _setting(
+    judge_pool: Path | None = setting(
         None,
         Setting(
             "a file with servers of one model, one base URL a line, with model=NAME, key=VARIABLE and "
@@ -409,7 +346,7 @@ class RunSettings:
             see="#several-servers",
         ),
     )
-    judge_alias: tuple[str, ...] = _setting(
+    judge_alias: tuple[str, ...] = setting(
         (),
         Setting(
             "two names of one model: a pool whose server answers as another model than asked is an error",
@@ -420,20 +357,22 @@ class RunSettings:
             in_file=InFile(
                 '["qwen3-vl=Qwen/Qwen3-VL-32B"]', (str, list), _aliases_in_file
             ),
+            has_option=False,
             see="#several-servers",
         ),
     )
-    judge_extra_body: str | None = _setting(
+    judge_extra_body: str | None = setting(
         None,
         Setting(
-            f"further parameters of each request, such as '{_EXTRA_BODY_EXAMPLE}' of vLLM",
+            f"further parameters of each request, such as '{_EXTRA_BODY_EXAMPLE}' of vLLM; "
+            "results show them, so put no key there",
             parse=extra_body,
             metavar="JSON",
             group=_JUDGE,
             in_file=InFile("{ top_k = 1 }", (dict, str), _extra_body_in_file),
         ),
     )
-    judge_reasoning_effort: str | None = _setting(
+    judge_reasoning_effort: str | None = setting(
         None,
         Setting(
             "for reasoning models, such as low, medium or high",
@@ -444,7 +383,7 @@ class RunSettings:
             in_file=InFile('"low"', (str,)),
         ),
     )
-    judge_temperature: float | None = _setting(
+    judge_temperature: float | None = setting(
         None,
         Setting(
             "how much replies vary, from 0 to 2",
@@ -455,7 +394,7 @@ class RunSettings:
             in_file=InFile("0.5", (int, float)),
         ),
     )
-    max_images: int | None = _setting(
+    max_images: int | None = setting(
         None,
         Setting(
             "show the judge at most the first N images of a page; the result notes which were left out",
@@ -472,26 +411,24 @@ class RunSettings:
             in_file=InFile("1", (int,), values.count),
         ),
     )
-    votes: Literal["always", "doubt", "1"] = _setting(
-        "always",
+    votes: str = setting(
+        ALWAYS,
         Setting(
-            "votes on a claim by the script's default rule: always two or three, as the benchmark has it; "
-            "doubt: a second and third only where the first is in doubt, or the leaf is critical; or 1. "
-            "Results name the rule",
-            parse=values.one_of(VOTE_RULES),
-            metavar=f"{{{','.join(VOTE_RULES)}}}",
+            "votes on a claim by the script's default rule: always two or three, as the benchmark has it, or "
+            "at most N, an odd number. Results name the rule",
+            parse=values.votes,
+            metavar="always|N",
             group=_JUDGE,
-            in_file=InFile('"doubt"', (str, int), _votes_in_file),
-            see="cost-and-speed.md#votes-on-demand",
+            in_file=InFile("1", (str, int), values.votes),
+            see="cost-and-speed.md#fewer-votes",
         ),
     )
-    judge_cascade: JudgeCascade | None = _setting(
+    judge_cascade: JudgeCascade | None = setting(
         None,
         Setting(
-            "two judges, in place of --judge_model: the cheap one votes on claims, and where it is in doubt, "
-            "the strong one decides, which also extracts. Write CHEAP@SERVER for a first judge on another "
-            "server, an address or a file as for --judge_pool; decisions:CHEAP or systemone:CHEAP for a "
-            "decision model. Results name both",
+            "two judges, in place of --judge_model: the cheap one votes on claims, and the strong one "
+            "decides where its votes differ or a critical leaf fails, and extracts. Write CHEAP@SERVER for "
+            "a first judge on another server, an address or a file as for --judge_pool. Results name both",
             parse=JudgeCascade.parsed,
             metavar="CHEAP,STRONG",
             group=_JUDGE,
@@ -500,41 +437,18 @@ class RunSettings:
             see="cost-and-speed.md#two-judges",
         ),
     )
-    judge_doubt: Literal["gates", "signs", "split"] = _setting(
-        "gates",
-        Setting(
-            "with --judge_cascade: split lets the strong judge decide where the votes of the cheap one "
-            "differ or it declined; signs also where a quotation is not found, or the page looks wrong or "
-            "was cut; gates also on every critical leaf",
-            parse=values.one_of(DOUBT_LEVELS),
-            metavar=f"{{{','.join(DOUBT_LEVELS)}}}",
-            group=_JUDGE,
-            in_file=InFile('"signs"', (str,), values.one_of(DOUBT_LEVELS)),
-            see="cost-and-speed.md#two-judges",
-        ),
-    )
-    judge_confidence: float = _setting(
-        DEFAULT_CONFIDENCE,
-        Setting(
-            "with a decision model as the first judge: it decides where the probability of its verdict is "
-            "above P; 1 asks both judges everywhere, which `mind2web2 economy` needs to find a lower one",
-            parse=values.confidence,
-            metavar="P",
-            group=_JUDGE,
-            in_file=InFile("0.95", (int, float), values.confidence),
-            see="cost-and-speed.md#decision-models",
-        ),
-    )
-    judge_outage_wait: float = _setting(
+    judge_outage_wait: float = setting(
         120.0,
         Setting(
             "seconds to wait for a judge that becomes unreachable during the run",
             parse=values.positive_seconds,
             metavar="S",
             group=_JUDGE,
+            in_file=InFile("600", (int, float)),
+            has_option=False,
         ),
     )
-    judgments: str | None = _setting(
+    judgments: str | None = setting(
         None,
         Setting(
             "with --llm_provider replay: a judgments.sqlite3 or exported .jsonl file. Else "
@@ -547,7 +461,7 @@ class RunSettings:
         ),
     )
 
-    max_concurrent_tasks: int | None = _setting(
+    max_concurrent_tasks: int | None = setting(
         None,
         Setting(
             "at most N tasks at once",
@@ -559,7 +473,7 @@ class RunSettings:
             in_file=_COUNT_IN_FILE,
         ),
     )
-    max_concurrent_answers: int | None = _setting(
+    max_concurrent_answers: int | None = setting(
         None,
         Setting(
             "at most N answers of one task at once",
@@ -570,7 +484,7 @@ class RunSettings:
             in_file=_COUNT_IN_FILE,
         ),
     )
-    max_webpage_retrieval: int = _setting(
+    max_webpage_retrieval: int = setting(
         10,
         Setting(
             "at most N page captures at once, over the whole run",
@@ -580,7 +494,7 @@ class RunSettings:
             in_file=InFile("10", (int,)),
         ),
     )
-    max_llm_requests: int = _setting(
+    max_llm_requests: int = setting(
         30,
         Setting(
             "at most N judge requests at once, over the whole run; not with --batch",
@@ -590,7 +504,7 @@ class RunSettings:
             in_file=InFile("60", (int,)),
         ),
     )
-    ahead: Literal["nothing", "values", "gates"] | None = _setting(
+    ahead: Literal["nothing", "values", "gates"] | None = setting(
         None,
         Setting(
             "how far a script goes on while replies are missing. nothing: as far as it looks into none of "
@@ -604,7 +518,7 @@ class RunSettings:
             see="cost-and-speed.md#time",
         ),
     )
-    page_memory: int = _setting(
+    page_memory: int = setting(
         256 * 1024**2,
         Setting(
             "memory for prepared pages, such as 512M or 2G; the least recently used are dropped, and "
@@ -612,10 +526,12 @@ class RunSettings:
             parse=values.byte_count,
             metavar="SIZE",
             group=_LIMITS,
+            in_file=InFile('"512M"', (str,)),
+            has_option=False,
             default_text="256M",
         ),
     )
-    answer_timeout: float | None = _setting(
+    answer_timeout: float | None = setting(
         3600.0,
         Setting(
             "seconds that a script may take for one answer; one that blocks everything else (an endless "
@@ -626,13 +542,13 @@ class RunSettings:
         ),
     )
 
-    batch: bool = _flag(
+    batch: bool = flag(
         "ask through the provider's batch endpoints (openai, azure_openai) at half the price; each "
         "round of questions may take up to a day. May be interrupted: the same command continues. "
         "--answer_timeout does not count the time in which batches are awaited",
         group=_COSTS,
     )
-    batch_poll: float | None = _setting(
+    batch_poll: float | None = setting(
         None,
         Setting(
             "with --batch: seconds until a batch is first checked; later checks are up to 60 apart",
@@ -642,13 +558,13 @@ class RunSettings:
             default_text="5",
         ),
     )
-    estimate: bool = _flag(
+    estimate: bool = flag(
         "print how many answers, judge requests, tokens and dollars this command would take, without and "
         "by --ahead, and how many cited pages are not cached; asks, runs and writes nothing, and "
         "needs no key",
         group=_COSTS,
     )
-    max_cost: float | None = _setting(
+    max_cost: float | None = setting(
         None,
         Setting(
             "stop asking when the run has cost this many dollars; what is done is kept, unfinished answers "
@@ -661,17 +577,19 @@ class RunSettings:
         ),
     )
 
-    script_memory: int | None = _setting(
+    script_memory: int | None = setting(
         None,
         Setting(
             "memory of each script's process; one that takes more is ended, and its answer has no result",
             parse=values.byte_count,
             metavar="SIZE",
             group=_SCRIPTS,
+            in_file=InFile('"2G"', (str,)),
+            has_option=False,
             default_text="1G, on Linux",
         ),
     )
-    as_of: datetime | Literal["answer"] | None = _setting(
+    as_of: datetime | Literal["answer"] | None = setting(
         None,
         Setting(
             "the date that scripts see: 2025-03-14 (noon, and the clock stands still), with a time "
@@ -683,7 +601,7 @@ class RunSettings:
             default_text="the real date; replay: that of the result",
         ),
     )
-    script_env: tuple[str, ...] = _setting(
+    script_env: tuple[str, ...] = setting(
         (),
         Setting(
             "pass an environment variable to scripts, beside those that any program needs (PATH, "
@@ -695,13 +613,13 @@ class RunSettings:
         ),
     )
 
-    no_capture: bool = _flag(
+    no_capture: bool = flag(
         "capture nothing, and copy no page of another agent: a page that is not there counts as "
         "unavailable, and claims on it fail",
         group=_PAGES,
     )
-    headed: bool = _flag("capture in a browser with a window", group=_PAGES)
-    cdp_url: str | None = _setting(
+    headed: bool = flag("capture in a browser with a window", group=_PAGES)
+    cdp_url: str | None = setting(
         None,
         Setting(
             "capture through your own running Chrome, logged in and past its captchas, such as "
@@ -711,7 +629,7 @@ class RunSettings:
             group=_PAGES,
         ),
     )
-    proxy: str | None = _setting(
+    proxy: str | None = setting(
         None,
         Setting(
             "for browser and downloads, such as http://USER:PASSWORD@proxy.example:3128",
@@ -723,7 +641,7 @@ class RunSettings:
             see="pages.md#behind-a-companys-proxy",
         ),
     )
-    storage_state: Path | None = _setting(
+    storage_state: Path | None = setting(
         None,
         Setting(
             "cookies and local storage of a login, as Playwright saves them, for all captured pages",
@@ -732,36 +650,39 @@ class RunSettings:
             group=_PAGES,
         ),
     )
-    allow_private_network: bool = _flag(
+    time_zone: str | None = setting(
+        None,
+        Setting(
+            "of the browser that captures, such as Europe/Berlin",
+            parse=values.time_zone,
+            metavar="ZONE",
+            group=_PAGES,
+            default_text="UTC",
+        ),
+    )
+    no_sandbox: bool = flag(
+        "start the browser without its sandbox, for a container without user namespaces; only for pages "
+        "that you trust",
+        group=_PAGES,
+    )
+    allow_private_network: bool = flag(
         "also pages and downloads on private, loopback and link-local addresses, which are refused otherwise",
         group=_PAGES,
         in_file=InFile("true", (bool,)),
     )
 
-    engine: str = _setting(
+    engine: str = setting(
         PLAIN,
         Setting(
-            "ray: on all nodes of a Ray cluster (needs the extra 'ray'); limits of requests and captures at "
-            "once then hold on each node; plain: on this machine",
-            parse=values.one_of((PLAIN, RAY)),
-            metavar=f"{{{PLAIN},{RAY}}}",
+            "where the work is done. plain: on this machine; ray: on a cluster",
+            parse=_engine,
+            choices=engine_names,
             group=_MACHINES,
-            see="scale.md#a-ray-cluster",
-        ),
-    )
-    ray_address: str | None = _setting(
-        None,
-        Setting(
-            "with --engine ray: the head of the cluster",
-            parse=values.filled,
-            metavar="HOST:PORT",
-            group=_MACHINES,
-            default_text="RAY_ADDRESS, then a cluster that runs on this machine, then a new one of "
-            "this machine alone",
+            see="scale.md",
         ),
     )
 
-    barred: Path | None = _setting(
+    barred: Path | None = setting(
         None,
         Setting(
             "hosts, addresses and titles that flag an answer which rests on them; a flag changes no score",
@@ -771,22 +692,27 @@ class RunSettings:
             see="trust.md#barred-sources",
         ),
     )
-    no_barred: bool = _flag("flag no answer")
-    overwrite: bool = _flag(
+    no_barred: bool = flag("flag no answer")
+    overwrite: bool = flag(
         "reuse neither results nor stored judgments: ask everything again"
     )
-    keep_apart: bool = _flag("reuse no judgments and no pages of other agents")
-    dump_cache: bool = _flag(
+    keep_apart: bool = setting(
+        False,
+        Setting(
+            "reuse no judgments and no pages of other agents",
+            in_file=InFile("true", (bool,)),
+            has_option=False,
+        ),
+    )
+    dump_cache: bool = flag(
         "when a task is done, rewrite its cache index to list exactly the pages on disk"
     )
-    strict: bool = _flag(
+    strict: bool = flag(
         "no result for an answer whose script adds a leaf that it never judges, or gives add_* or initialize "
         "a keyword that they do not know (default: a warning, as published scripts do both)"
     )
-    quiet: bool = _flag(
-        "print no line for each answer, and no table of the judge's use"
-    )
-    self_debug: bool = _flag(
+    quiet: bool = flag("print no line for each answer, and no table of the judge's use")
+    self_debug: bool = flag(
         "print the log of each answer with the extracted values, for writing eval scripts"
     )
 
@@ -794,6 +720,31 @@ class RunSettings:
     prices: Mapping[str, OwnPrice] = field(default_factory=dict)
     given: frozenset[str] = frozenset()
     from_file: frozenset[str] = frozenset()
+    # The settings of plugins: an object of a plugin's class if command line or file gave one of them.
+    of_plugins: tuple[object, ...] = ()
+
+    def of(self, kind: type[_Kind]) -> _Kind:
+        """Return the settings that a plugin declares in a class of its own."""
+        found = (each for each in self.of_plugins if isinstance(each, kind))
+        return next(found, None) or kind()
+
+    def value(self, name: str) -> object:
+        """Return the value of a setting, also of one that a plugin declares."""
+        if name in SETTINGS:
+            return getattr(self, name)
+        return getattr(self.of(_owner(name)), name)
+
+    def with_values(self, values: Mapping[str, object]) -> RunSettings:
+        """Return the settings with other values, also for those that plugins declare."""
+        own = {name: value for name, value in values.items() if name in SETTINGS}
+        settings = replace(self, **own)  # type: ignore[arg-type]  # each value was parsed by its declaration
+        for name in values.keys() - own.keys():
+            changed = replace(settings.of(_owner(name)), **{name: values[name]})
+            others = [
+                each for each in settings.of_plugins if type(each) is not type(changed)
+            ]
+            settings = replace(settings, of_plugins=(*others, changed))
+        return settings
 
     @property
     def is_replay(self) -> bool:
@@ -803,9 +754,7 @@ class RunSettings:
     @property
     def is_shared(self) -> bool:
         """Return whether the judgments are in a database that several machines share."""
-        return self.judgments is not None and self.judgments.startswith(
-            values.DATABASE_URLS
-        )
+        return self.judgments is not None and "://" in self.judgments
 
     @property
     def goes_ahead(self) -> Literal["nothing", "values", "gates"]:
@@ -890,33 +839,29 @@ class RunSettings:
         Raises:
             UsageError: says which option to leave out or to add.
         """
-        for conflict in (*_engine_conflicts(self), *_browser_conflicts(self)):
+        for conflict in (*_plugin_conflicts(self), *_browser_conflicts(self)):
             raise UsageError(conflict)
 
 
-def _declared(name: str, default: object, declared: Setting) -> Setting:
-    flags = {flag or f"--{name}": meaning for flag, meaning in declared.flags.items()}
-    return replace(
-        declared,
-        name=name,
-        default=default,
-        option=declared.option or f"--{name}",
-        flags=flags,
-    )
+SETTINGS: Mapping[str, Setting] = declared_in(RunSettings)
 
 
-SETTINGS: Mapping[str, Setting] = {
-    each.name: _declared(each.name, each.default, each.metadata[_KEY])
-    for each in fields(RunSettings)
-    if _KEY in each.metadata
-}
+def all_settings() -> dict[str, Setting]:
+    """Return the settings of the core and of plugins, by their names."""
+    declared = dict(SETTINGS)
+    for kind in plugin_settings():
+        declared |= declared_in(kind)
+    return declared
 
-# Who judges, at which pace and cost, and how scripts run.
-JUDGING_SETTINGS = tuple(
-    name
-    for name, setting in SETTINGS.items()
-    if setting.group in (_JUDGE, _LIMITS, _COSTS, _SCRIPTS)
-)
+
+def _owner(name: str) -> type[Any]:
+    return next(kind for kind in plugin_settings() if name in declared_in(kind))
+
+
+def judging_settings() -> list[str]:
+    """Return the names of the settings that say who judges, at which pace and cost, and how scripts run."""
+    groups = (_JUDGE, _LIMITS, _COSTS, _SCRIPTS)
+    return [name for name, each in all_settings().items() if each.group in groups]
 
 
 # Settings that contradict each other
@@ -924,13 +869,18 @@ JUDGING_SETTINGS = tuple(
 
 def conflicts(settings: RunSettings) -> Iterator[str]:
     """Yield what contradicts what, each in one line with the option to leave out or to add."""
-    yield from _cluster_conflicts(settings)
     yield from _judge_conflicts(settings)
     yield from _batch_conflicts(settings)
     yield from _capture_conflicts(settings)
     yield from _script_conflicts(settings)
     if settings.barred is not None and settings.no_barred:
         yield "--no_barred flags no answer: leave --barred out"
+    yield from _plugin_conflicts(settings)
+
+
+def _plugin_conflicts(settings: RunSettings) -> Iterator[str]:
+    for kind in plugin_settings():
+        yield from settings.of(kind).conflicts(settings)
 
 
 def _given(settings: RunSettings, *names: str) -> str:
@@ -950,55 +900,15 @@ def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
         yield "--overwrite asks everything again, --llm_provider replay asks nothing: leave one of them out"
     if settings.is_replay and settings.names_a_pool:
         yield "a replay asks no server: leave the judge pool out"
-    if "judge_alias" in settings.given and not settings.names_a_pool:
-        yield (
-            "--judge_alias goes with the servers of a pool (--judge_pool, or several --judge_base_url): one "
-            "server is asked by the name in --judge_model; leave --judge_alias out"
-        )
-    yield from decision_conflicts(settings)
     yield from _cascade_conflicts(settings)
-
-
-def decision_conflicts(settings: RunSettings) -> Iterator[str]:
-    """Yield why a decision model cannot judge alone, where the settings name one."""
-    named = decision_model(settings.judge_model or "")
-    if named is None and settings.llm_provider in DECISION_PROVIDERS:
-        named = settings.llm_provider, settings.judge_model or ""
-    if named is None:
-        return
-    provider, model = named
-    name = decision_name(provider, model or "MODEL")
-    yield (
-        "a decision model gives probabilities without quotation and extracts nothing, so it never judges "
-        f"alone: ask it first with --judge_cascade {name},STRONG, and correct the score by a sample of the "
-        "strong judge with `mind2web2 rejudge AGENT --judge_model STRONG --sample N`; "
-        f"`mind2web2 check-judge --judge_model {name}` measures it"
-    )
 
 
 def _cascade_conflicts(settings: RunSettings) -> Iterator[str]:
     cascade = settings.judge_cascade
     if cascade is None:
-        if settings.judge_doubt != "gates":
-            yield "--judge_doubt goes with --judge_cascade CHEAP,STRONG"
-        if settings.judge_confidence != DEFAULT_CONFIDENCE:
-            yield "--judge_confidence goes with --judge_cascade decisions:CHEAP,STRONG"
         return
-    if cascade.decision_provider is not None and settings.batch:
-        yield "decision models have no batch jobs: leave --batch out"
-    if (
-        cascade.decision_provider is None
-        and settings.judge_confidence != DEFAULT_CONFIDENCE
-        and not settings.is_replay
-    ):
-        yield (
-            f"--judge_confidence is for decision models, and {cascade.first} is none: leave it out, or write "
-            f"decisions:{cascade.first} or systemone:{cascade.first}"
-        )
     if settings.judge_model not in (None, cascade.strong):
         yield "--judge_cascade names both judges: leave --judge_model out"
-    if settings.engine == RAY:
-        yield "the nodes of a cluster ask one judge: leave --judge_cascade out with --engine ray"
     if cascade.server is None and settings.names_a_pool and not settings.is_replay:
         yield (
             "the servers of a pool serve one model: write the first judge with its own, as in "
@@ -1026,25 +936,8 @@ def _batch_conflicts(settings: RunSettings) -> Iterator[str]:
         yield "--max_llm_requests does not limit a batch: leave it out with --batch"
 
 
-def _engine_conflicts(settings: RunSettings) -> Iterator[str]:
-    if settings.ray_address is not None and settings.engine != RAY:
-        yield "--ray_address goes with --engine ray"
-
-
-def _cluster_conflicts(settings: RunSettings) -> Iterator[str]:
-    yield from _engine_conflicts(settings)
-    if settings.engine != RAY:
-        return
-    if settings.is_replay:
-        yield "a replay asks no judge, and reads a file of this machine: leave --engine ray out"
-    if here := _given(settings, "batch", "self_debug", "headed", "cdp_url"):
-        yield f"{here} belongs to one machine: leave it out with --engine ray"
-    if not settings.is_shared:
-        yield "the nodes of a cluster share judgments: add --judgments postgresql://HOST/DATABASE"
-
-
 def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
-    given = _given(settings, "proxy", "storage_state")
+    given = _given(settings, "proxy", "storage_state", "time_zone", "no_sandbox")
     if settings.cdp_url and given:
         yield f"--cdp_url captures in your own Chrome, with its connections and logins: leave {given} out"
     if settings.headed and settings.cdp_url:
@@ -1052,7 +945,9 @@ def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
 
 
 def _capture_conflicts(settings: RunSettings) -> Iterator[str]:
-    browser = _given(settings, "headed", "cdp_url", "storage_state")
+    browser = _given(
+        settings, "headed", "cdp_url", "storage_state", "time_zone", "no_sandbox"
+    )
     if browser and not settings.captures_pages:
         cause = "--no_capture" if settings.no_capture else "--llm_provider replay"
         yield f"{cause} captures nothing: leave {browser} out"

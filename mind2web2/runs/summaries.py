@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mind2web2.errors import StorageError
 from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.known_answers import (
     agent_answers,
@@ -21,7 +19,6 @@ from mind2web2.runs.known_answers import (
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.results import (
     newest_result_name,
-    published,
     writing_in,
 )
 from mind2web2.runs.scored_answer import NO_RESULT, ScoredAnswer
@@ -32,16 +29,10 @@ from mind2web2.runs.task_summary import (
     TaskEntry,
     overwritten_results,
     read_entries,
-    sound_entries,
     task_summary,
     write_entries,
     write_summary_file,
 )
-from mind2web2.storage.publication import (
-    bring_here,
-    is_in_object_store,
-)
-from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.names import natural_key
 
@@ -89,19 +80,13 @@ def summarised_answers(
     """
     if not (output_dir / agent_name).is_dir():
         return None
-
-    def write() -> SummedUp | None:
-        with writing_in(output_dir / agent_name):
-            answers = agent_answers(output_dir, agent_name)
-            if not answers:
-                return None
-            summary = stored_metrics(output_dir, agent_name, answers, task_ids)
-            write_summary_file(
-                output_dir / agent_name / SUMMARY_NAME, summary.as_json()
-            )
-            return SummedUp(answers, summary)
-
-    return published(output_dir / agent_name, write)
+    with writing_in(output_dir / agent_name):
+        answers = agent_answers(output_dir, agent_name)
+        if not answers:
+            return None
+        summary = stored_metrics(output_dir, agent_name, answers, task_ids)
+        write_summary_file(output_dir / agent_name / SUMMARY_NAME, summary.as_json())
+        return SummedUp(answers, summary)
 
 
 def stored_metrics(
@@ -127,57 +112,22 @@ def merge_all_results(
         ResultWriteError: the file cannot be written.
     """
     root = Path(output_dir)
-
-    def write() -> _Merged:
-        folders = [root / name for name in folder_names(root)]
-        # Other machines may have summed up more tasks since.
-        agents = [folder.name for folder in bring_here(*folders, only_again=True)]
-        with writing_in(root):
-            merged = _merged_results(root, agents)
-            write_summary_file(root / ALL_RESULTS_NAME, _merged_as_json(merged))
-        return merged
-
-    return _merged_as_json(published(root / ALL_RESULTS_NAME, write))
+    with writing_in(root):
+        merged = _merged_results(root)
+        write_summary_file(root / ALL_RESULTS_NAME, merged)
+    return merged
 
 
-def _merged_as_json(merged: _Merged) -> dict[str, dict[str, list[JsonObject]]]:
-    return {
-        task_id: {
-            agent: [entry.as_json() for entry in own] for agent, own in by_agent.items()
-        }
-        for task_id, by_agent in merged.items()
-    }
-
-
-def _merged_results(root: Path, agents: Collection[str]) -> _Merged:
-    merged: dict[str, dict[str, Sequence[TaskEntry]]] = {}
-    if is_in_object_store(root):
-        # Agents that this process has not pulled stay as they are published.
-        for task_id, by_agent in _published_results(root / ALL_RESULTS_NAME).items():
-            others = {name: own for name, own in by_agent.items() if name not in agents}
-            if others:
-                merged[task_id] = others
-    for agent_name in agents:
+def _merged_results(root: Path) -> dict[str, dict[str, list[JsonObject]]]:
+    merged: dict[str, dict[str, list[JsonObject]]] = {}
+    for agent_name in folder_names(root):
         for task_id in folder_names(root / agent_name):
             entries = read_entries(root / agent_name / task_id / SUMMARY_NAME)
             entries = entries or task_summary(task_answers(root, agent_name, task_id))
-            entries = [entry for entry in entries if entry.score is not None]
-            if entries:
-                merged.setdefault(task_id, {})[agent_name] = entries
+            scored = [entry.as_json() for entry in entries if entry.score is not None]
+            if scored:
+                merged.setdefault(task_id, {})[agent_name] = scored
     return {task_id: merged[task_id] for task_id in sorted(merged, key=natural_key)}
-
-
-def _published_results(path: Path) -> _Merged:
-    try:
-        content = json.loads(read_regular_file(path))
-        return {
-            task_id: {agent: sound_entries(own) for agent, own in by_agent.items()}
-            for task_id, by_agent in content.items()
-        }
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
-        raise StorageError(f"{path} is damaged: delete it in its bucket") from error
 
 
 def write_task_summary(
@@ -205,28 +155,24 @@ def write_task_summary(
         ResultWriteError: the file cannot be written.
     """
     folder = output_dir / agent_name / task_id
-
-    def write() -> list[ScoredAnswer]:
-        with writing_in(folder):
-            known = task_answers(output_dir, agent_name, task_id) if elsewhere else ()
-            others = [answer for answer in known if answer.answer_name in elsewhere]
-            names = answer_names
-            if names is not None:
-                names = {*names, *(answer.answer_name for answer in others)}
-            answers, entries = _task_entries(
-                folder,
-                {**unscored, **unscored_in(others)},
-                names,
-                {**(failed or {}), **failed_in(others)},
-                {
-                    *overwritten_results(folder).items(),
-                    *(overwritten or {}).items(),
-                },
-            )
-            write_entries(folder, entries)
-        return answers
-
-    return published(folder, write)
+    with writing_in(folder):
+        known = task_answers(output_dir, agent_name, task_id) if elsewhere else ()
+        others = [answer for answer in known if answer.answer_name in elsewhere]
+        names = answer_names
+        if names is not None:
+            names = {*names, *(answer.answer_name for answer in others)}
+        answers, entries = _task_entries(
+            folder,
+            {**unscored, **unscored_in(others)},
+            names,
+            {**(failed or {}), **failed_in(others)},
+            {
+                *overwritten_results(folder).items(),
+                *(overwritten or {}).items(),
+            },
+        )
+        write_entries(folder, entries)
+    return answers
 
 
 def unscored_in(answers: Iterable[ScoredAnswer]) -> dict[str, str]:

@@ -10,9 +10,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.errors import ResultWriteError
-from mind2web2.rubric.verdicts import is_score
+from mind2web2.rubric.verdicts import is_score, is_success
 from mind2web2.runs.scored_answer import NO_RESULT, ScoredAnswer
-from mind2web2.storage.publication import remove_published
 from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.lenient import read_leniently
@@ -80,7 +79,7 @@ def _entry(answer: ScoredAnswer) -> TaskEntry:
         answer_name=answer.answer_name,
         score=answer.score,
         status="success" if answer.score > 0 else "failed",
-        success=answer.score == 1.0,
+        success=is_success(answer.score),
     )
     if answer.reason is None:
         return scored
@@ -139,8 +138,8 @@ def write_entries(folder: Path, entries: Sequence[TaskEntry]) -> None:
     write_summary_file(folder / SUMMARY_NAME, scored)
     if unscored:
         write_summary_file(folder / UNSCORED_NAME, unscored)
-    elif (folder / UNSCORED_NAME).exists():
-        remove_published(folder / UNSCORED_NAME)
+    else:
+        (folder / UNSCORED_NAME).unlink(missing_ok=True)
 
 
 def write_summary_file(path: Path, content: object) -> None:

@@ -1,4 +1,4 @@
-"""Checks an agent's results: each answer is judged again from stored judgments, and the results compared."""
+"""Checks an agent's results: each script is run again from stored judgments, and the results are compared."""
 
 from __future__ import annotations
 
@@ -15,17 +15,14 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel
 
-from mind2web2.errors import Mind2Web2Error
+from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import REPLAY_ENDPOINT
-from mind2web2.judge.cascade import DEFAULT_CONFIDENCE
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.judge.transfer import copied_store, open_for_replay, source_of
-from mind2web2.llm_client.settings import SYSTEM_ONE
+from mind2web2.judge.transfer import copied_store, open_for_replay
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
-from mind2web2.pages.stored_files import fetch_files, names_in_store
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.answer import RunParts, ScriptTime, run_script_on_answer
 from mind2web2.runs.answers import (
@@ -35,8 +32,7 @@ from mind2web2.runs.answers import (
     failed_runs,
     read_answer,
 )
-from mind2web2.runs.current_inputs import EDITED, NO_PROVENANCE, Present
-from mind2web2.runs.freshness import PresentReader
+from mind2web2.runs.freshness import NO_PROVENANCE, FilesNow
 from mind2web2.runs.known_answers import agent_answers, task_answers
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.provenance import JudgeRecord, Provenance
@@ -56,25 +52,22 @@ from mind2web2.runs.task_summary import (
     read_entries,
     task_summary,
 )
-from mind2web2.storage.publication import bring_here
+from mind2web2.scripts.sources import script_sources
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.utils.files import read_regular_file, text_sha256
+from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.json_fields import JsonObject, mapping, mappings
 from mind2web2.utils.lenient import read_leniently
-from mind2web2.utils.names import natural_key
+from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 
 Kind = Literal["wrong", "stale", "missing"]
-# The remedy: evaluate; evaluate although the result looks valid; name the file of judgments; look at the
-# script; put the answer back; write the summaries again.
-Cure = Literal["evaluate", "overwrite", "judgments", "script", "answer", "summaries"]
 
 # From the gravest on.
 KINDS: tuple[Kind, ...] = ("wrong", "stale", "missing")
 _MAX_NAMED = 5
 _AT_ONCE = 9
 _ANSWER_TIMEOUT_S = 3600.0
-# These keys differ in every replay, or are compared apart.
+# These keys differ whenever a script runs again, or are compared apart.
 _NOT_COMPARED = frozenset(
     {
         "provenance",
@@ -94,11 +87,10 @@ _unread_log.setLevel(logging.CRITICAL)
 
 
 class Finding(NamedTuple):
-    """Something wrong, stale or missing, and its remedy."""
+    """Something wrong, stale or missing."""
 
     kind: Kind
     text: str
-    cure: Cure
 
 
 @dataclass
@@ -109,16 +101,16 @@ class Check:
         task_id: ``None`` for all tasks.
         answer_name: ``None`` for summaries.
         found: the newest result, where one can be read.
-        is_failed_run: the agent gave no answer, which counts as 0 and leaves nothing to compare.
-        replayed_score: the score of the replay; ``None`` where there was none.
+        score: of that result; 0 for a run in which the agent failed.
+        score_again: the score of the script that was run again; ``None`` where it was not.
     """
 
     task_id: str | None = None
     answer_name: str | None = None
     found: LoadedResult | None = None
     findings: list[Finding] = field(default_factory=list)
-    is_failed_run: bool = False
-    replayed_score: float | None = None
+    score: float | None = None
+    score_again: float | None = None
 
     @property
     def place(self) -> str:
@@ -126,100 +118,59 @@ class Check:
         return "/".join(filter(None, (self.task_id, self.answer_name))) or "all tasks"
 
     @property
-    def result(self) -> ResultFile | None:
-        """Return the result, ``None`` where none can be read."""
-        return None if self.found is None else self.found.content
-
-    @property
     def made_from(self) -> Provenance | None:
         """Return what the result was made from, as far as it says."""
         return None if self.found is None else self.found.content.provenance
 
     @property
-    def score(self) -> float | None:
-        """Return the score of the result."""
-        if self.is_failed_run:
-            return 0.0
-        return None if self.result is None else self.result.final_score
+    def kind(self) -> Kind | None:
+        """Return the gravest kind of its findings, ``None`` where all is correct."""
+        kinds = {finding.kind for finding in self.findings}
+        return next((kind for kind in KINDS if kind in kinds), None)
 
-    @property
-    def score_by_tree(self) -> float | None:
-        """Return the score that follows from the rubric tree of the result."""
-        return None if self.result is None else self.result.score_by_tree
-
-    @property
-    def recomputed_score(self) -> float | None:
-        """Return the score of the replay, else that of the result's own tree."""
-        return (
-            self.score_by_tree if self.replayed_score is None else self.replayed_score
-        )
-
-    @property
-    def needs_replay(self) -> bool:
-        """Tell whether a replay can add something: the result is not known to be wrong or stale."""
-        settled = [
-            found
-            for found in self.findings
-            if found.kind != "missing" or found.cure == "answer"
-        ]
-        return all(found.cure == "script" for found in settled)
-
-    @property
-    def gravest(self) -> Finding | None:
-        """Return the finding whose remedy settles the others as well, ``None`` where all is correct."""
-        return min(
-            self.findings, key=lambda finding: KINDS.index(finding.kind), default=None
-        )
-
-    def add(self, kind: Kind, text: str, cure: Cure) -> None:
+    def add(self, kind: Kind, text: str) -> None:
         """Add a finding."""
-        self.findings.append(Finding(kind, text, cure))
+        self.findings.append(Finding(kind, text))
 
 
 def verified(
-    paths: PathConfig,
-    agent_name: str,
-    task_ids: Sequence[str],
-    *,
-    judge: JsonObject | None,
-    judgments: Path | None,
+    paths: PathConfig, agent_name: str, task_ids: Sequence[str], judgments: Path | None
 ) -> list[Check]:
     """Check the results of these tasks; only temporary folders are written.
 
     Args:
-        judge: the fields of ``JudgeRecord`` to compare; by default those of the newest result.
         judgments: a file of judgments; ``None`` takes those that each result was made from.
 
     Raises:
         UsageError: a file of judgments is damaged.
     """
-    reader = PresentReader(paths, agent_name, judge=judge)
+    files = FilesNow(paths, agent_name)
     own = paths.eval_results_root / agent_name / FILE_NAME
     checks: list[Check] = []
-    replays: dict[Path, list[Check]] = defaultdict(list)
+    run_again: dict[Path, list[Check]] = defaultdict(list)
     for task_id in task_ids:
         failed = failed_runs(paths.answers_root / agent_name / task_id)
         for name, reason in _answer_names(paths, agent_name, task_id):
             if name in failed and reason == failed[name]:
-                checks.append(Check(task_id, name, is_failed_run=True))
+                checks.append(Check(task_id, name, score=0.0))
                 continue
-            folder = answer_dir(paths.eval_results_root, agent_name, task_id, name)
-            check = Check(task_id, name, latest_result(folder / "results"))
+            check = _checked_file(paths, agent_name, task_id, name, reason)
             checks.append(check)
-            if check.result is not None:
-                present = reader.present(task_id, name, check.made_from)
-                _compare(check, check.result, folder / name, present, reason)
-            elif newest := newest_result_name(folder / "results"):
-                check.add("wrong", f"its newest result {newest} is damaged", "evaluate")
-            else:
-                check.add("missing", reason or "no result", "evaluate")
             made_from = check.made_from
-            if made_from is None or not check.needs_replay:
+            if made_from is None:
                 continue
-            if path := judgments or _judgments_of(check, made_from, own):
-                replays[path].append(check)
-    for path, some in replays.items():
-        asyncio.run(_compare_replays(paths, agent_name, path, some))
+            for change in files.changes_since(task_id, name, made_from):
+                check.add("stale", change)
+            path = judgments or _judgments_of(made_from, own)
+            if not path.is_file():
+                check.add(
+                    "missing",
+                    f"the file with its judgments is missing (--judgments names another): {path}",
+                )
+            elif files.script(task_id) is not None:
+                run_again[path].append(check)
+    for path, some in run_again.items():
+        asyncio.run(_compare_all(paths, agent_name, path, some))
     return checks
 
 
@@ -239,94 +190,47 @@ def _answer_names(
     return [(name, reasons.get(name)) for name in sorted(names, key=natural_key)]
 
 
-def _compare(
-    check: Check, result: ResultFile, copy: Path, present: Present, reason: str | None
-) -> None:
-    """Add the findings that need no replay."""
-    changes = present.changes_since(result.provenance, is_edited=result.is_edited)
-    if EDITED in changes:
-        check.add("wrong", EDITED, "evaluate")
+def _checked_file(
+    paths: PathConfig, agent_name: str, task_id: str, name: str, reason: str | None
+) -> Check:
+    """Check the result file of an answer by itself."""
+    folder = answer_dir(paths.eval_results_root, agent_name, task_id, name) / "results"
+    found = latest_result(folder)
+    if found is None:
+        check = Check(task_id, name)
+        if newest := newest_result_name(folder):
+            check.add("wrong", f"its newest result {newest} is damaged")
+        else:
+            check.add("missing", reason or "no result")
+        return check
+    result = found.content
+    check = Check(task_id, name, found, score=result.final_score)
+    if result.is_edited:
+        check.add(
+            "wrong",
+            "it was changed after it was written: its content does not match its checksum",
+        )
     elif reason is not None:
-        check.add("missing", f"its score does not count: {reason}", "evaluate")
-    names = {
-        "task_id": (result.task_id, check.task_id),
-        "answer_name": (result.answer_name, check.answer_name),
-    }
-    for key, (own, expected) in names.items():
-        if own is not None and _stem(own) not in (
-            _stem(str(expected)),
-            "unknown_answer",
-        ):
-            text = f"its {key} is {_stem(own)!r}: it is the result of something else"
-            check.add("wrong", text, "overwrite")
+        check.add("missing", f"its score does not count: {reason}")
     by_tree = result.other_score_by_tree
     if by_tree is not None:
         text = f"its score is {result.final_score:g}, but its rubric tree gives {by_tree:g}"
-        check.add("wrong", text, "evaluate" if EDITED in changes else "script")
-    for change in changes:
-        if change == NO_PROVENANCE:
-            check.add(
-                "wrong" if result.has_provenance else "missing", change, "evaluate"
-            )
-        elif change.startswith("answer") and present.answer_sha256 is None:
-            check.add("missing", change, "answer")
-        elif change != EDITED:
-            check.add("stale", change, "evaluate")
-    if result.provenance is not None:
-        _compare_copy(check, copy, result.provenance, present)
+        check.add("wrong", text)
+    if result.provenance is None:
+        check.add("wrong" if result.has_provenance else "missing", NO_PROVENANCE)
+    return check
 
 
-def _stem(answer_name: str) -> str:
-    return answer_name.removesuffix(".md")
-
-
-def _compare_copy(
-    check: Check, copy: Path, made_from: Provenance, present: Present
-) -> None:
-    try:
-        text = read_regular_file(copy).decode().replace("\r\n", "\n")
-    except (OSError, UnicodeDecodeError):
-        check.add(
-            "missing",
-            f"{copy.name}, the copy of the judged answer, is missing",
-            "evaluate",
-        )
-        return
-    # An evaluation that was stopped may have copied the present answer.
-    if text_sha256(text) not in (made_from.answer_sha256, present.answer_sha256):
-        check.add(
-            "wrong", f"the copy {copy.name} differs from the judged answer", "overwrite"
-        )
-
-
-def _judgments_of(check: Check, made_from: Provenance, own: Path) -> Path | None:
-    """Return the file with a result's judgments; ``None``, with a finding, where it is missing or changed."""
+def _judgments_of(made_from: Provenance, own: Path) -> Path:
+    """Return the file with a result's judgments."""
     source = made_from.replayed_from
-    path = own if source is None else Path(source.path)
-    if not path.is_file():
-        of_replay = "" if source is None else " of the replay"
-        check.add(
-            "missing",
-            f"the file with its judgments{of_replay} is missing: {path}",
-            "judgments",
-        )
-        return None
-    if (
-        source is not None
-        and source.sha256 is not None
-        and source_of(path).sha256 != source.sha256
-    ):
-        check.add(
-            "stale", f"judgments: {path} has changed since it was replayed", "evaluate"
-        )
-        return None
-    return path
+    return own if source is None else Path(source.path)
 
 
-async def _compare_replays(
+async def _compare_all(
     paths: PathConfig, agent_name: str, judgments: Path, checks: Sequence[Check]
 ) -> None:
-    """Judge answers again from a file of judgments, and add the differences."""
+    """Run the scripts again with a file of judgments, and add the differences."""
     library = PageLibrary()
     places = asyncio.Semaphore(_AT_ONCE)
     limits = DualSemaphore(asyncio.Semaphore(1), asyncio.Semaphore(30))
@@ -340,67 +244,78 @@ async def _compare_replays(
             )
 
         async def compare(check: Check, store: JudgmentStore) -> None:
+            made_from = check.made_from
+            assert made_from is not None, "only such results are compared"
             async with places:
-                result = check.result
-                made_from = check.made_from
-                assert result is not None and made_from is not None, (
-                    "only such results are replayed"
-                )
-                parts = _parts(made_from, store, library, limits)
                 try:
+                    parts = _parts(made_from, store, library, limits)
                     setting = _setting(
                         paths, agent_name, check, pages_of(str(check.task_id))
                     )
                     text = read_answer(setting.answer.path)
                     time = ScriptTime.recorded(made_from)
-                    replayed = await run_script_on_answer(
+                    again = await run_script_on_answer(
                         setting, parts, text, _unread_log, time
                     )
                 except (Mind2Web2Error, OSError) as error:
-                    reason = " ".join(str(error).split())
-                    check.add(
-                        "missing", f"it cannot be replayed: {reason}", "judgments"
-                    )
+                    _add_failure(check, " ".join(str(error).split()))
                     return
                 except Exception as error:
-                    log.exception("replay failed answer=%s", check.place)
+                    log.exception("script failed again answer=%s", check.place)
                     reason = f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
-                    check.add(
-                        "missing", f"it cannot be replayed: {reason}", "judgments"
-                    )
+                    _add_failure(check, reason)
                     return
-            check.replayed_score = replayed.final_score
-            if differences := list(_differences(result, replayed)):
-                more = (
-                    f" and {len(differences) - _MAX_NAMED} more"
-                    if len(differences) > _MAX_NAMED
-                    else ""
-                )
-                text = f"its judgments give another result: {'; '.join(differences[:_MAX_NAMED])}{more}"
-                reasons = list(made_from.inputs.not_compared)
-                if _is_overwritten(paths.eval_results_root / agent_name, check):
-                    reasons.append("an unfinished --overwrite has replaced some")
-                if reasons:
-                    check.add("stale", f"{text} ({'; '.join(reasons)})", "evaluate")
-                else:
-                    check.findings.insert(0, Finding("wrong", text, "overwrite"))
+            reasons = list(_why_other(check, paths.eval_results_root, setting))
+            _compare(check, again, reasons)
 
         with open_for_replay(copied_store(judgments, root / FILE_NAME)) as store:
             await all_or_first_error(compare(check, store) for check in checks)
 
 
-def _is_overwritten(agent_results: Path, check: Check) -> bool:
-    """Tell whether an unfinished ``--overwrite`` may have replaced judgments of a result."""
-    assert check.task_id and check.answer_name and check.found, "a result is compared"
-    listed = overwritten_results(agent_results / check.task_id)
-    return listed.get(check.answer_name) == check.found.path.name
+def _add_failure(check: Check, reason: str) -> None:
+    # A change that is named already explains why judgments are missing.
+    if not any(finding.kind == "stale" for finding in check.findings):
+        check.add("missing", f"its script cannot be run again: {reason}")
+
+
+def _compare(check: Check, again: ResultFile, reasons: Sequence[str]) -> None:
+    """Add the differences of a result and the same script's result of now.
+
+    Args:
+        reasons: why another result says nothing against the stored one.
+    """
+    assert check.found is not None, "only results are compared"
+    check.score_again = again.final_score
+    differences = list(_differences(check.found.content, again))
+    if not differences:
+        return
+    more = len(differences) - _MAX_NAMED
+    named = "; ".join(differences[:_MAX_NAMED]) + (f" and {more} more" * (more > 0))
+    text = f"run again, its script gives another result: {named}"
+    if reasons:
+        check.add("stale", f"{text} ({'; '.join(reasons)})")
+    else:
+        check.add("wrong", text)
+
+
+def _why_other(
+    check: Check, eval_results_root: Path, setting: AnswerSetting
+) -> Iterator[str]:
+    """Yield why a script may give another result although the stored one was right."""
+    yield from (each.text for each in check.findings if each.kind == "stale")
+    overwritten = overwritten_results(
+        eval_results_root / setting.agent_name / setting.task_id
+    )
+    newest = None if check.found is None else check.found.path.name
+    if overwritten.get(setting.answer.name) == newest:
+        yield "an unfinished --overwrite has replaced some judgments"
+    if impure := script_sources(setting.script_path).impure:
+        yield f"its script uses {name_list(impure)}, which may have changed"
 
 
 def _linked_pages(pages: Path, folder: Path) -> CacheFileSys:
     """Return a task's pages in a folder where a script may store others."""
     folder.mkdir()
-    # Of pages in an object store, only those that were needed before are here.
-    fetch_files(pages, *(pages / name for name in names_in_store(pages)))
     for path in pages.iterdir() if pages.is_dir() else ():
         if path.is_file():
             (folder / path.name).symlink_to(path.absolute())
@@ -413,8 +328,10 @@ def _parts(
     library: PageLibrary,
     limits: DualSemaphore,
 ) -> RunParts:
-    """Return the parts of a run that replays a result."""
+    """Return the parts of a run from a result's judgments. Raises UsageError: its rule of votes is gone."""
     judge = made_from.judge
+    if not judge.is_by_known_rules:
+        raise UsageError("it was judged by a rule that this version does not have")
     named = JudgeSettings(
         REPLAY,
         judge.model,
@@ -425,14 +342,12 @@ def _parts(
         extra_body=judge.extra_body,
         votes=judge.votes,
         first=None if judge.first_model is None else _first_named(judge),
-        doubt=judge.doubt or "gates",
-        confidence=judge.confidence or DEFAULT_CONFIDENCE,
     )
     settings = RunSettings(
         llm_provider=REPLAY,
         answer_timeout=_ANSWER_TIMEOUT_S,
         allow_private_network=made_from.with_private_network,
-        script_env=tuple(made_from.inputs.variables),
+        script_env=made_from.inputs.variables,
         no_barred=True,
     )
     return run_parts(
@@ -450,10 +365,7 @@ def _first_named(judge: JudgeRecord) -> JudgeSettings:
         replayed_endpoint=None
         if judge.first_endpoint == REPLAY_ENDPOINT
         else judge.first_endpoint,
-        # System One has no images, whatever the strong judge is shown.
-        max_images=0
-        if str(judge.first_endpoint).startswith(f"{SYSTEM_ONE} ")
-        else judge.max_images,
+        max_images=judge.max_images,
     )
 
 
@@ -462,7 +374,7 @@ def _setting(
 ) -> AnswerSetting:
     task_id = str(check.task_id)
     script = paths.find_script(task_id)
-    assert script is not None, "a result without its script is stale, and not replayed"
+    assert script is not None, "only results whose task has a script are run again"
     folder = paths.answers_root / agent_name / task_id
     answer = answer_file(folder / str(check.answer_name))
     return AnswerSetting(
@@ -470,10 +382,10 @@ def _setting(
     )
 
 
-def _differences(stored: ResultFile, replayed: ResultFile) -> Iterator[str]:
-    """Yield the differences of a result and its replay; details only where the verdicts are the same."""
+def _differences(stored: ResultFile, again: ResultFile) -> Iterator[str]:
+    """Yield how a result differs from another run; details only where the verdicts are the same."""
     was, now = (
-        {leaf.id: leaf for leaf in result.leaves()} for result in (stored, replayed)
+        {leaf.id: leaf for leaf in result.leaves()} for result in (stored, again)
     )
     for name in sorted(was.keys() ^ now.keys()):
         yield f"leaf {name!r} is {'not there' if name in was else 'missing'}"
@@ -490,9 +402,9 @@ def _differences(stored: ResultFile, replayed: ResultFile) -> Iterator[str]:
     ]
     yield from (f"the evidence of leaf {name!r} differs" for name in details)
     known = {"eval_breakdown"} if details else set()
-    for key in sorted(replayed.document.keys() - _NOT_COMPARED - known):
+    for key in sorted(again.document.keys() - _NOT_COMPARED - known):
         one, other = (
-            _compared_text(result.document.get(key)) for result in (stored, replayed)
+            _compared_text(result.document.get(key)) for result in (stored, again)
         )
         if one != other:
             yield f"its {key} differs"
@@ -564,7 +476,6 @@ def summaries_checked(paths: PathConfig, agent_name: str, task_id: str | None) -
         check, path, content, derived, folder.glob("*/*/results/*.md.json")
     )
     merged = root / ALL_RESULTS_NAME
-    bring_here(merged)
     summaries = sorted(folder.glob(f"*/{SUMMARY_NAME}"))
     # A task without any scored answer has an empty summary, and no entry.
     by_task = {
@@ -588,10 +499,10 @@ def _compare_summary(
     sources: Iterable[Path],
 ) -> None:
     if not path.exists():
-        check.add("missing", f"there is no {path.name}", "summaries")
+        check.add("missing", f"there is no {path.name}")
         return
     if _read(path) is None:
-        check.add("wrong", f"{path.name} is damaged", "summaries")
+        check.add("wrong", f"{path.name} is damaged")
         return
     differing = [
         f"{key} {_short(stored.get(key))} (by the results {_short(value)})"
@@ -603,7 +514,7 @@ def _compare_summary(
         written_ns = path.stat().st_mtime_ns
         is_older = any(source.stat().st_mtime_ns > written_ns for source in sources)
         text = f"{path.name} differs from the results: {', '.join(differing)}"
-        check.add("stale" if is_older else "wrong", text, "summaries")
+        check.add("stale" if is_older else "wrong", text)
 
 
 def _read(path: Path) -> Any:

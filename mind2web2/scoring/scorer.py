@@ -31,10 +31,10 @@ from mind2web2.errors import (
     PageMissingError,
     UsageError,
 )
-from mind2web2.judge.cascade import DEFAULT_CONFIDENCE, JudgeCascade
+from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.judge.client_judge import ScriptedClient, as_provider
 from mind2web2.judge.usage import RunUsage, TaskUsage
-from mind2web2.llm_client.base_client import PROVIDERS
+from mind2web2.llm_client.base_client import provider_names
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.prices import OwnPrice
 from mind2web2.llm_client.settings import (
@@ -46,7 +46,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.pages.page_cache import PageCache
-from mind2web2.rubric.verdicts import DoubtLevel, VoteRule
+from mind2web2.rubric.verdicts import ALWAYS
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, run_script_on_answer
 from mind2web2.runs.answers import (
     EMPTY_ANSWER,
@@ -58,10 +58,7 @@ from mind2web2.runs.answers import (
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.session import OwnParts, Session, open_run
 from mind2web2.runs.settings import (
-    DOUBT_LEVELS,
-    VOTE_RULES,
     RunSettings,
-    decision_conflicts,
 )
 from mind2web2.scoring.given_values import check_number, check_text
 from mind2web2.scripts.isolation.processes import fork_server
@@ -98,17 +95,14 @@ class Judge:
         model: whatever model the scripts name, this one judges.
         base_url: default from the provider's environment variable; a ``PoolSource`` names several servers
             of the model.
-        provider: ``openai`` (any compatible server), ``azure_openai``, ``anthropic``, ``gemini`` or
-            ``bedrock_anthropic``.
+        provider: ``openai`` (any compatible server), ``azure_openai``, or one of a plugin, such as
+            ``anthropic``.
         api_key: default from the provider's environment variable.
         max_images: of a page in one question, 0 for none; ``None`` for as many as the server accepts.
         extra_body: further parameters of each request.
         votes: how often it votes on a claim, as ``--votes``.
-        first: a cheap model that votes on claims before this one, which then decides where the first is in
-            doubt (``--judge_cascade``); ``MODEL@SERVER`` for one on another server.
-        doubt: where it is in doubt, as ``--judge_doubt``.
-        confidence: of a first model that is a decision model (``decisions:MODEL``, ``systemone:MODEL``), the
-            probability above which it decides.
+        first: a cheap model that votes on claims before this one, which then decides where votes of the
+            first differ or a gate fails (``--judge_cascade``); ``MODEL@SERVER`` for one on another server.
         outage_wait_s: how long a request waits for a server that became unreachable.
         client: an object of your own with ``async_response`` instead of a server (eval-scripts.md); it is
             called in the scorer's thread.
@@ -124,10 +118,8 @@ class Judge:
     reasoning_effort: str | None = None
     max_images: int | None = None
     extra_body: Mapping[str, Any] | None = None
-    votes: VoteRule = "always"
+    votes: str | int = ALWAYS
     first: str | None = None
-    doubt: DoubtLevel = "gates"
-    confidence: float = DEFAULT_CONFIDENCE
     outage_wait_s: float = 120.0
     client: ScriptedClient | None = None
     price: tuple[float, float] | tuple[float, float, float] | None = None
@@ -243,23 +235,11 @@ class Scorer:
             )
         if not isinstance(judge, Judge):
             raise UsageError(f"judge is {judge!r}: give Judge(model=...)")
-        if judge.votes not in VOTE_RULES:
-            raise UsageError(f"votes is {judge.votes!r}: give {', '.join(VOTE_RULES)}")
-        if judge.doubt not in DOUBT_LEVELS:
-            raise UsageError(
-                f"doubt is {judge.doubt!r}: give {', '.join(DOUBT_LEVELS)}"
-            )
         _check_values(judge)
         check_number("max_cost", max_cost, values.positive_dollars)
         check_number("max_answers", max_answers, values.positive_int)
         check_number("max_llm_requests", max_llm_requests, values.positive_int)
         cascade = _cascade_of(judge)
-        has_confidence = cascade is not None and cascade.decision_provider is not None
-        if judge.confidence != DEFAULT_CONFIDENCE and not has_confidence:
-            raise UsageError(
-                "confidence is for a decision model: name it in first (decisions:MODEL, systemone:MODEL), "
-                "or leave confidence out"
-            )
         if missing_pages not in get_args(MissingPages):
             raise UsageError(
                 f"missing_pages is {missing_pages!r}: give {', '.join(get_args(MissingPages))}"
@@ -294,10 +274,8 @@ class Scorer:
             judge_extra_body=_json_of(judge.extra_body),
             judge_outage_wait=judge.outage_wait_s,
             max_images=judge.max_images,
-            votes=judge.votes,
+            votes=str(judge.votes),
             judge_cascade=cascade,
-            judge_doubt=judge.doubt,
-            judge_confidence=judge.confidence,
             max_llm_requests=max_llm_requests,
             max_cost=max_cost,
             answer_timeout=answer_timeout,
@@ -308,8 +286,6 @@ class Scorer:
             no_barred=True,
             strict=strict,
         )
-        for conflict in decision_conflicts(self._settings):
-            raise UsageError(conflict)
         self.counts = ScorerCounts()
         self._usage = RunUsage()
         self._loop_thread = LoopThread("mind2web2 scorer")
@@ -649,9 +625,9 @@ def _own_price(price: Sequence[float]) -> OwnPrice:
 
 
 def _server(judge: Judge) -> str | PoolSource | None:
-    if judge.provider not in PROVIDERS:
+    if judge.provider not in provider_names():
         raise UsageError(
-            f"no such provider: {judge.provider!r}: give {', '.join(PROVIDERS)}"
+            f"no such provider: {judge.provider!r}: give {', '.join(provider_names())}"
         )
     server = judge.base_url
     return (
@@ -726,7 +702,10 @@ def _check_values(judge: Judge) -> None:
         check_text("base_url", judge.base_url)
     check_number("temperature", judge.temperature, values.temperature)
     check_number("max_images", judge.max_images, values.count)
-    check_number("confidence", judge.confidence, values.confidence)
+    try:
+        values.votes(judge.votes)
+    except ValueError as error:
+        raise UsageError(f"votes is {error}") from error
     check_number("outage_wait_s", judge.outage_wait_s, values.positive_seconds)
 
 

@@ -7,11 +7,18 @@ import json
 import secrets
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterator,
+    Mapping,
+)
+from contextlib import asynccontextmanager, contextmanager
 from ipaddress import ip_address
 from types import FrameType
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, cast, get_args
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -22,11 +29,20 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from mind2web2.errors import AnswerError, UsageError
+from mind2web2.llm_client.structured_output import InvalidOutputError, unambiguous_json
 from mind2web2.scoring.scorer import CLOSED, NoScore, NoScoreKind, Score, Scorer
 
 MAX_BODY_BYTES = 64 * 1024**2
+# Of all requests that are not answered yet.
+MAX_BODIES_BYTES = 4 * MAX_BODY_BYTES
+# A larger one is parsed beside the event loop.
+_SMALL_BODY_BYTES = 1024**2
+# Of one call to /scores.
+MAX_ANSWERS = 1000
+HEAD_TIMEOUT_S = 10.0
 # For the replies to calls that the stop has cut off.
 _REPLY_GRACE_S = 30
 _CLIENT_GONE = 499
@@ -46,32 +62,37 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
     Without a token, only requests that name this machine are answered: a page of another site may reach the
     server under a name of its own that it lets lead here.
     """
+    bodies = _Bodies()
 
     async def score(request: Request) -> Response:
-        task, answer = _call(await _json_body(request))
-        outcome = await _unless_gone(request, _outcome(scorer, task, answer))
+        async with bodies.read(request) as body:
+            work = _outcome(scorer, *_call(body))
+            outcome = await _unless_gone(request, work)
         if isinstance(outcome, Response):
             return outcome
         return _Reply(_as_json(outcome), 503 if isinstance(outcome, NoScore) else 200)
 
     async def scores(request: Request) -> Response:
-        body = await _json_body(request)
-        answers = body.get("answers")
-        if not isinstance(answers, list):
-            raise HTTPException(400, "'answers' is missing or no list")
+        async with bodies.read(request) as body:
+            _check_keys(body, "answers")
+            answers = body.get("answers")
+            if not isinstance(answers, list):
+                raise HTTPException(400, "'answers' is missing or no list")
+            if len(answers) > MAX_ANSWERS:
+                raise HTTPException(
+                    413, f"{len(answers):,} answers: send {MAX_ANSWERS:,} at most"
+                )
+            work = asyncio.gather(*(one(entry) for entry in answers))
+            outcomes = await _unless_gone(request, work)
+        if isinstance(outcomes, Response):
+            return outcomes
+        return _Reply({"outcomes": outcomes})
 
-        async def one(entry: object) -> dict[str, Any]:
-            try:
-                return _as_json(await _outcome(scorer, *_call(entry)))
-            except HTTPException as error:
-                return {"error": error.detail}
-
-        outcomes = await _unless_gone(request, asyncio.gather(*map(one, answers)))
-        return (
-            outcomes
-            if isinstance(outcomes, Response)
-            else _Reply({"outcomes": outcomes})
-        )
+    async def one(entry: object) -> dict[str, Any]:
+        try:
+            return _as_json(await _outcome(scorer, *_call(entry)))
+        except HTTPException as error:
+            return {"error": error.detail}
 
     async def health(_: Request) -> Response:
         return _Reply(
@@ -206,12 +227,48 @@ def serve(
     """
     config = uvicorn.Config(
         application(scorer, token),
+        http=TimedProtocol,
         log_level="warning",
         server_header=False,
         lifespan="off",
         timeout_graceful_shutdown=round(stop_timeout_s) + _REPLY_GRACE_S,
     )
     _Server(config, scorer, stop_timeout_s).run(sockets=[listener])
+
+
+class TimedProtocol(H11Protocol):
+    """Closes a connection on which the head of a request is not complete in time."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for a request."""
+        super().connection_made(cast(asyncio.Transport, transport))
+        self._wait_for_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request."""
+        super().data_received(data)
+        self._wait_for_head()
+
+    @property
+    def _has_request(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _wait_for_head(self) -> None:
+        if self._timer is None and not self._has_request:
+            self._timer = self.loop.call_later(
+                HEAD_TIMEOUT_S, self._close_if_late, self.cycle
+            )
+
+    def _close_if_late(self, before: object) -> None:
+        self._timer = None
+        if self.transport.is_closing() or self._has_request:
+            return
+        if self.cycle is before:
+            self.transport.close()
+        else:
+            self._wait_for_head()
 
 
 class _Server(uvicorn.Server):
@@ -264,17 +321,48 @@ def _check_sender(request: Request, token: str | None) -> None:
         raise HTTPException(401, "give the server's token: Authorization: Bearer TOKEN")
 
 
-async def _json_body(request: Request) -> Mapping[str, Any]:
-    content = bytearray()
-    async for piece in request.stream():
-        content += piece
-        if len(content) > MAX_BODY_BYTES:
-            raise HTTPException(
-                413,
-                f"the body is over {MAX_BODY_BYTES // 1024**2} MB: send fewer answers at once",
-            )
+class _Bodies:
+    """Reads the bodies of requests; all that are in work together have a bound."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    @asynccontextmanager
+    async def read(self, request: Request) -> AsyncIterator[Mapping[str, Any]]:
+        """Yield a body's object, which counts until its request is answered.
+
+        Raises:
+            HTTPException: it is too large, or no JSON object; the reply's status and reason.
+        """
+        content = bytearray()
+        try:
+            async for piece in request.stream():
+                content += piece
+                self._bytes += len(piece)
+                if len(content) > MAX_BODY_BYTES:
+                    raise HTTPException(
+                        413,
+                        f"the body is over {MAX_BODY_BYTES // 1024**2} MB: send fewer answers at once",
+                    )
+                if self._bytes > MAX_BODIES_BYTES:
+                    raise HTTPException(
+                        429,
+                        "the server has too many large requests in work: try again",
+                        {"Retry-After": "5"},
+                    )
+            if len(content) > _SMALL_BODY_BYTES:
+                yield await asyncio.to_thread(_json_object, content)
+            else:
+                yield _json_object(content)
+        finally:
+            self._bytes -= len(content)
+
+
+def _json_object(content: bytearray) -> Mapping[str, Any]:
     try:
-        body = json.loads(content)
+        body = unambiguous_json(content.decode())
+    except InvalidOutputError as error:
+        raise HTTPException(400, str(error)) from error
     except (ValueError, RecursionError) as error:
         raise HTTPException(400, f"the body is not JSON: {error}") from error
     if not isinstance(body, dict):
@@ -282,8 +370,15 @@ async def _json_body(request: Request) -> Mapping[str, Any]:
     return body
 
 
+def _check_keys(body: Mapping[str, Any], *known: str) -> None:
+    if unknown := sorted(body.keys() - set(known)):
+        listed = " and ".join(map(repr, known))
+        raise HTTPException(400, f"unknown key {unknown[0][:100]!r}: give {listed}")
+
+
 def _call(entry: object) -> tuple[str, str]:
     fields = entry if isinstance(entry, dict) else {}
+    _check_keys(fields, "task", "answer")
     for name in ("task", "answer"):
         if not isinstance(fields.get(name), str):
             raise HTTPException(400, f"'{name}' is missing or no text")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +13,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mind2web2.errors import AnswerError
 from mind2web2.scripts.inputs import ClockReading
-from mind2web2.scripts.source_names import names_in
 from mind2web2.utils.api_misuse import caller_of
 from mind2web2.utils.moments import parsed_moment
 from mind2web2.utils.private_attributes import check_private_attributes
@@ -25,20 +23,6 @@ AsOf = datetime | Literal["answer"]
 _LOCALTIME = Path("/etc/localtime")
 _UTC_NAMES = frozenset(
     {"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu"}
-)
-# By which programs convert times: methods, whatever the object is called, and functions of ``time``.
-_USES_LOCAL_TIME = frozenset(
-    {
-        ".fromtimestamp",
-        ".astimezone",
-        ".timestamp",
-        ".mktime",
-        ".localtime",
-        ".ctime",
-        "mktime",
-        "localtime",
-        "ctime",
-    }
 )
 
 
@@ -84,11 +68,14 @@ class ScriptClock:
         if self._stands_at is None:
             self._stands_at = self._started = moment
 
-    def reading(self, sources: Iterable[bytes]) -> ClockReading | None:
-        """Return what a result may depend on, ``None`` if on nothing."""
-        if not self.is_read and _USES_LOCAL_TIME.isdisjoint(names_in(sources)):
-            return None
-        return reading_at(self._as_of or self._started, is_read=self.is_read)
+    def reading(self) -> ClockReading:
+        """Return the moment at which the script ran."""
+        moment = self._as_of or self._started
+        return ClockReading(
+            moment=moment.astimezone().isoformat(timespec="microseconds"),
+            zone=time_zone(),
+            is_read=self.is_read,
+        )
 
 
 def _ns(moment: datetime) -> int:
@@ -97,15 +84,6 @@ def _ns(moment: datetime) -> int:
 
 # Records of a log carry the real time, though a script may have written them.
 _LOGGING = frozenset({"logging"})
-
-
-def reading_at(moment: datetime, *, is_read: bool) -> ClockReading:
-    """Return the reading of a clock in the local time zone."""
-    return ClockReading(
-        moment=moment.astimezone().isoformat(timespec="microseconds"),
-        zone=time_zone(),
-        is_read=is_read,
-    )
 
 
 def answer_moment(path: Path, created: str | None) -> datetime:

@@ -6,6 +6,7 @@ rubric into the script that runs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
@@ -20,6 +21,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
+from mind2web2.rubric.values import number_of
 from mind2web2.scripts.yaml_lines import nearest
 
 RUBRIC_SUFFIX = ".yaml"
@@ -33,6 +35,7 @@ FieldType = Literal["text", "number", "integer", "yes_no", "urls"]
 Comparison = Literal["exact", "text", "number", "date"]
 Strategy = Literal["parallel", "sequential"]
 
+_YES_NO = {"yes": True, "true": True, "no": False, "false": False}
 _NAME = r"^[A-Za-z][A-Za-z0-9_]*$"
 
 
@@ -115,9 +118,10 @@ class Equals(_Part):
         description="exact; text (letter case, spaces and punctuation do not count); number; date",
         examples=["text"],
     )
-    within: float | Annotated[str, Field(pattern=r"^\d+(\.\d+)?%$")] = Field(
-        0.0, description="how far a number may be off", examples=[0.5, "1%"]
-    )
+    within: (
+        Annotated[float, Field(ge=0, allow_inf_nan=False)]
+        | Annotated[str, Field(pattern=r"^\d+(\.\d+)?%$")]
+    ) = Field(0.0, description="how far a number may be off", examples=[0.5, "1%"])
 
 
 class RubricNode(_Part):
@@ -135,6 +139,7 @@ class RubricNode(_Part):
     tags: _Names = Field((), description="for metrics by tag", examples=[["existence"]])
     weight: float | None = Field(
         None,
+        allow_inf_nan=False,
         description="for the weighted figure beside the score (imports)",
         examples=[5],
     )
@@ -169,7 +174,12 @@ class RubricNode(_Part):
         (), description="ids of earlier nodes that must not fail", examples=[["ferry"]]
     )
     votes: int | None = Field(
-        None, ge=1, le=15, description="votes at most, an odd number", examples=[3]
+        None,
+        strict=True,
+        ge=1,
+        le=15,
+        description="votes at most, an odd number",
+        examples=[3],
     )
     present: _Names = Field(
         (), description="fields that must not be empty", examples=[["museum.name"]]
@@ -246,6 +256,29 @@ class RubricFile(_Part):
         if name is None:
             return 1
         return self.extract[name].list or 1
+
+    def expected(self, equals: Equals, inside: str | None = None) -> str | float | bool:
+        """Return a comparison's ``value`` as the type of its field and ``compare`` have it.
+
+        Raises:
+            ValueError: the value can never be equal; the text says why.
+        """
+        given = equals.value
+        text = given if isinstance(given, str) else json.dumps(given)
+        spec = self.field_at(equals.field, inside)
+        kind = field_type(last_name(equals.field), spec)
+        if equals.compare == "number" or kind in ("number", "integer"):
+            number = number_of(text)
+            if number is None:
+                raise ValueError(f"{text!r} is no number: write digits, such as 0.5")
+            return number
+        if kind == "yes_no":
+            if text.lower() not in _YES_NO:
+                raise ValueError(f"{text!r} is neither yes nor no")
+            return _YES_NO[text.lower()]
+        if not text.strip():
+            raise ValueError("is empty: an empty value never passes")
+        return text
 
     def field_at(self, path: str, inside: str | None = None) -> FieldSpec:
         """Return the field that a dotted path names.

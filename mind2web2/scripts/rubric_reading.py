@@ -459,19 +459,28 @@ class _Checks:
             if getattr(equals, name) not in (None, ())
         ]
         if len(given) != 1:
-            yield place, "needs exactly one of value, same_as and sum_of"
+            cure = (
+                ""
+                if given or "value" not in equals.model_fields_set
+                else ": put a value such as null or ~ in quotes"
+            )
+            yield place, f"needs exactly one of value, same_as and sum_of{cure}"
         if equals.within and equals.compare != "number":
             yield (*place, "within"), "works with compare: number only"
         if equals.sum_of and equals.compare != "number":
             yield (*place, "compare"), "a sum is a number: write compare: number"
-        if equals.compare == "number" and isinstance(equals.value, str | bool):
-            yield (
-                (*place, "value"),
-                f"{equals.value!r} is no number: write digits, without quotes",
-            )
         others = [equals.same_as] if equals.same_as else []
-        for path in (equals.field, *others, *equals.sum_of):
-            yield from self._value_faults(place, path, inside)
+        wrong_fields = [
+            fault
+            for path in (equals.field, *others, *equals.sum_of)
+            for fault in self._value_faults(place, path, inside)
+        ]
+        yield from wrong_fields
+        if equals.value is not None and not wrong_fields:
+            try:
+                self._rubric.expected(equals, inside)
+            except ValueError as error:
+                yield (*place, "value"), str(error)
 
 
 def _item_ids(node_id: str, rubric: RubricFile, inside: str | None) -> list[str]:

@@ -251,7 +251,7 @@ class _Body:
             arguments = {"result": " and ".join(self._conditions(node, inside))}
             arguments |= common
             if node.equals is not None:
-                arguments["values"] = self._compared(node.equals)
+                arguments["values"] = self._compared(node.equals, inside)
             yield _call(indent, "evaluator.add_custom_node", arguments)
 
     def _common(
@@ -316,23 +316,23 @@ class _Body:
                 count, kind = self._rubric.extract[first].list, self._classes[first]
                 yield f"all_different(each.{field} for each in first_items(values.{first}, {count}, {kind}))"
         if node.equals is not None:
-            yield self._comparison(node.equals)
+            yield self._comparison(node.equals, inside)
 
-    def _comparison(self, equals: Equals) -> str:
+    def _comparison(self, equals: Equals, inside: str | None) -> str:
         within = f", within={equals.within!r}" if equals.within else ""
-        values = f"{self._value(equals.field)}, {self._wanted(equals)}{within}"
+        values = f"{self._value(equals.field)}, {self._wanted(equals, inside)}{within}"
         return f"{_COMPARISONS[equals.compare]}({values})"
 
-    def _wanted(self, equals: Equals) -> str:
+    def _wanted(self, equals: Equals, inside: str | None) -> str:
         if equals.sum_of:
             return f"total([{', '.join(map(self._value, equals.sum_of))}])"
         if equals.same_as is not None:
             return self._value(equals.same_as)
-        return repr(equals.value)
+        return repr(self._rubric.expected(equals, inside))
 
-    def _compared(self, equals: Equals) -> str:
+    def _compared(self, equals: Equals, inside: str | None) -> str:
         """Return what the comparison's evidence shows."""
-        found, wanted = self._value(equals.field), self._wanted(equals)
+        found, wanted = self._value(equals.field), self._wanted(equals, inside)
         return f'{{{_literal(equals.field)}: {found}, "expected": {wanted}}}'
 
     def _value(self, path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,16 +62,21 @@ class YamlFileError(EvalScriptError):
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # libyaml may be missing
-    """Leaves dates as the text that the author wrote."""
+    """Leaves dates, times, ``3.10``, ``007`` and ``NO`` as the text that the author wrote."""
 
-    yaml_implicit_resolvers = {  # noqa: RUF012 (as the base class has it)
-        first: [
-            (tag, pattern)
-            for tag, pattern in resolvers
-            if tag != "tag:yaml.org,2002:timestamp"
-        ]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
+
+def _as_written(_loader: object, node: yaml.ScalarNode) -> object:
+    """Return a number or a truth value if it is spelled as JSON spells it, else the text."""
+    text: str = node.value
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if json.dumps(value) == text else text
+
+
+for _kind in ("int", "float", "bool", "timestamp"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _as_written)
 
 
 _TOKEN_CURE = (
@@ -298,6 +304,8 @@ def value_fault(fault: Any) -> str:
     said = _WORDINGS.get(kind, fault["msg"].replace("Input should", "should"))
     if kind in _GROUPS:
         said = "should be keys with values"
+    if kind == "string_type" and isinstance(fault["input"], int | float):
+        said += " in quotes"
     if kind == "string_pattern_mismatch":
         said = f"should match {fault['ctx']['pattern']}"
     return f"{said}{_not(fault['input'])}"

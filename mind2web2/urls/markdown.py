@@ -18,6 +18,7 @@ from mind2web2.urls.parts import (
     ascii_host,
     clean_url,
     lookup_key,
+    split_url,
     undo_markdown_escapes,
 )
 from mind2web2.utils.api_misuse import checked_call
@@ -38,7 +39,7 @@ _ESCAPED = r"\\[!-/:-@\[-`{-~]"
 # comma before the next URL of a list. Chat programs put marks from the private use area behind URLs, and
 # Japanese goes on after one without a space. Brackets are weighed one by one.
 _URL_BOUNDARY = re.compile(
-    r"(?P<mark>(?:\[\^?\d{1,3}\]|\[\^[^\[\]\s]{1,40}\]){1,9}+(?![=&\w]))"  # of a citation or footnote
+    r"(?P<mark>(?>(?:\[\^?\d{1,3}\]|\[\^[^\[\]\s]{1,40}\]){1,9})(?![=&\w]))"  # of a citation or footnote
     r'|\\[<>"`|]'
     rf"|(?P<bracket>\\?[()\[\]{{}}])|(?P<skip>{_ESCAPED})|(?P<quote>')(?![A-Za-z0-9])"
     r'|[\s<>"`|\\\u200b\ufeff\u2022\u2026\u2018-\u201f\u00ab\u00bb\u2014\u2190-\u21ff\u3001-\u3003\u3008-\u301f'
@@ -503,12 +504,10 @@ class URLs(BaseModel):
 
 @checked_call
 def regex_find_urls(text: str) -> list[str]:
-    """Return the web addresses that a text or its markdown links name, each once, in order.
-
-    Sentence punctuation and markup around an address are no part of it; brackets inside are if they pair.
-    """
-    return list(
-        dict.fromkeys(
-            url for _, _, url in url_spans(text) if lookup_key(url) is not None
-        )
-    )
+    """Return the web addresses that ``cache`` finds in a text, each once, in order, and with a scheme."""
+    found = []
+    for url in markdown_addresses(text):
+        if lookup_key(url) is not None:
+            scheme = "" if split_url(url).scheme else "https://"
+            found.append(scheme + url)
+    return list(dict.fromkeys(found))

@@ -16,7 +16,7 @@ _URL = re.compile(
     re.DOTALL,
 )
 _MARKDOWN_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-_ESCAPED_BYTES = re.compile(r"((?:%[0-9A-Fa-f]{2})++)")
+_ESCAPED_BYTES = re.compile(r"((?:%[0-9A-Fa-f]{2})+)")
 # Printable ASCII but space, percent sign and backslash: nothing to make uniform.
 _ALREADY_UNIFORM = re.compile(r"[!-$&-\[\]-~]*+")
 
@@ -123,7 +123,7 @@ def _decode(escaped_bytes: str) -> str:
 
 _HOST_AND_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]*))?")
 # Underscores and leading hyphens are in use although the standards forbid them.
-_ASCII_HOST = re.compile(r"[A-Za-z0-9_-]++(?:\.[A-Za-z0-9_-]++)*+\.?")
+_ASCII_HOST = re.compile(r"[A-Za-z0-9_-]++(?:\.[A-Za-z0-9_-]++)*\.?")
 _MAX_HOST_CHARS = 253
 _MAX_PORT = 65535
 # Without a scheme either default may be meant.
@@ -315,21 +315,24 @@ def remove_utm_parameters(url: str) -> str:
 
 
 def normalize_url_simple(url: str) -> str:
-    """Return a readable form that opens the same page and is equal for URLs that differ in spelling only.
+    """Return a readable form that is equal for URLs that differ in spelling only, and names the same page.
 
-    Scheme and host in lower case (``http`` where it is missing), no default port, tracking parameters,
-    trailing slash or fragment (a client-side route stays), percent-decoded where that is safe. Other
-    text is returned without white space around it and otherwise as it is.
+    Always ``https`` on the web; the host in lower case and without ``www.``; no default port, tracking
+    parameters, trailing slash or fragment (a client-side route stays); percent-decoded where that is safe.
+    Other text is returned without white space around it and otherwise as it is.
     """
     text = clean_url(url)
     parts = split_url(remove_utm_parameters(text))
     site = site_of(parts)
     if site is None:
         return url.strip()
-    scheme = (parts.scheme or "http").lower()
+    scheme = parts.scheme.lower() if parts.scheme else None
+    # At the port of https, http is another page.
+    if scheme in _WEB_SCHEMES and site.port != "443":
+        scheme = "https"
     query = f"?{uniform_escapes(parts.query)}" if parts.query else ""
     path = uniform_escapes(parts.path).rstrip("/")
-    return f"{scheme}://{site}{path}{query}{uniform_escapes(parts.route)}"
+    return f"{scheme}://{site.without_www()}{path}{query}{uniform_escapes(parts.route)}"
 
 
 def normalize_url_for_browser(url: str) -> str:

@@ -71,10 +71,10 @@ _STRAY = f"(?!{_SOFT_HYPHEN})[{_SELDOM_SEEN}]"
 # Emoji and keycaps with their selectors and joiners, or any other character.
 _SEEN = f"(?>{_EMOJI}|[0-9#*]\ufe0f\u20e3|{_SOFT_HYPHEN}|[^{_SELDOM_SEEN}{_JOINED}{_SYMBOLS}])"
 _STREWN = re.compile(
-    f"(?<![{_SYMBOLS}{_SELDOM_SEEN}{_JOINED}])(?!\ufe0f\u20e3)(?:{_STRAY})++"
-    f"(?:{_SEEN}{{1,{_WIDEST_GAP}}}+(?:{_STRAY})++){{{_FEWEST_STREWN - 1},}}"
+    f"(?<![{_SYMBOLS}{_SELDOM_SEEN}{_JOINED}])(?!\ufe0f\u20e3)(?>(?:{_STRAY})+)"
+    f"(?:(?>{_SEEN}{{1,{_WIDEST_GAP}}})(?>(?:{_STRAY})+)){{{_FEWEST_STREWN - 1},}}"
 )
-_SEEN_OR_STRAYS = re.compile(f"(?P<seen>{_SEEN})|(?P<strays>(?:{_STRAY})++)")
+_SEEN_OR_STRAYS = re.compile(f"(?P<seen>{_SEEN})|(?P<strays>(?>(?:{_STRAY})+))")
 # As systems for addresses and calls give it out.
 _COPIED_NUMBER = re.compile(
     "[\u202a\u202d\u2066][+(]?[0-9][0-9 \u00a0()./-]{1,30}[\u202c\u2069]"

@@ -11,13 +11,25 @@ from pathlib import Path
 def program_words() -> list[str]:
     """Return the words that start ``mind2web2`` in the shell that the present command came from."""
     started_as = Path(sys.argv[0]).name
-    if os.environ.get("UV"):  # which `uv run` sets
-        return ["uv", "run", "mind2web2"]
+    if uv := os.environ.get("UV"):  # the path of the `uv` that runs us
+        return [_typed(uv), "run", "mind2web2"]
     if started_as == "__main__.py" or (
         started_as.endswith(".py") and shutil.which("mind2web2") is None
     ):
         return ["python", "-m", "mind2web2"]
     return ["mind2web2"]
+
+
+def _typed(program: str) -> str:
+    """Return a program's path as the user types it: its name, if the shell finds it by that."""
+    path = Path(program)
+    if shutil.which(path.name):
+        return path.name
+    return (
+        str(path.relative_to(Path.cwd()))
+        if path.is_relative_to(Path.cwd())
+        else program
+    )
 
 
 def program() -> str:

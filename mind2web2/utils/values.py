@@ -10,12 +10,14 @@ import math
 import re
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from mind2web2.utils.entry_points import hook_names, removed_plugin
 from mind2web2.utils.near_names import did_you_mean
 
-DATABASE_URLS = ("postgresql://", "postgres://")
 _MAX_PORT = 65_535
 # Three years; clocks and timers of the system end somewhere above.
 _MAX_SECONDS = 1e8
@@ -84,9 +86,13 @@ def share(text: str) -> float:
     return _amount(text, "a score from 0 to 1", most=1)
 
 
-def confidence(text: object) -> float:
-    """Return a probability above which something is decided."""
-    return _amount(str(text), "a probability from 0.5 to 1", least=0.5, most=1)
+def votes(text: object) -> str:
+    """Return how often a judge votes on a claim: ``always`` or an odd number."""
+    rule = str(text)
+    is_odd = re.fullmatch("[0-9]{0,2}[13579]", rule) is not None
+    if rule != "always" and not is_odd:
+        raise ValueError(f"{rule!r} is neither always nor an odd number such as 1")
+    return rule
 
 
 def _amount(
@@ -119,7 +125,7 @@ def local_path(text: str) -> Path:
     """Return the path of a file or folder on this machine; ``Path`` would make a folder of a URL's scheme."""
     if "://" in text:
         hint = ""
-        if text.startswith(DATABASE_URLS):
+        if text.partition("://")[0] in hook_names("stores"):
             hint = "; `mind2web2 judgments import AGENT URL` copies the judgments of a database"
         # The URL is not repeated: it may hold a password.
         raise ValueError(f"takes a path on this machine, not a URL{hint}")
@@ -133,7 +139,10 @@ def root(text: str) -> Path | str:
 
 def file_or_database(text: str) -> str:
     """Return the path of a file with judgments, or the URL of a database."""
-    if "://" in text and not text.startswith(DATABASE_URLS):
+    scheme, separator, _ = text.partition("://")
+    if separator and scheme not in hook_names("stores"):
+        if plugin := removed_plugin(f"{scheme}://"):
+            raise ValueError(f"{scheme}:// needs the plugin {plugin}")
         raise ValueError("takes a file on this machine or postgresql://HOST/DATABASE")
     return text
 
@@ -141,6 +150,22 @@ def file_or_database(text: str) -> str:
 def browser_address(text: str) -> str:
     """Return the address of a running browser."""
     return _address(text, ("http", "https", "ws", "wss"), "http://127.0.0.1:9222")
+
+
+def date_utc(text: str) -> datetime:
+    """Return the beginning of a day."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise ValueError(f"not a date such as 2026-01-31: {text!r}") from error
+
+
+def time_zone(text: str) -> str:
+    """Return the name of a time zone."""
+    try:
+        return ZoneInfo(text).key
+    except (ValueError, OSError, ZoneInfoNotFoundError) as error:
+        raise ValueError(f"not a time zone such as Europe/Berlin: {text!r}") from error
 
 
 def web_address(text: str) -> str:

@@ -13,6 +13,8 @@ import atexit
 import contextlib
 import os
 import pickle
+import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -22,10 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, TypeVar, TypeVarTuple, cast
 
 from mind2web2.errors import DocumentError, MachineError, Mind2Web2Error, WorkerError
-
-if sys.platform != "win32":
-    import resource
-    import signal
+from mind2web2.utils.machine import processors
 
 # A document that unfolds to more than this costs one worker, not the machine.
 MAX_WORKER_MEMORY_BYTES = 2 * 1024**3
@@ -73,18 +72,14 @@ def _take_over_stdout() -> BinaryIO:
 
 
 def _limit_memory() -> None:
-    if sys.platform != "win32":
-        _, hard_limit = resource.getrlimit(resource.RLIMIT_DATA)
-        if hard_limit == resource.RLIM_INFINITY or hard_limit > MAX_WORKER_MEMORY_BYTES:
-            resource.setrlimit(
-                resource.RLIMIT_DATA, (MAX_WORKER_MEMORY_BYTES, hard_limit)
-            )
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_DATA)
+    if hard_limit == resource.RLIM_INFINITY or hard_limit > MAX_WORKER_MEMORY_BYTES:
+        resource.setrlimit(resource.RLIMIT_DATA, (MAX_WORKER_MEMORY_BYTES, hard_limit))
 
 
 def _set_alarm(seconds: float) -> None:
     """Have the system end this process after ``seconds``, even inside a C library; 0 calls it off."""
-    if sys.platform != "win32":
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _make_call(function: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
@@ -118,7 +113,7 @@ def _pickle_error(error: Exception) -> bytes:
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
-MAX_WORKERS = min(os.cpu_count() or 2, 8)
+MAX_WORKERS = min(processors(), 8)
 # Libraries keep some memory of every document; a fresh process gives it back.
 MAX_CALLS_PER_WORKER = 200
 
@@ -177,7 +172,7 @@ class _Worker:
             env=_environment(),
             # Ctrl-C reaches a whole process group. Workers must not die of it: that would look like a
             # crashed document while the run is busy stopping.
-            process_group=0 if sys.platform != "win32" else None,
+            process_group=0,
         )
 
     def wait_until_ready(self) -> None:

@@ -14,23 +14,21 @@ from mind2web2.judge.protocol import QuestionContext
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import NO_INSTRUCTION, flags_of
 from mind2web2.rubric.verdicts import (
+    ALWAYS,
     DEFAULT_TRIALS,
+    FIRST_VOTES,
     NO_PAGE_NAMED,
     Evidence,
     PageCheck,
     Vote,
-    doubts_of,
-    first_judge_doubts,
-    first_judge_votes,
     outcome,
+    second_judge_decides,
     trials_needed,
 )
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.messages import (
     BinaryEvalResult,
-    ClaimProbability,
-    decision_messages,
     quotable,
     verification_messages,
 )
@@ -123,31 +121,17 @@ class ClaimJudging:
         return False, self._evidence(verification, pages=checks)
 
     def _ruled(self, verification: Verification) -> Verification:
-        """Return a claim with the rules of votes that apply to it."""
-        rules, first = self.context.rules, self.context.judge.first
-        trials, is_gate = verification.num_trials, verification.is_gate
-        votes = rules.votes if trials == DEFAULT_TRIALS else "always"
-        has_first = first is not None
-        return replace(
-            verification,
-            num_trials=1 if votes == "1" else trials,
-            is_first_enough=votes == "doubt" and not is_gate,
-            doubt=rules.doubt if has_first else None,
-            asks_first=has_first and not (is_gate and rules.doubt == "gates"),
-            confidence=rules.confidence
-            if first is not None and first.is_decision
-            else None,
-        )
+        """Return a claim with the number of votes by the run's rule."""
+        votes = self.context.votes
+        if votes == ALWAYS or verification.num_trials != DEFAULT_TRIALS:
+            return verification
+        return replace(verification, num_trials=int(votes))
 
     def _evidence(self, verification: Verification, **details: Any) -> Evidence:
         # Any: as for ``evidence_of``.
         first = self.context.judge.first
-        if verification.doubt is not None and first is not None:
-            details |= {
-                "doubt": verification.doubt,
-                "first_judge": first.model_for(self.context.model),
-                "confidence": verification.confidence,
-            }
+        if first is not None:
+            details["first_judge"] = first.model_for(self.context.model)
         return evidence_of(verification, "judge", **details)
 
     async def _checks(
@@ -235,7 +219,9 @@ class ClaimJudging:
             CaptureError: the page is unavailable.
         """
         first = await self._first_voted(verification, url, others_may_decide)
-        if first is not None and not _are_in_doubt(first, verification):
+        if first is not None and not second_judge_decides(
+            first.votes, verification.is_gate
+        ):
             return first
         page = None
         if url is not None:
@@ -243,30 +229,26 @@ class ClaimJudging:
         votes, shown = await self._vote(
             verification, page, others_may_decide=others_may_decide
         )
-        if verification.doubt is None:
+        if first is None:
             return _Voted(votes, shown)
         by = self.context.judge.model_for(self.context.model)
-        return _Voted(votes, shown, by, () if first is None else first.votes)
+        return _Voted(votes, shown, by, first.votes)
 
     async def _first_voted(
         self, verification: Verification, url: str | None, others_may_decide: bool
     ) -> _Voted | None:
-        """Return the votes of the first of two judges, ``None`` where it is not asked."""
+        """Return the votes of the first of two judges, ``None`` where there is one judge."""
         first = self.context.judge.first
-        if first is None or not verification.asks_first:
+        if first is None:
             return None
         asking = ClaimJudging(replace(self.context, judge=first))
         page = None
         if url is not None:
             page = await asking.context.page(url, verification.use_screenshot)
-        # Where two votes differ there is no third: the second judge decides.
-        needed = 1
-        if not first.is_decision:
-            alone = _trials_needed((), page, verification)
-            needed = first_judge_votes(alone, verification.doubt or "gates")
+        # Two by each rule of votes, as one cannot differ. Where they differ, the second judge decides.
         cast = await all_or_first_error(
             asking._cast(verification, page, trial, others_may_decide)
-            for trial in range(1, needed + 1)
+            for trial in range(1, FIRST_VOTES + 1)
         )
         by = first.model_for(self.context.model)
         return _Voted(tuple(vote for vote, _ in cast), cast[-1][1], by)
@@ -279,11 +261,10 @@ class ClaimJudging:
         others_may_decide: bool = False,
     ) -> tuple[tuple[Vote, ...], PreparedPage | None]:
         """Return the votes, and the page as the last of them was shown it."""
-        if self.context.judge.is_decision:
-            decision, page = await self._cast(verification, page, 1, others_may_decide)
-            return (decision,), page
         votes: list[Vote] = []
-        while needed := _trials_needed(votes, page, verification):
+        while needed := trials_needed(
+            [vote.supported for vote in votes], verification.num_trials
+        ):
             trials = range(len(votes) + 1, len(votes) + needed + 1)
             cast = await all_or_first_error(
                 self._cast(verification, page, trial, others_may_decide)
@@ -308,8 +289,6 @@ class ClaimJudging:
             page=None if page is None else page.url,
             trial=trial,
         )
-        if context.judge.is_decision:
-            return await self._decided(verification, page, subject, others_may_decide)
         answered = await context.ask(
             BinaryEvalResult,
             page,
@@ -336,81 +315,8 @@ class ClaimJudging:
         )
         return vote, answered.page
 
-    async def _decided(
-        self,
-        verification: Verification,
-        page: PreparedPage | None,
-        subject: QuestionContext,
-        others_may_decide: bool,
-    ) -> tuple[Vote, PreparedPage | None]:
-        """Return the vote of a decision model."""
-        context = self.context
-        answered = await context.ask(
-            ClaimProbability,
-            page,
-            lambda shown: decision_messages(
-                context.task,
-                context.answer or "",
-                shown,
-                verification.claim,
-                verification.additional_instruction,
-            ),
-            subject,
-            others_may_decide=others_may_decide,
-        )
-        value = answered.value
-        probability = None if value is None else value.probability
-        # Every list of votes shows the reasoning, so that each says how the claim was decided.
-        vote = Vote(
-            trial=1,
-            supported=probability is not None and probability > 0.5,
-            reasoning=(
-                "no decision"
-                if probability is None
-                else f"decided without quotation, probability {probability:.3f}"
-            ),
-            declined="the decision model gave no probability"
-            if probability is None
-            else None,
-            judgment=answered.reply.judgment,
-            probability=probability,
-        )
-        return vote, answered.page
-
-
-def _trials_needed(
-    votes: Sequence[Vote], page: PreparedPage | None, verification: Verification
-) -> int:
-    """Return how many further votes are to be asked together."""
-    if verification.is_first_enough and not votes:
-        return 1
-    if _is_first_enough(votes, page, verification):
-        return 0
-    return trials_needed([vote.supported for vote in votes], verification.num_trials)
-
-
-def _is_first_enough(
-    votes: Sequence[Vote], page: PreparedPage | None, verification: Verification
-) -> bool:
-    shown = None if page is None else page.shown()
-    return (
-        verification.is_first_enough
-        and len(votes) == 1
-        and not doubts_of(votes[0], shown)
-    )
-
-
-def _are_in_doubt(first: _Voted, verification: Verification) -> bool:
-    shown = None if first.page is None else first.page.shown()
-    level = verification.doubt
-    return level is None or bool(
-        first_judge_doubts(first.votes, shown, level, verification.confidence)
-    )
-
 
 def _decision(votes: Sequence[Vote], verification: Verification) -> bool:
-    if len(votes) == 1 and (verification.is_first_enough or votes[0].is_decision):
-        return votes[0].supported
     return outcome([vote.supported for vote in votes], verification.num_trials) is True
 
 
@@ -434,9 +340,6 @@ def evidence_of(
         claim=verification.claim,
         additional_instruction=None if instruction == NO_INSTRUCTION else instruction,
         num_trials=verification.num_trials if decided_by == "judge" else None,
-        vote_rule="doubt"
-        if decided_by == "judge" and verification.is_first_enough
-        else None,
         flags=flags_of(verification.claim),
         prerequisites=verification.prerequisites,
         **details,

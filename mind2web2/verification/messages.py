@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import ClassVar
 
 from pydantic import BaseModel
@@ -53,53 +52,10 @@ def verification_messages(
     return _messages("verify", [*parts, _text(closing)])
 
 
-class ClaimProbability(BaseModel):
-    """A decision model's answer to the question about a claim.
-
-    Args:
-        probability: that the answer is yes; ``None`` where the model refused, or left the question out.
-    """
-
-    probability: float | None
-
-
 # The forms that the toolkit asks judges to fill, by their names.
 OWN_TEMPLATES: dict[str, type[BaseModel]] = {
-    template.__name__: template for template in (BinaryEvalResult, ClaimProbability)
+    BinaryEvalResult.__name__: BinaryEvalResult
 }
-
-
-def decision_messages(
-    task: str,
-    answer: str,
-    page: PreparedPage | None,
-    claim: str,
-    additional_instruction: str | None,
-) -> list[Message]:
-    """Return the question of ``verification_messages`` for a decision model.
-
-    All before the last text is the same for each claim on a page, of whatever answer: claims that are asked
-    together share it. So the task stands with the claim, and the answer, no evidence for a page, is left out.
-    """
-    chain = BlockChain()
-    if page is None:
-        blocks = [str(chain.block("task", task)), str(chain.block("answer", answer))]
-        parts: list[TextPart | ImagePart] = [_text(blocks)]
-    else:
-        parts = _page_parts(chain, page)
-    question = [
-        "" if page is None else str(chain.block("task", task)),
-        str(chain.block("claim", claim)),
-        _extra_instruction(chain, additional_instruction),
-        _WITHOUT_PAGE if page is None else _ON_PAGE,
-    ]
-    return _messages("decide", [*parts, _text(question)])
-
-
-def decision_texts() -> str:
-    """Return what a decision model is asked with, as it is in every question."""
-    schema = json.dumps(ClaimProbability.model_json_schema(), sort_keys=True)
-    return f"{instructions('decide')}\n{_ON_PAGE}\n{_WITHOUT_PAGE}\n{schema}"
 
 
 def extraction_messages(

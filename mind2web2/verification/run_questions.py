@@ -9,12 +9,7 @@ from pydantic import AfterValidator, BaseModel
 
 from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.rubric.node import Undecided
-from mind2web2.rubric.verdicts import (
-    DoubtLevel,
-    Evidence,
-    ExtractionRecord,
-    check_trials,
-)
+from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, check_trials
 
 
 def _checked_trials(num_trials: int) -> int:
@@ -28,14 +23,7 @@ class Verification:
 
     Args:
         missing: the name of a value that the claim rests on and the answer does not give.
-        is_gate: others may be skipped for it.
-
-    The rest is set by the run's rules of votes (``VoteRules``):
-
-        is_first_enough: a first vote that is not in doubt decides.
-        doubt: of two judges, where the second decides in place of the first.
-        asks_first: of two judges, the first is asked.
-        confidence: of a first judge that is a decision model, the probability above which it decides.
+        is_gate: its leaf is critical, or the script decides by its verdict alone.
     """
 
     claim: str
@@ -46,10 +34,6 @@ class Verification:
     prerequisites: tuple[str, ...] = ()
     missing: str | None = None
     is_gate: bool = False
-    is_first_enough: bool = False
-    doubt: DoubtLevel | None = None
-    asks_first: bool = False
-    confidence: float | None = None
 
 
 @dataclass(frozen=True)

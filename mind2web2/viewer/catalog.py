@@ -63,17 +63,19 @@ _METRICS = {
     "num_runs",
     "avg_time_seconds",
 }
-# Files are looked at again after this time, so that one view does not look at them a hundred times.
+# Files are looked at again after this time, so that one view does not look at them a hundred times; and
+# after so many times as long as the last look took, so that looking at many files takes a small part of it.
 _LOOK_EVERY_S = 0.5
+_LOOK_PAUSE = 20
 
 
 @dataclass(frozen=True, slots=True)
 class _AgentRead:
-    """An agent's results as they were read, with the state of the files and when it was looked at last."""
+    """An agent's results as they were read, with the state of the files and when to look at them again."""
 
-    looked_s: float
+    look_again_s: float
     state: tuple[Any, ...]
-    answers: list[ScoredAnswer]
+    answers: dict[AnswerKey, ScoredAnswer]
     summary: AgentSummary
     failed_check: str | None
     correction: CorrectionJson | None
@@ -150,7 +152,7 @@ class Catalog:
 
     def answers(self, agent: str) -> list[ScoredAnswer]:
         """Return an agent's answers, scored or not, in natural order."""
-        return self._agent_read(agent).answers
+        return list(self._agent_read(agent).answers.values())
 
     def overview(self) -> Json:
         """Return all agents with their metrics, and a row for each answer."""
@@ -158,7 +160,7 @@ class Catalog:
         for agent in self.agents():
             read = self._agent_read(agent)
             agents.append(self._agent(agent, read))
-            rows += [self._row(agent, answer) for answer in read.answers]
+            rows += [self._row(agent, answer) for answer in read.answers.values()]
         return {"agents": agents, "answers": rows, "causes": CAUSES}
 
     def comparison(self, first: str, second: str) -> Json:
@@ -283,12 +285,12 @@ class Catalog:
 
     def _find(self, key: AnswerKey) -> ScoredAnswer:
         self._check(key)
-        for answer in self.answers(key.agent):
-            if AnswerKey.of(key.agent, answer) == key:
-                return answer
-        raise NoSuchResultError(
-            f"no result of answer {key.answer} to task {key.task} by {key.agent}"
-        )
+        answer = self._agent_read(key.agent).answers.get(key)
+        if answer is None:
+            raise NoSuchResultError(
+                f"no result of answer {key.answer} to task {key.task} by {key.agent}"
+            )
+        return answer
 
     def _check(self, key: AnswerKey) -> None:
         if not all(map(is_file_name, (key.agent, key.task, key.answer))):
@@ -299,7 +301,8 @@ class Catalog:
             raise NoSuchResultError(f"agent {agent} is not among those shown")
         with self._reading:
             known = self._read.get(agent)
-            if known is not None and time.monotonic() - known.looked_s < _LOOK_EVERY_S:
+            started_s = time.monotonic()
+            if known is not None and started_s < known.look_again_s:
                 return known
             folder = self.paths.eval_results_root / agent
             state = tuple(
@@ -318,6 +321,7 @@ class Catalog:
                 (str(path), path.stat().st_mtime_ns)
                 for path in (*sorted(checks), *corrected)
             )
+            pause_s = max(_LOOK_EVERY_S, _LOOK_PAUSE * (time.monotonic() - started_s))
             if known is None or known.state != (*state, *checked):
                 found = agent_answers(self.paths.eval_results_root, agent)
                 answers = [
@@ -328,10 +332,12 @@ class Catalog:
                 summary = self._summary(agent, answers, state)
                 check = failed_check(self.paths.eval_results_root, agent)
                 correction = self._correction(agent)
+                by_key = {AnswerKey.of(agent, answer): answer for answer in answers}
                 known = _AgentRead(
-                    0.0, (*state, *checked), answers, summary, check, correction
+                    0.0, (*state, *checked), by_key, summary, check, correction
                 )
-            self._read[agent] = replace(known, looked_s=time.monotonic())
+            again_s = time.monotonic() + pause_s
+            self._read[agent] = known = replace(known, look_again_s=again_s)
             return known
 
     def _correction(self, agent: str) -> CorrectionJson | None:
@@ -358,7 +364,7 @@ class Catalog:
 
     def _agent(self, agent: str, read: _AgentRead) -> Json:
         summary = read.summary
-        scripts = (answer.facts.script for answer in read.answers)
+        scripts = (answer.facts.script for answer in read.answers.values())
         unreviewed = unreviewed_warning(self.paths.eval_scripts_root, scripts)
         return {
             "name": agent,
@@ -378,7 +384,11 @@ class Catalog:
             "corrected": read.correction,
             "missing": [asdict(answer) for answer in summary.missing],
             "judges": sorted(
-                {answer.facts.judge for answer in read.answers if answer.facts.judge}
+                {
+                    answer.facts.judge
+                    for answer in read.answers.values()
+                    if answer.facts.judge
+                }
             ),
             "cost_usd": self._cost(agent),
         }

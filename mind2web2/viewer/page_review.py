@@ -36,8 +36,8 @@ from mind2web2.errors import CacheReadError, CacheWriteError, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.citations import listed_urls
+from mind2web2.pages.found_pages import Fault
 from mind2web2.pages.importing import reader_of
-from mind2web2.pages.warc import Fault
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import is_file_name

@@ -7,14 +7,13 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from mind2web2.capture.models import CaptureRecord
 from mind2web2.errors import CaptureError
 from mind2web2.judge.store import judgment_key
 from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message
-from mind2web2.llm_client.settings import SYSTEM_ONE
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.crawl import AgentCache
 from mind2web2.pages.library import PageLibrary, PageRequest
@@ -26,8 +25,6 @@ from mind2web2.utils.path_config import PathConfig
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.messages import (
     BinaryEvalResult,
-    ClaimProbability,
-    decision_messages,
     verification_messages,
 )
 from mind2web2.viewer.catalog import Catalog
@@ -126,21 +123,14 @@ class StoredPages:
                 continue
             page = None
             by_first = _is_of_first(evidence, check, vote)
-            is_decision = by_first and evidence.confidence is not None
-            if check is not None and is_decision and _is_by_text(content):
-                without = await self._prepared(
-                    PageKey(key.agent, key.task, check.url), with_images=False
-                )
-                page = without.within(ImageLimit(max_images=0))
-            elif check is not None:
+            if check is not None:
                 with_images = check.page is None or bool(check.page.images)
                 page = await self._prepared(
                     PageKey(key.agent, key.task, check.url), with_images=with_images
                 )
                 if check.page is not None and check.page.images < len(page.images):
                     page = page.within(ImageLimit(max_images=check.page.images))
-            asked = decision_messages if is_decision else verification_messages
-            messages = asked(
+            messages = verification_messages(
                 task,
                 catalog.answer_text(key) or "",
                 page,
@@ -148,8 +138,6 @@ class StoredPages:
                 evidence.additional_instruction,
             )
             request = _request(content, messages, by_first=by_first)
-            if is_decision:
-                request = replace(request, template=ClaimProbability)
             return {
                 "messages": [_shown(message) for message in messages],
                 "is_exact": judgment_key(request, vote.trial) == judgment,
@@ -202,13 +190,6 @@ def _is_of_first(evidence: Evidence, check: PageCheck | None, vote: Vote) -> boo
     voted = evidence if check is None else check
     decided = voted.judge is not None and voted.judge == evidence.first_judge
     return decided or vote in voted.first_votes
-
-
-def _is_by_text(result: ResultFile) -> bool:
-    """Tell whether the first judge speaks a protocol without images."""
-    made_from = result.provenance
-    first = None if made_from is None else made_from.judge.first_endpoint
-    return (first or "").startswith(f"{SYSTEM_ONE} ")
 
 
 def _request(

@@ -13,7 +13,7 @@ from fixtures.pdf_files import encrypted_pdf, pdf
 from PIL import Image
 from servers.local_http import Answer, LocalHttp
 
-from mind2web2.api_tools.surroundings import downloads_from
+from mind2web2.api_tools.surroundings import downloads_from, downloads_reported
 from mind2web2.api_tools.tool_pdf import MAX_TRIES, PDFParser, download, is_pdf
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.pdf import (
@@ -175,28 +175,38 @@ async def test_every_kind_of_source_gives_images_and_text(kind, serve, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("source", "error", "says"),
+    ("source", "says"),
     [
-        (Path("no/such.pdf"), DocumentError, "no/such.pdf cannot be read as a file"),
-        ("bad\0path", DocumentError, "cannot be read"),
-        (b"junk", DocumentError, "the given document: not a PDF"),
-        (7, TypeError, "not as int"),
-        ("http://127.0.0.1:1/x.pdf", CaptureError, "127.0.0.1:1/x.pdf"),
-        ("http://[broken/x.pdf", CaptureError, "broken"),
+        (Path("no/such.pdf"), "no/such.pdf cannot be read as a file"),
+        ("bad\0path", "cannot be read"),
+        (b"<html>Log in</html>", "the given document reason=not a PDF"),
+        ("http://127.0.0.1:1/x.pdf", "127.0.0.1:1/x.pdf"),
+        ("http://[broken/x.pdf", "broken"),
     ],
 )
-async def test_a_source_that_cannot_be_had_is_named(source, error, says):
-    """What is missing or wrong is said by name."""
-    with pytest.raises(error, match=says):
-        await PDFParser().extract(source)
+async def test_an_unavailable_document_is_empty_and_logged(source, says, caplog):
+    assert await PDFParser().extract(source) == ([], "")
+    assert says in caplog.text
 
 
-async def test_a_page_behind_a_pdf_url_is_named(serve):
-    """An error message tells which URL served something else."""
-    site = serve(report_pdf=[Answer(b"<html>gone</html>")])
-    says = r"/report\.pdf: not a PDF: it begins like a web page"
-    with downloads_from(ANYWHERE), pytest.raises(DocumentError, match=says):
-        await PDFParser().extract(f"{site.url}/report.pdf")
+async def test_a_source_of_another_type_is_an_error_of_the_script():
+    with pytest.raises(TypeError, match="not as int"):
+        await PDFParser().extract(7)
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_doubtful"),
+    [
+        (Answer(b"<html>gone</html>"), False),
+        (Answer(status=404), False),
+        (Answer(status=503, headers={"Retry-After": "0"}), True),
+    ],
+)
+async def test_a_document_unavailable_for_now_is_in_doubt(serve, answer, is_doubtful):
+    site, doubts = serve(report_pdf=[answer]), []
+    with downloads_from(ANYWHERE), downloads_reported(print, doubts.append):
+        assert await PDFParser().extract(f"{site.url}/report.pdf") == ([], "")
+    assert [site.url in doubt for doubt in doubts] == [True] * is_doubtful
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,9 @@ def test_answers_in_order():
         ),
         ("lake/answer_2.md", None, 0, "Warning: answers/bot/lake/answer_2.md: missing"),
         ("lake/answer_4.md", b"https://a.example", 0, "answer_4.md: beyond 3 runs"),
+        ("lake/answer_01.md", b"https://a.example", 0, "answer_01.md: stray file"),
+        ("lake/answer_0.md", b"https://a.example", 0, "answer_0.md: stray file"),
+        ("lake/answer_9.meta.json", b"{}", 0, "answer_9.meta.json: there is no answer"),
         ("lake/notes.txt", b"x", 0, "Warning: answers/bot/lake/notes.txt: stray file"),
         (
             "sea/answer_1.md",

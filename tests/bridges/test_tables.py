@@ -3,14 +3,19 @@
 import csv
 import json
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pyarrow.parquet
 import pytest
 from projects import REPOSITORY, call
 
 import mind2web2
-from mind2web2.bridges.tables import AnswerRecord, LeafRecord
+from mind2web2.bridges.tables import (
+    AnswerRecord,
+    LeafRecord,
+    without_texts,
+    write_table,
+)
 from mind2web2.cli import evaluate_main, main
 from mind2web2.errors import UsageError
 
@@ -106,14 +111,48 @@ def test_a_row_for_each_leaf_in_each_form(root, tmp_path):
     assert leaf["page"].startswith("https://")
 
 
-def test_texts_are_left_out(root, tmp_path):
-    """No claim, description or address remains."""
+FORMULAS = [
+    ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+    ("+1+1", "'+1+1"),
+    ("-1+1", "'-1+1"),
+    ("@SUM(A1)", "'@SUM(A1)"),
+    ("\t=1", "' =1"),
+    ("\r\x1b[31mred\x00", "  [31mred "),
+    ("a-b = 3", "a-b = 3"),
+]
+
+
+@pytest.mark.parametrize(("text", "cell"), FORMULAS)
+def test_a_text_is_not_a_formula_in_csv(root, tmp_path, text, cell):
+    [leaf, *_] = mind2web2.results("example", root).leaves
+    record = replace(leaf, leaf=text, claim=text, tags=(text,), cost_usd=-0.5)
+    write_table(tmp_path / "leaves.csv", [record], LeafRecord)
+    with (tmp_path / "leaves.csv").open(encoding="utf-8", newline="") as file:
+        [row] = csv.DictReader(file)
+    assert {row["leaf"], row["claim"], row["tags"]} == {cell}
+    assert row["cost_usd"] == "-0.5"
+
+
+def test_an_anonymous_table_has_no_texts(root, tmp_path):
+    export(root, tmp_path / "named.jsonl")
     export(root, tmp_path / "leaves.jsonl", "--anonymous")
     text = (tmp_path / "leaves.jsonl").read_text("utf-8")
+    named = (tmp_path / "named.jsonl").read_text("utf-8")
     assert "http" not in text
-    assert {
-        (row["desc"], row["claim"]) for row in map(json.loads, text.splitlines())
-    } == {(None, None)}
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert {(row["desc"], row["claim"]) for row in rows} == {(None, None)}
+    for row in map(json.loads, named.splitlines()):
+        for word in (row["leaf"], row["path"], *row["tags"]):
+            assert f'"{word}"' not in text
+    assert len({row["path"] for row in rows}) == len({row["leaf"] for row in rows})
+
+
+def test_an_anonymous_answer_has_no_reason(root):
+    found = mind2web2.results("example", root)
+    [first, *_] = found.answers
+    failed = replace(first, score=None, reason="script raised ValueError: secret")
+    anonymous = without_texts(replace(found, answers=(failed,)))
+    assert [answer.reason for answer in anonymous.answers] == [None]
 
 
 def test_results_have_types(root):

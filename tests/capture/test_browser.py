@@ -17,7 +17,11 @@ from servers.tcp_server import tcp_server
 
 from mind2web2.capture import browser_process
 from mind2web2.capture.browser import Browser
-from mind2web2.capture.browser_process import browser_environment, find_browser
+from mind2web2.capture.browser_process import (
+    browser_environment,
+    find_browser,
+    has_sandbox,
+)
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.network.proxy import FilteringProxy
 from mind2web2.errors import BrowserGoneError, MachineError
@@ -141,6 +145,32 @@ async def test_a_browser_that_does_not_start_is_named(machine):
         for _ in range(2):
             with pytest.raises(MachineError, match=r"bin/chromium does not start"):
                 await browser.start()
+
+
+async def test_a_container_without_user_namespaces_is_told_the_ways(
+    tmp_path, monkeypatch
+):
+    """The browser says only that its sandbox failed."""
+    program = tmp_path / "chromium-headless-shell"
+    program.write_text("#!/bin/sh\necho 'Chromium sandboxing failed!' >&2; exit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
+    async with Browser(CaptureSettings()) as browser:
+        with pytest.raises(MachineError, match=r"seccomp=unconfined.*--no_sandbox"):
+            await browser.start()
+
+
+@pytest.mark.parametrize(
+    ("user", "no_sandbox", "expected"),
+    [(0, False, False), (1000, False, True), (1000, True, False)],
+)
+def test_the_sandbox_is_left_out_for_root_or_on_request(
+    monkeypatch, user, no_sandbox, expected
+):
+    """Each with a warning."""
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert has_sandbox(CaptureSettings(no_sandbox=no_sandbox)) is expected
 
 
 def test_secrets_are_not_handed_to_the_browser(monkeypatch):

@@ -109,7 +109,8 @@ def test_the_next_commands_are_suggested(monkeypatch):
 
 def test_the_next_command_has_the_options_that_matter(monkeypatch):
     """It is there to be copied."""
-    monkeypatch.setenv("UV", "/usr/bin/uv")
+    monkeypatch.setenv("UV", str(Path.cwd() / ".uv/bin/uv"))
+    monkeypatch.setenv("PATH", "/bin/of/nobody")
     text = printed(
         LAKE,
         task_ids=("a b", "c"),
@@ -118,7 +119,7 @@ def test_the_next_command_has_the_options_that_matter(monkeypatch):
         allow_private_network=True,
     )
     command = (
-        "uv run mind2web2 cache bot --only failed --task_id 'a b' --task_id c "
+        ".uv/bin/uv run mind2web2 cache bot --only failed --task_id 'a b' --task_id c "
         "--cdp_url http://127.0.0.1:9222 --allow_private_network --cache_root pages"
     )
     assert f"again: {command}\n" in text

@@ -274,9 +274,11 @@ def test_the_suggested_command_is_that_of_the_newest_result(tmp_path, monkeypatc
         "--judge_base_url http://127.0.0.1:8200/v1 --judge_reasoning_effort low --judge_temperature 0.5 "
         "--script_env LAKE_KEY --as_of answer --allow_private_network --cache_root pages\n"
     ) in run.stdout
-    monkeypatch.setenv("UV", "/usr/bin/uv")
+    monkeypatch.setenv("UV", "/opt/uv/uv")
+    monkeypatch.setenv("PATH", "/bin/of/nobody")
     assert (
-        "again: uv run mind2web2 evaluate bot " in call(main, "metrics", "bot").stdout
+        "again: /opt/uv/uv run mind2web2 evaluate bot "
+        in call(main, "metrics", "bot").stdout
     )
 
 

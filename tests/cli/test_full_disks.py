@@ -18,7 +18,6 @@ from servers.local_http import Answer, LocalHttp
 
 from mind2web2.cli import main
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.pages.cache import CacheFileSys
 
 CLAIMS = {
     f"leaf{number}": (f"The lake has {number} islands. {'So it is. ' * 200}", None)
@@ -227,27 +226,6 @@ def test_an_export_that_finds_no_room_leaves_the_older_one(project):
     assert run.stderr.count("\n") == 1
     assert [path.name for path in target.parent.iterdir()] == ["older.jsonl"]
     assert target.read_text() == "older\n"
-
-
-def test_pages_that_find_no_room_name_the_file(project):
-    """Exit status 2 and one line; nothing unfinished is left."""
-    CacheFileSys(project.root / "pages" / "bot" / "lake").put_web(
-        "https://lake.example/", "text " * 999, None
-    )
-    target = project.root / "out" / "pages.warc"
-    words = (
-        "pages",
-        "export",
-        "bot",
-        "--warc",
-        target,
-        "--cache_root",
-        project.root / "pages",
-    )
-    run = run_as_anybody(project, *words, file_bytes=1000)
-    assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr == f"mind2web2: cannot write {target}: File too large\n"
-    assert list(target.parent.iterdir()) == []
 
 
 def test_a_summary_that_cannot_be_written_costs_no_table(project, judge):

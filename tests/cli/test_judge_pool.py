@@ -168,10 +168,7 @@ def test_parameters_that_change_replies_belong_to_the_judge(servers):
     assert "judge changed: extra_body not set, now" in checked.stdout
 
 
-@pytest.mark.parametrize(
-    "alias", [("--judge_alias", "m=m-instruct"), 'judge_alias = ["m-instruct=m"]\n']
-)
-def test_a_server_that_answers_as_another_model_ends_the_run(project, alias):
+def test_a_server_that_answers_as_another_model_ends_the_run(project):
     """Its answers have no result, unless an alias says that both names mean one model."""
     with JudgeServer(reply, served="m-instruct") as server:
         (project.root / "judges.txt").write_text(server.base_url, encoding="utf-8")
@@ -183,22 +180,9 @@ def test_a_server_that_answers_as_another_model_ends_the_run(project, alias):
             in refused.stdout + refused.stderr
         )
         assert project.result_paths() == []
-        if isinstance(alias, str):
-            (project.root / "mind2web2.toml").write_text(alias, encoding="utf-8")
-            alias = ()
-        evaluate(*pool, *alias)
+        project.add_settings('judge_alias = ["m-instruct=m"]')
+        evaluate(*pool)
         assert len(project.result_paths()) == 1
-
-
-def test_an_alias_needs_a_pool(project, servers):
-    """One server is asked by the model's name; in a file, an alias may wait for a pool."""
-    server = ("--judge_base_url", servers[0].base_url, "--judge_model", "m")
-    refused = call(evaluate_main, *RUN, *server, "--judge_alias", "m=other")
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "--judge_alias goes with the servers of a pool" in refused.stderr
-    path = project.root / "mind2web2.toml"
-    path.write_text('judge_alias = ["m=other"]\n', encoding="utf-8")
-    evaluate(*server)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +209,6 @@ def test_an_alias_needs_a_pool(project, servers):
             "argument --judge_model: the value is empty: give one, or leave the option out",
         ),
         (["--judge_model", "other"], "must serve the same model, other: http"),
-        (["--judge_alias", "m"], "'m' does not name two models: write NAME=NAME"),
     ],
 )
 def test_a_pool_that_cannot_be_is_explained(project, servers, given, message):

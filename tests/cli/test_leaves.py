@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from projects import REPOSITORY, call
+from projects import call
 from viewer.made_results import Results, leaf, result
 
 from mind2web2.cli import main
@@ -91,27 +91,6 @@ def test_ids_are_whole_on_narrow_outputs(results, monkeypatch):
     shown = call(main, "leaves", "--task_id", "pond").stdout
     assert f"│ {name} │" in shown
     assert "always true" in shown
-
-
-def test_rehearsals_have_a_leaf_report_too(tmp_path, monkeypatch):
-    """Of all made-up answers and cases, without any result."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "160")
-    scripts = tmp_path / "eval_scripts" / "own"
-    scripts.mkdir(parents=True)
-    rubric = REPOSITORY / "examples/rubrics/example/museum_saturday.yaml"
-    (scripts / rubric.name).write_bytes(rubric.read_bytes())
-    outcome = call(main, "leaves", "--rehearsals")
-    assert (outcome.returncode, outcome.stderr) == (0, "")
-    assert "museum_saturday: 15 results of rehearsal" in outcome.stdout
-    [row] = [line for line in outcome.stdout.splitlines() if "ferry_price" in line]
-    assert row.split("│")[2:5] == ["      2 ", "      1 ", "      12 "]
-    cases = REPOSITORY / "examples/rehearsals"
-    more = call(main, "leaves", "--rehearsals", "--cases", cases, "--json")
-    [task] = json.loads(more.stdout)["tasks"]
-    assert task["results"] > 15
-    wrong = call(main, "leaves", "bot", "--rehearsals")
-    assert "--rehearsals has no agents and no judge" in wrong.stderr
 
 
 @pytest.mark.usefixtures("results")

@@ -24,7 +24,7 @@ def project(tmp_path, monkeypatch):
     """Return a project with many answers, each of which takes two requests."""
     project = entered(tmp_path, monkeypatch)
     for number in range(COUNT):
-        project.add_answer(f"answer_{number}", f"Text {number}.")
+        project.add_answer(f"answer_{number + 1}", f"Text {number}.")
     project.add_script({"leaf": ("The lake is deep.", None)})
     return project
 
@@ -208,3 +208,16 @@ def test_a_stopped_run_keeps_its_usage(project):
         released.set()
     [run] = read_json(project.results / "usage.json")["runs"]
     assert run["asked"]["judgments"] == 2
+
+
+@pytest.mark.usefixtures("project")
+def test_a_budget_learns_from_replies_and_from_stored_ones():
+    """A first guess of 1,000 output tokens takes all of it; a reply has 10."""
+    with JudgeServer(input_tokens=100, cached_tokens=0, output_tokens=10) as cheap:
+        run = evaluate(cheap, "--max_cost", "0.014")
+        asked = len(cheap.calls)
+        assert asked > 10
+        # Less than the first guess for one request.
+        evaluate(cheap, "--max_cost", "0.007")
+        assert len(cheap.calls) > asked + 10
+    assert "more than all of max_cost" not in run.stdout

@@ -77,8 +77,6 @@ def test_an_option_without_effect_is_refused(given, message, more):
             "--batch",
             "--batch_poll",
             "3",
-            "--script_memory",
-            "2G",
             "--max_concurrent_tasks",
             "9",
         ],

@@ -4,6 +4,7 @@ import logging
 import socket
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from projects import call, entered
@@ -22,14 +23,14 @@ def project(tmp_path, monkeypatch):
         {name: (f"The lake is {name}.", None) for name in ("deep", "cold")}
     )
     for number in range(60):
-        project.add_answer(f"answer_{number:02}", f"Text {number}.")
+        project.add_answer(f"answer_{number + 1}", f"Text {number}.")
     return project
 
 
 def keep_answers(project, count):
     """Leave so many of the sixty answers."""
     for number in range(count, 60):
-        (project.root / f"answers/bot/lake/answer_{number:02}.md").unlink()
+        (project.root / f"answers/bot/lake/answer_{number + 1}.md").unlink()
 
 
 def evaluated(address, *options):
@@ -210,7 +211,8 @@ def test_an_outage_that_lasts_ends_the_run_soon():
         faults=lambda _: status(503, "down") if len(server.requests) > 50 else None
     ) as server:
         started_s = time.monotonic()
-        run = evaluated(server.base_url, "--judge_outage_wait", "2")
+        Path("mind2web2.toml").write_text("judge_outage_wait = 2")
+        run = evaluated(server.base_url)
     assert time.monotonic() - started_s < 30
     assert run.returncode == 1
     assert run.stdout.count("503 down") == 2
@@ -218,11 +220,10 @@ def test_an_outage_that_lasts_ends_the_run_soon():
 
 @pytest.mark.parametrize("code", [500, 501, 503])
 def test_a_server_that_only_fails_ends_the_run(project, code):
-    """Within --judge_outage_wait; no further answer is started, and the same command continues."""
+    """Within judge_outage_wait; no further answer is started, and the same command continues."""
     keep_answers(project, 20)
+    project.add_settings("judge_outage_wait = 2")
     few = (
-        "--judge_outage_wait",
-        "2",
         "--max_concurrent_tasks",
         "1",
         "--max_concurrent_answers",
@@ -251,10 +252,9 @@ def test_an_answer_that_breaks_the_server_costs_itself_only(project):
         return status(500, "crash") if "Text 0." in str(body["messages"]) else None
 
     with JudgeServer(VERDICT, faults=fault) as server:
-        run = evaluated(
-            server.base_url, "--judge_outage_wait", "1", "--max_concurrent_answers", "1"
-        )
+        project.add_settings("judge_outage_wait = 1")
+        run = evaluated(server.base_url, "--max_concurrent_answers", "1")
     assert run.returncode == 1
     entries = project.task_summary()
     assert [entry["score"] for entry in entries.values()].count(None) == 1
-    assert "500 crash" in entries["answer_00.md"]["reason"]
+    assert "500 crash" in entries["answer_1.md"]["reason"]

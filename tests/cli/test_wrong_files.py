@@ -28,9 +28,6 @@ def project(tmp_path, monkeypatch):
     ("words", "message"),
     [
         (f"rubric script {MUSEUM} -o file/x.py", "cannot use file/x.py: "),
-        ("rubric import folder -o new", "cannot read folder: Is a directory"),
-        ("rubric import file -o new", "file is empty: there is no rubric to import"),
-        ("rubric import text -o new", "cannot read text: no JSON (Expecting value"),
         ("judgments import bot folder", "judgments from folder: Is a directory"),
         ("submit bot --num_runs 1 -o folder", "cannot pack folder: Is a directory"),
         ("rehearse lake --junit folder", "cannot use folder: Is a directory"),
@@ -88,7 +85,6 @@ OUTPUTS = (
     "rehearse lake --junit {}",
     "report bot -o {}",
     "judgments export bot {}",
-    "pages export bot --warc {}",
     "metrics bot --junit {}",
 )
 

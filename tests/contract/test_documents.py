@@ -174,7 +174,10 @@ def test_documents_name_options_that_exist():
         "--extra",
         "--dist",
         "--break",
+        "--group",
+        "--no",
         "--remote",
+        "--security",
         "--user",
         "--system",
     }

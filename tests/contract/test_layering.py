@@ -14,7 +14,6 @@ ROOMS = (
     *(
         "errors",
         "utils",
-        "storage",
         "urls",
         "rubric",
         "statistics",
@@ -34,8 +33,8 @@ ROOMS = (
         "scoring",
         "viewer",
     ),
-    *("benchmark", "cluster", "authoring", "bridges"),
-    *("cli", "__main__"),
+    *("benchmark", "authoring", "bridges"),
+    *("hooks", "cli", "__main__", "plugins"),
 )
 # Names that eval scripts import; the package itself imports the modules behind them.
 PUBLISHED = {

@@ -56,6 +56,18 @@ def test_pages_have_search_copy_buttons_and_a_dark_scheme(site):
     )
 
 
+async def test_the_site_shows_the_report_of_the_example(site):
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=find_browser(headless=True).path
+        )
+        page = await browser.new_page()
+        await page.goto((site / "index.html").as_uri())
+        await page.get_by_role("link", name="the report of the example").click()
+        await page.get_by_text("museum_saturday").first.wait_for()
+        await browser.close()
+
+
 def test_a_block_that_is_not_run_says_so_to_authors_only(site):
     """The comment is none of the page's text."""
     assert "<!-- not run: " in (DOCS / "start.md").read_text(encoding="utf-8")
@@ -115,7 +127,7 @@ SEARCHES = {
     "pass@k": "which-number.html",
     "inter-annotator agreement": "how-to/audit-with-two-people.html",
     "slurm": "how-to/a-cluster.html",
-    "multiple machines": "how-to/two-machines.html",
+    "multiple machines": "how-to/a-cluster.html",
     "batch API discount": "how-to/half-the-price.html",
     "stop when too expensive": "how-to/what-will-it-cost.html",
     "excel": "tables.html",
@@ -133,6 +145,26 @@ SEARCHES = {
     "partial credit": "scoring.html",
     "leaderboard submission": "how-to/hand-in-to-the-leaderboard.html",
     "anthropic api key": "options.html",
+    "judge with my vLLM": "how-to/judge-with-my-vllm.html",
+    "what does it cost": "how-to/what-will-it-cost.html",
+    "why is this score so low": "how-to/why-is-this-score-so-low.html",
+    "use as RL reward": "how-to/grpo-reward.html",
+    "run on a cluster": "how-to/a-cluster.html",
+    "compare two judges": "how-to/i-doubt-the-judge.html",
+    "weights for criteria": "scoring.html",
+    "my agent crashed on one task": "how-to/collect-answers.html",
+    "the page changed since": "how-to/a-page-is-missing.html",
+    "stop when budget is spent": "how-to/what-will-it-cost.html",
+    "different model for extraction": "judging.html",
+    "hide my test questions": "how-to/a-benchmark-behind-a-login.html",
+    "how many tasks do I need": "how-to/is-b-better-than-a.html",
+    "run without internet": "how-to/reproduce-a-papers-numbers.html",
+    "score without citations": "rubric-files.html",
+    "add my own metric": "tables.html",
+    "rerun only failed answers": "errors.html",
+    "share results with a colleague": "viewer.html",
+    "pdf not readable": "how-to/a-page-is-missing.html",
+    "two labellers disagree": "how-to/audit-with-two-people.html",
 }
 MOST_LOOKED_AT = 3
 

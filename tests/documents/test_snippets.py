@@ -91,6 +91,7 @@ def test_a_block_that_does_not_run_is_an_exception():
 
 def _run(command):
     """Run a command as a reader types it, and return what it prints."""
+    command = command.removeprefix(".uv/bin/")
     words = shlex.split(command, comments=True)
     if command.startswith(OWN):
         words = [NAMES.get(word, word) for word in words[2:]]

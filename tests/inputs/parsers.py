@@ -35,7 +35,7 @@ from mind2web2.judge.batch_state import BatchFolder, result_line
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
-from mind2web2.llm_client import claude_client, openai_protocol
+from mind2web2.llm_client import openai_protocol
 from mind2web2.llm_client.failures import (
     RequestFailedError,
     allowances_in,
@@ -47,6 +47,7 @@ from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import cited_urls, listed_urls
 from mind2web2.pages.crawl import AgentCache, TaskCitations
+from mind2web2.plugins.anthropic import claude
 from mind2web2.runs.answers import answer_files, read_answer
 from mind2web2.runs.estimate import stored_judgments, task_results
 from mind2web2.runs.summaries import (
@@ -314,7 +315,7 @@ def _read_reply(content: bytes, _: Path) -> None:
         with contextlib.suppress(InvalidOutputError):
             read_template(Completion(text=text), template)
     with contextlib.suppress(RequestFailedError):
-        claude_client.read_completion(content)
+        claude.read_completion(content)
     read_template(openai_protocol.read_completion(content), _Verdict)
 
 

@@ -153,7 +153,6 @@ async def test_a_question_is_asked_once_and_kept_with_all_about_it(store):
         "page": "https://a.example/x",
         "trial": 1,
         "reused_from": None,
-        "together": None,
     }
 
 

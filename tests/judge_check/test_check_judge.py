@@ -16,7 +16,7 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ClientProvider
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
-from mind2web2.judge_check.invented_set import SEED, invented_set
+from mind2web2.judge_check.labelled_set import shipped_set
 
 
 def empty(case, _right=None):
@@ -91,7 +91,7 @@ def test_scripted_judges(check):
     """Each one's fault is named, by category, and better judges are told from worse ones."""
     names = ("always-true", "always-false", "careless", "no-tables")
     words = [word for name in names for word in ("--judge_model", name)]
-    part = invented_set().sample(200)
+    part = shipped_set().sample(200)
     found = figures(
         check(*words, "--votes", "1", "--sample", "200", "--no_screenshots", "--json")
     )
@@ -139,8 +139,8 @@ def test_scripted_judges(check):
     assert pairs["always-true", "always-false"][1] == 1
     assert found["set"] == {
         "version": 2,
-        "seed": SEED,
-        "digest": invented_set().digest,
+        "seed": shipped_set().seed,
+        "digest": shipped_set().digest,
         "cases": 200,
         "is_whole": False,
     }
@@ -182,7 +182,7 @@ def test_the_table_fits_eighty_columns(check, monkeypatch):
     table = text[: text.index("\nRight: ")].splitlines()[1:]
     assert max(map(len, table)) <= 80 and "\u2026" not in text
     names = [row.split("  ")[0].strip() for row in table]
-    assert set(invented_set().categories) - set(names) == {
+    assert set(shipped_set().categories) - set(names) == {
         "table cell",
         "extraction: table",
     }
@@ -191,7 +191,7 @@ def test_the_table_fits_eighty_columns(check, monkeypatch):
 
 def test_failures_are_no_wrong_verdicts(check):
     """A server that breaks down on some cases: they are listed apart, and the status says so."""
-    broken = {claim.question for claim in invented_set().of(["negation"]).claims}
+    broken = {claim.question for claim in shipped_set().of(["negation"]).claims}
 
     def breaks(body):
         claim = block_in(prompt_text(body), "claim")
@@ -218,7 +218,7 @@ def test_failures_are_no_wrong_verdicts(check):
 
 def test_invalid_replies_are_counted(check):
     """One case is repaired, the replies to another are never valid."""
-    never, once = (claim.question for claim in invented_set().of(["or"]).claims[:2])
+    never, once = (claim.question for claim in shipped_set().of(["or"]).claims[:2])
     seen = []
 
     def invalid(body):

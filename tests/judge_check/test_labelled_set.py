@@ -1,4 +1,4 @@
-"""The labelled set: what its seed gives, labels that follow from its pages, shown as stored pages are."""
+"""The labelled set: labels that follow from its pages, shown as stored pages are."""
 
 import asyncio
 import io
@@ -6,6 +6,8 @@ import logging
 import re
 from collections import Counter
 from contextlib import nullcontext
+from importlib import import_module
+from pathlib import Path
 from statistics import median
 
 import pytest
@@ -16,14 +18,13 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge_check.check import Checking, CountingProvider, LabelledPages
-from mind2web2.judge_check.invented_set import SEED, VERSION, invented_set
+from mind2web2.judge_check.labelled_set import SHIPPED, shipped_set
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.preparation import screenshot_parts
 from mind2web2.pages.prepared_page import PageSettings
 
-# Worlds that are drawn for the tests alone, beside the set itself.
-SEEDS = (SEED, 1, 2, 3)
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 DIGEST = "4e39b0acaebc"
 NEGATED = re.compile(r"\b(not|no|cannot)\b", re.IGNORECASE)
 STRONG = (
@@ -38,10 +39,10 @@ STRONG = (
 )
 
 
-@pytest.fixture(params=SEEDS)
-def drawn(request):
-    """Return the set of a seed."""
-    return invented_set(request.param)
+@pytest.fixture
+def drawn():
+    """Return the set."""
+    return shipped_set()
 
 
 def shown_by(page, url):
@@ -50,10 +51,13 @@ def shown_by(page, url):
     return "\n".join([page.text, *(str(part) for row in rows for part in row), url])
 
 
-def test_a_seed_gives_the_same_set_everywhere():
-    """On each Python and machine; raise VERSION, and write the new digest here, where it changes."""
-    assert (invented_set().digest, VERSION) == (DIGEST, 2)
-    assert invented_set(1).digest != DIGEST
+def test_the_package_ships_what_the_generator_makes(monkeypatch):
+    """Raise its VERSION, and write the new digest here, where the set changes."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    generator = import_module("labelled_set")
+    assert generator.invented_set() == shipped_set()
+    assert (shipped_set().digest, shipped_set().version) == (DIGEST, 2)
+    assert SHIPPED.stat().st_size < 1_000_000
 
 
 def test_half_of_the_claims_are_false_twins(drawn):
@@ -150,7 +154,7 @@ def test_the_form_of_a_claim_does_not_give_its_label_away(drawn, category):
 
 def test_a_sample_has_all_categories_and_whole_pairs():
     """As far as its size allows; parts of the set know that they are parts."""
-    whole = invented_set()
+    whole = shipped_set()
     sample = whole.sample(72)
     assert len(sample.cases) == 72 and sample.categories == whole.categories
     assert all(
@@ -178,7 +182,7 @@ def request(cache, url):
 )
 async def test_pages_are_shown_as_a_page_cache_would_have_them(tmp_path, category):
     """Text, images and notes are the same as those of a capture with this content."""
-    part = invented_set().of([category])
+    part = shipped_set().of([category])
     urls = [claim.urls[0] for claim in part.claims[2:4]]
     drawn, stored = LabelledPages(part.pages), CacheFileSys(tmp_path)
     for url in dict.fromkeys(urls):
@@ -194,7 +198,7 @@ async def test_pages_are_shown_as_a_page_cache_would_have_them(tmp_path, categor
 
 def test_a_picture_is_at_the_top_of_the_screenshot_alone():
     """A poster's words are not in the text, and the judge is shown the part that has them."""
-    part = invented_set().of(["fact only in an image", "text against picture"])
+    part = shipped_set().of(["fact only in an image", "text against picture"])
     posters = {
         url: page for url, page in part.pages.items() if page.picture.kind == "poster"
     }
@@ -228,7 +232,7 @@ async def tokens_of(checking, model):
 
 async def test_an_estimate_counts_the_same_tokens_without_drawing():
     """Each page costs as many tokens white as drawn, and pages of one size share one picture."""
-    part = invented_set().of(["fact only in an image", "table cell"]).sample(12)
+    part = shipped_set().of(["fact only in an image", "table cell"]).sample(12)
     drawn = Checking(part, 1, asyncio.Semaphore(8))
     counted = drawn.counted()
     assert await tokens_of(counted, "o4-mini") == await tokens_of(drawn, "o4-mini")
@@ -238,7 +242,7 @@ async def test_an_estimate_counts_the_same_tokens_without_drawing():
 
 async def test_judges_share_the_prepared_pages():
     """The second judge draws and cuts nothing again."""
-    part = invented_set().of(["table cell"]).sample(4)
+    part = shipped_set().of(["table cell"]).sample(4)
     cuts = CountedCuts()
     checking = Checking(
         part, 1, asyncio.Semaphore(8), library=PageLibrary(cut=cuts.parts)

@@ -1,6 +1,7 @@
 """Replies that no client can use: what is final, what is tried again, and how much of them is read."""
 
 import gzip
+import json
 import zlib
 
 import pytest
@@ -8,9 +9,12 @@ from servers.judge_server import JudgeServer, status
 from servers.local_http import Answer, LocalHttp
 
 from mind2web2.errors import JudgeAccessError, JudgeUnavailableError
-from mind2web2.llm_client.base_client import AsyncAzureOpenAIClient, AsyncOpenAIClient
+from mind2web2.llm_client.base_client import (
+    AsyncAzureOpenAIClient,
+    AsyncOpenAIClient,
+    LLMClient,
+)
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.llm_client.claude_client import anthropic_client, bedrock_client
 
 QUESTION = ChatRequest(model="m", messages=[{"role": "user", "content": "q"}])
 KEY = "sk-secret-key"
@@ -34,12 +38,14 @@ def azure(address, retry):
 
 def anthropic(address, retry):
     """Build the client of Anthropic, whose SDK composes the requests."""
-    return anthropic_client(address, KEY, retry)
+    return LLMClient(
+        "anthropic", is_async=True, base_url=address, api_key=KEY, retry=retry
+    )
 
 
 def bedrock(address, retry):
     """Build the client of Bedrock, whose requests are signed."""
-    return bedrock_client(address, retry)
+    return LLMClient("bedrock_anthropic", is_async=True, base_url=address, retry=retry)
 
 
 @pytest.fixture(params=[openai, azure, anthropic, bedrock])
@@ -222,3 +228,58 @@ async def test_a_long_header_is_read(quick):
     with JudgeServer("yes", faults=[long]) as server:
         assert (await ask(server.url, openai, quick)).text == "yes"
     assert len(server.requests) == 2
+
+
+def chat_body(**more):
+    """Return a completion in OpenAI's protocol."""
+    return {"choices": [{"message": {"content": "yes"}}]} | more
+
+
+TWO = [{"index": 1, "message": {"content": "no"}}, {"message": {"content": "yes"}}]
+AMBIGUOUS = [
+    (json.dumps(chat_body(choices=TWO)), "2 choices instead of one"),
+    (
+        '{"choices": [{"message": {"content": "yes"}}], "choices": []}',
+        "'choices' more than once",
+    ),
+    ('{"choices": [{"message": {"content": "a", "content": "b"}}]}', "more than once"),
+    *(
+        (json.dumps(chat_body(usage={"prompt_tokens": count})), "no chat completion")
+        for count in (2**63, 10**30, -1)
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "words"), AMBIGUOUS)
+async def test_an_ambiguous_reply_is_an_error_of_that_reply(quick, body, words):
+    with (
+        LocalHttp(lambda _: Answer(body.encode())) as server,
+        pytest.raises(JudgeUnavailableError, match=words),
+    ):
+        await ask(server.url, openai, quick)
+
+
+CALL = {"type": "tool_use", "input": {"result": True}}
+CLAUDE = [
+    ({"content": [CALL, CALL]}, "2 values instead of one"),
+    ({"content": [CALL], "usage": {"output_tokens": -5}}, "no message"),
+]
+
+
+@pytest.mark.parametrize(("body", "words"), CLAUDE)
+async def test_claudes_ambiguous_reply_is_an_error_of_that_reply(quick, body, words):
+    with (
+        LocalHttp(lambda _: Answer(json.dumps(body).encode())) as server,
+        pytest.raises(JudgeUnavailableError, match=words),
+    ):
+        await ask(server.url, anthropic, quick)
+
+
+@pytest.mark.parametrize("place", ["model", "system_fingerprint", "choices"])
+async def test_a_key_that_a_good_reply_echoes_is_removed(quick, place):
+    value = [{"message": {"content": f"yes {KEY}"}}] if place == "choices" else KEY
+    body = json.dumps(chat_body(**{place: value}))
+    with LocalHttp(lambda _: Answer(body.encode())) as server:
+        reply = await ask(server.url, openai, quick)
+    assert KEY not in repr(reply)
+    assert reply.text in ("yes", "yes ***")

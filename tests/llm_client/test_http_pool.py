@@ -19,9 +19,12 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     UsageError,
 )
-from mind2web2.llm_client.base_client import AsyncAzureOpenAIClient, AsyncOpenAIClient
+from mind2web2.llm_client.base_client import (
+    AsyncAzureOpenAIClient,
+    AsyncOpenAIClient,
+    LLMClient,
+)
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.llm_client.claude_client import anthropic_client
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.http_pool import HttpPool, Server
 
@@ -53,7 +56,9 @@ def azure(address, retry):
 
 def anthropic(address, retry):
     """Build the client of Anthropic, which uses its SDK."""
-    return anthropic_client(address, KEY, retry)
+    return LLMClient(
+        "anthropic", is_async=True, base_url=address, api_key=KEY, retry=retry
+    )
 
 
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])

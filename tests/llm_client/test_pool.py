@@ -248,7 +248,7 @@ async def test_a_server_that_answers_as_another_model_is_an_error(start, client_
     assert f"judge server {wrong.base_url} answers as judge-2, not judge-1" in str(
         raised.value
     )
-    assert "--judge_alias judge-1=judge-2" in str(raised.value)
+    assert 'judge_alias = "judge-1=judge-2"' in str(raised.value)
 
 
 @pytest.mark.parametrize(

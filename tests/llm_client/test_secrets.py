@@ -12,13 +12,16 @@ import pytest
 from servers.http_proxy import http_proxy
 from servers.local_http import Answer, LocalHttp
 
+from mind2web2.cli.suggestions import caching_command, suggested_check
 from mind2web2.errors import JudgeError, UsageError
 from mind2web2.judge.batch_endpoints import batch_endpoints
 from mind2web2.judge.cascade import JudgeCascade
-from mind2web2.llm_client.base_client import AsyncAzureOpenAIClient, AsyncOpenAIClient
+from mind2web2.llm_client.base_client import (
+    AsyncAzureOpenAIClient,
+    AsyncOpenAIClient,
+    LLMClient,
+)
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.llm_client.claude_client import anthropic_client, bedrock_client
-from mind2web2.llm_client.decisions import DecisionRequest, DecisionTransport
 from mind2web2.llm_client.failures import RequestFailedError, start_of
 from mind2web2.llm_client.openai_protocol import openai_connection
 from mind2web2.llm_client.settings import check_address
@@ -70,22 +73,18 @@ async def ask_azure(address, quick):
 
 async def ask_anthropic(address, quick):
     """Ask Anthropic."""
-    await ask(anthropic_client(address, KEY, quick))
+    await ask(
+        LLMClient(
+            "anthropic", is_async=True, base_url=address, api_key=KEY, retry=quick
+        )
+    )
 
 
 async def ask_bedrock(address, quick):
     """Ask Bedrock."""
-    await ask(bedrock_client(address, quick))
-
-
-async def ask_a_decision_model(address, _):
-    """Ask for a decision."""
-    transport = DecisionTransport("openai_decisions", address)
-    request = DecisionRequest("m", "r", [], ["q"], {})
-    try:
-        transport.answers(request, await transport.decide(request))
-    finally:
-        await transport.close()
+    await ask(
+        LLMClient("bedrock_anthropic", is_async=True, base_url=address, retry=quick)
+    )
 
 
 async def ask_for_a_batch(address, _):
@@ -99,7 +98,7 @@ async def ask_for_a_batch(address, _):
 
 WAYS = [
     *(ask_openai, ask_azure, ask_anthropic, ask_bedrock),
-    *(ask_a_decision_model, ask_for_a_batch),
+    ask_for_a_batch,
 ]
 
 
@@ -246,6 +245,19 @@ def test_settings_show_no_secret():
     settings = RunSettings(judge_base_url=(address,), judge_cascade=cascade)
     assert [secret for secret in SECRETS if secret in repr(settings)] == []
     assert cascade.first_server() == address
+
+
+def test_a_suggested_command_has_no_secret():
+    address = "https://reader:pass!word@judge.example/v1?key=query-key"
+    settings = RunSettings(
+        judge_base_url=(address,),
+        cdp_url=address,
+        given=frozenset({"judge_base_url", "cdp_url"}),
+    )
+    check = suggested_check(settings)
+    assert "--judge_base_url https://judge.example/v1" in check
+    shown = check + caching_command("bot", settings)
+    assert [secret for secret in SECRETS if secret in shown] == []
 
 
 def test_an_account_that_no_header_can_carry_is_named(monkeypatch):

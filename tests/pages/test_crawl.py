@@ -409,3 +409,21 @@ async def test_answers_give_citations(tmp_path):
     assert (progress.answers_read, progress.answers_total) == (2, 2)
     [alone, _] = await find_citations(answers, None, progress)
     assert alone.urls() == [A]
+
+
+@pytest.mark.parametrize(
+    ("day", "captured", "version"),
+    [("2026-01-02", [], 1), ("2026-01-03", [A, B], 2)],
+    ids=["captured since", "captured before"],
+)
+async def test_pages_older_than_a_day_are_captured_again(cache, day, captured, version):
+    """Another task's old copy is no reason to leave them."""
+    await run(cache, ScriptedCapturer(), citing("one", A, B), citing("two", A))
+    capturer = ScriptedCapturer(version=2)
+    before = datetime.fromisoformat(day).replace(tzinfo=UTC)
+    tasks = [citing("one", A, B), citing("two", A)]
+    await run(cache, capturer, *tasks, before=before)
+    assert capturer.captured == captured
+    for task_id in ("one", "two"):
+        text, _ = cache.of(task_id).get_web(A)
+        assert text == f"version {version} of {A}"

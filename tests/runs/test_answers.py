@@ -38,6 +38,13 @@ def answer_names(task):
     return [answer.name for answer in task.answers]
 
 
+def test_numbers_of_runs_begin_at_1_and_have_no_leading_zero(tmp_path):
+    files = [f"t/answer_{k}.md" for k in ("0", "1", "01", "2")]
+    [task] = select_work(project(tmp_path, files), "bot")
+    assert answer_names(task) == ["answer_1.md", "answer_2.md"]
+    assert "ignored answer_0.md, answer_01.md" in task.problems[0]
+
+
 def test_tasks_and_answers_come_in_natural_order(tmp_path):
     """The tenth comes after the second, and each task says which script judges it."""
     answers = [f"task_{task}/answer_{k}.md" for task in (10, 2, 1) for k in (10, 2, 1)]

@@ -1,180 +1,95 @@
 """What has changed since results were made: the comparison, and an agent's results beside its folders."""
 
+import json
 import shutil
-from copy import deepcopy
-from dataclasses import replace
 
 import pytest
 from evaluations import PAGE
-from projects import AGENT, TASK, ClaimJudge, Project, evaluate
+from projects import AGENT, TASK, ClaimJudge, Project, evaluate, read_json
 
-from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore
-from mind2web2.runs.current_inputs import (
-    EDITED,
-    NO_PROVENANCE,
-    Present,
-    settings_sha256,
-)
 from mind2web2.runs.freshness import (
-    PresentReader,
+    NO_PROVENANCE,
+    FilesNow,
     ResultsNow,
     newest_judge,
     results_now,
 )
 from mind2web2.runs.known_answers import agent_answers
-from mind2web2.runs.provenance import JudgeRecord, Provenance, Served
-from mind2web2.runs.result_file import ResultFile, with_checksum
-from mind2web2.runs.results import latest_results, write_result
-from mind2web2.scripts.inputs import InputsNow, ScriptInputs
+from mind2web2.runs.provenance import Provenance
+from mind2web2.runs.result_file import with_checksum
+from mind2web2.runs.results import latest_results
 
 OTHER = "https://lake.example/other"
-JUDGE = JudgeRecord(provider="openai", endpoint="openai http://a", model="judge-1")
-MADE_FROM = Provenance(
-    answer_sha256="a",
-    script="example/t.py",
-    script_sha256="s",
-    settings_sha256=settings_sha256(),
-    judge=JUDGE,
-    pages={PAGE: "p", OTHER: None},
-    versions={"mind2web2": "0.0.9"},
-    served=(Served(model="judge-1-2026", judgments=2),),
-)
-FIRST = Served(model="first-2026", judgments=2)
-PAGES = {PAGE: "p"}
-NOW = Present(
-    answer_sha256="a",
-    script="example/t.py",
-    script_sha256="s",
-    judge=JUDGE.model_dump(),
-    served_models=frozenset({"judge-1-2026"}),
-    page_sha256=PAGES.get,
-)
-
-
-def changes(made=None, now=None):
-    """Return the changes since a result that differs in ``made``, in a present that differs in ``now``."""
-    made_from = MADE_FROM.model_copy(update=made or {})
-    return replace(NOW, **(now or {})).changes_since(made_from, is_edited=False)
 
 
 @pytest.mark.parametrize(
-    ("made", "now", "change"),
+    ("was", "change"),
     [
-        ({}, {"answer_sha256": "x"}, "answer changed"),
-        ({}, {"answer_sha256": None}, "answer unreadable"),
-        ({}, {"answer_sha256": None, "is_answer_there": False}, "answer missing"),
-        ({}, {"script_sha256": "x"}, "script example/t.py changed"),
+        ({}, None),
+        ({"answer_sha256": "x"}, "answer changed"),
+        ({"script_sha256": "x"}, "script example/lake.py changed"),
         (
-            {},
-            {"script": "2026_01_01/t.py", "script_sha256": "x"},
-            "script example/t.py replaced by 2026_01_01/t.py",
+            {"script": "older/lake.py", "script_sha256": "x"},
+            "script older/lake.py replaced by example/lake.py",
         ),
+        ({"script": "older/lake.py"}, None),
         (
-            {},
-            {"script": None, "script_sha256": None},
-            "script example/t.py missing, and no other script judges the task",
-        ),
-        (
-            {"settings_sha256": "x"},
-            {},
+            {"settings_sha256": "x", "versions": {"mind2web2": "0.0.9"}},
             "this version asks the judge differently than version 0.0.9",
         ),
-        ({"settings_sha256": "x", "versions": {}}, {}, "asks the judge differently"),
-        ({}, {"page_sha256": {PAGE: "x"}.get}, f"page changed: {PAGE}"),
-        ({}, {"page_sha256": {}.get}, f"page no longer cached: {PAGE}"),
-        ({}, {"page_sha256": {**PAGES, OTHER: "x"}.get}, f"page cached since: {OTHER}"),
         (
-            {"pages": {PAGE: "x", OTHER: "x"}},
-            {"page_sha256": {PAGE: "p", OTHER: "p"}.get},
-            f"pages changed: {PAGE}, {OTHER}",
+            {"settings_sha256": "x", "versions": {}},
+            "this version asks the judge differently",
         ),
+        ({"pages": {PAGE: "x"}}, f"page changed: {PAGE}"),
+        ({"pages": {PAGE: None}}, f"page cached since: {PAGE}"),
+        ({"pages": {OTHER: "x"}}, f"page no longer cached: {OTHER}"),
+        ({"pages": {PAGE: "x", OTHER: None}}, f"page changed: {PAGE}"),
+        ({"listing_sha256": "x"}, "the list of cached pages changed"),
         (
-            {"listing_sha256": "l"},
-            {"listing_sha256": lambda: "x"},
-            "the list of cached pages changed",
-        ),
-        (
-            {},
-            {"judge": {"model": "judge-2"}},
-            "judge changed: model judge-1, now judge-2",
-        ),
-        (
-            {},
-            {"judge": {"endpoint": "b"}},
-            "judge changed: endpoint openai http://a, now b",
-        ),
-        (
-            {},
-            {"judge": {"temperature": 1.0}},
-            "judge changed: temperature not set, now 1.0",
-        ),
-        ({}, {"judge": {"provider": "x"}}, "judge changed: provider openai, now x"),
-        (
-            {},
-            {"served_models": {"judge-1-2027"}},
-            "judge changed: served as judge-1-2026, since then as judge-1-2027",
-        ),
-        (
-            {"served": (MADE_FROM.served[0], FIRST)},
-            {"served_models": {"judge-1-2026", "first-2027"}},
-            "judge changed: served as first-2026, since then as first-2027",
+            {"inputs": {"modules": {"units.py": "x"}}},
+            "helper files changed: units.py",
         ),
     ],
 )
-def test_each_change_is_one_phrase(made, now, change):
+async def test_each_change_is_one_phrase(project, was, change):
     """It names the old and the new state."""
-    [found] = changes(made, now)
-    assert change in found
+    _, _, found = next(latest_results(project.paths.eval_results_root, AGENT))
+    made_from = Provenance.model_validate(
+        {**found.content.document["provenance"], **was}
+    )
+    changes = FilesNow(project.paths, AGENT).changes_since(
+        TASK, "answer_1.md", made_from
+    )
+    assert changes == ([] if change is None else [change])
 
 
 @pytest.mark.parametrize(
-    ("made", "now"),
+    ("was", "change"),
     [
-        ({}, {}),
-        ({"script": "older/t.py"}, {}),
-        ({}, {"page_sha256": None}),
-        ({"listing_sha256": "l"}, {"listing_sha256": lambda: "l"}),
-        ({"listing_sha256": "l"}, {}),
-        ({}, {"judge": {}}),
-        ({}, {"served_models": frozenset()}),
-        ({"served": ()}, {"served_models": {"judge-1-2027"}}),
-        ({"served": (FIRST,)}, {"served_models": {"judge-1-2026", "first-2026"}}),
-        ({"served": (FIRST,)}, {"served_models": {"judge-1-2027", "first-2026"}}),
+        ({"model": "judge-0"}, "model judge-0, now judge-1"),
+        ({"endpoint": "a", "temperature": 1.0}, "endpoint a, now "),
+        ({"provider": "x"}, "provider x, now openai"),
     ],
 )
-def test_a_result_holds(made, now):
-    """Nothing changed, the present is not known, or the difference does not matter."""
-    assert changes(made, now) == ()
+async def test_another_judge_judges_again(project, was, change):
+    await _edit_provenance(project, lambda made_from: made_from["judge"].update(was))
+    [outcome, _] = await evaluate(project, ClaimJudge())
+    assert not outcome.reused
+    assert f"judge changed: {change}" in outcome.changed
 
 
-def test_several_changes_are_all_named(tmp_path):
-    """In a fixed order; a file that the script read counts as well."""
-    inputs = ScriptInputs(files={"data.txt": "f"}, variables={"KEY": "1"})
-    now = {"script_folder": tmp_path, "inputs": InputsNow(None, {"KEY": "2"})}
-    found = changes(
-        {"inputs": inputs}, {**now, "answer_sha256": "x", "judge": {"model": "judge-2"}}
-    )
-    assert [change.split(" ")[0] for change in found] == [
-        "answer",
-        "file",
-        "variables",
-        "judge",
-    ]
+async def _edit_provenance(project, edit):
+    for path in project.result_paths():
+        document = read_json(path)
+        edit(document["provenance"])
+        path.write_text(json.dumps(with_checksum(document)))
 
 
-def test_a_result_without_provenance_or_with_another_content_does_not_hold():
-    """The checksum shows that a result was edited."""
-    sealed = with_checksum({"provenance": MADE_FROM.model_dump(mode="json"), "run": {}})
-    for document, changes in (
-        ({"final_score": 1.0}, (NO_PROVENANCE,)),
-        (sealed, ()),
-        ({**sealed, "final_score": 1.0}, (EDITED,)),
-        ({**sealed, "run": {}}, (EDITED,)),
-    ):
-        result = ResultFile.of(document)
-        assert (
-            NOW.changes_since(result.provenance, is_edited=result.is_edited) == changes
-        )
+def test_a_result_without_provenance_does_not_hold(project):
+    [path] = project.result_paths()
+    path.write_text(json.dumps({"final_score": 1.0}))
+    assert now(project).stale == {f"{TASK}/answer_1.md": (NO_PROVENANCE,)}
 
 
 @pytest.fixture
@@ -207,12 +122,12 @@ CHANGES = {
     "an answer goes": (
         lambda project: project.add_answer("answer_2").unlink(),
         (2,),
-        "answer missing",
+        "answer missing or unreadable",
     ),
     "a damaged answer": (
         lambda project: project.add_answer("answer_2", b"\xff"),
         (2,),
-        "answer unreadable",
+        "answer missing or unreadable",
     ),
     "the script": (
         lambda project: project.add_script({"deep": ("deeper", PAGE)}),
@@ -304,79 +219,14 @@ async def test_a_missing_folder_makes_no_result_stale(project, folder, unchecked
     assert found == ResultsNow(unchecked=(line,))
 
 
-async def test_the_judge_of_the_newest_result_counts(project):
-    """Unless another one is given."""
-    results = {
-        name: found
-        for _, name, found in latest_results(project.paths.eval_results_root, AGENT)
-    }
-    other = deepcopy(results["answer_2.md"].content.document)
-    other["provenance"]["judge"]["model"] = "judge-2"
-    write_result(
-        results["answer_2.md"].path.parent,
-        "answer_2.md",
-        ResultFile.of(with_checksum(other)),
+async def test_scripts_that_read_more_than_answer_and_pages_are_named(project):
+    """Only running them again tells whether their results hold."""
+    project.add_script_body("sys.path\nreturn evaluator.get_summary()")
+    await evaluate(project, ClaimJudge())
+    [line] = now(project).unchecked
+    assert line.startswith(
+        f"other inputs of scripts that read more than answer and pages ({TASK}): "
     )
-    assert newest_judge(project.paths.eval_results_root, AGENT).model == "judge-2"
-    change = "judge changed: model judge-1, now judge-2"
-    assert now(project).stale == {f"{TASK}/answer_1.md": (change,)}
-    present = PresentReader(project.paths, AGENT, judge={"model": "judge-1"}).present
-    made_from = results["answer_1.md"].content.provenance
-    assert present(TASK, "answer_1.md", made_from).judge == {"model": "judge-1"}
-
-
-@pytest.mark.parametrize(
-    ("was", "newest", "is_compared"),
-    [
-        ("openai http://a", "openai http://b", True),
-        ("replay", "openai http://b", False),
-        ("openai http://a", "replay", False),
-        ("client a.B 1", "client a.B 2", False),
-        ("openai http://a", "client a.B 2", True),
-    ],
-)
-def test_not_every_endpoint_is_compared(tmp_path, was, newest, is_compared):
-    """A replay takes judgments of any server, and a caller's own client has another name each time."""
-    judge = JUDGE.model_copy(update={"endpoint": was})
-    made_from = MADE_FROM.model_copy(update={"judge": judge})
-    reader = PresentReader(Project(tmp_path).paths, AGENT, judge={"endpoint": newest})
-    present = reader.present(TASK, "answer_1.md", made_from)
-    assert ("endpoint" in present.judge) is is_compared
-
-
-async def test_a_model_that_is_served_differently_since_is_another_judge(project):
-    """The server may change the model behind a name."""
-    _, _, found = next(latest_results(project.paths.eval_results_root, AGENT))
-    made_from = found.content.provenance
-    endpoint = made_from.judge.endpoint
-
-    def served_models():
-        present = PresentReader(project.paths, AGENT).present(
-            TASK, "answer_1.md", made_from
-        )
-        return present.served_models
-
-    assert served_models() == frozenset()
-    later = Judgment(
-        key="later",
-        endpoint=endpoint,
-        model="judge-1",
-        outcome="reply",
-        text="{}",
-        created="2027",
-        purpose="verify",
-        served_model="judge-1-2027",
-    )
-    with JudgmentStore(project.results / FILE_NAME) as store:
-        store.add([later])
-    assert served_models() == {"judge-1-2027"}
-
-
-async def test_a_damaged_store_is_no_reason_to_stop(project, caplog):
-    """The log names it."""
-    (project.results / FILE_NAME).write_bytes(b"damaged" * 1000)
-    assert now(project) == ResultsNow()
-    assert "judge not compared" in caplog.text
 
 
 def test_an_agent_without_results_has_no_judge(tmp_path):

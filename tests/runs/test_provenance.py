@@ -15,8 +15,9 @@ from pydantic import create_model
 from mind2web2 import __version__
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.prompts import HashedText
-from mind2web2.runs.current_inputs import library_versions, settings_sha256
+from mind2web2.rubric.verdicts import CASCADE_RULE
 from mind2web2.runs.provenance import JudgeRecord, Provenance, served_by
+from mind2web2.runs.settings_digest import library_versions, settings_sha256
 from mind2web2.utils.files import file_sha256, text_sha256
 
 JUDGE = JudgeRecord.of(JudgeSettings("openai", "judge-1"), "openai http://localhost/v1")
@@ -39,7 +40,7 @@ def test_digests_are_over_the_very_bytes(tmp_path):
 
 def test_settings_are_the_same_in_another_process():
     """Otherwise nothing would ever be reused."""
-    code = "from mind2web2.runs.current_inputs import settings_sha256; print(settings_sha256())"
+    code = "from mind2web2.runs.settings_digest import settings_sha256; print(settings_sha256())"
     other = subprocess.run(
         [sys.executable, "-c", code],
         env=clean_environment(PYTHONHASHSEED="7"),
@@ -61,13 +62,13 @@ def test_settings_are_the_same_in_another_process():
         ("verification.messages.instructions", "You are a judge: {}.".format),
         ("prompts._REMOVED", "[gone]"),
         ("prompts._CODE_LENGTH", 10),
-        ("runs.current_inputs.NO_SCREENSHOT", "no picture"),
+        ("runs.settings_digest.NO_SCREENSHOT", "no picture"),
         ("capture.models._IN_WORDS", defaultdict(lambda: "something is wrong")),
         ("pages.prepared_page.cut_text", lambda text, *_: HashedText(f"{text} [cut]")),
-        ("runs.current_inputs.schema_text", lambda _: "Reply in JSON."),
-        ("runs.current_inputs.repair_messages", lambda *_: ["Once more."]),
+        ("runs.settings_digest.schema_text", lambda _: "Reply in JSON."),
+        ("runs.settings_digest.repair_messages", lambda *_: ["Once more."]),
         (
-            "runs.current_inputs.BinaryEvalResult",
+            "runs.settings_digest.BinaryEvalResult",
             create_model("Verdict", __doc__="A verdict.", result=(bool, ...)),
         ),
     ],
@@ -106,9 +107,8 @@ def test_a_judges_record_says_all_that_determines_its_replies():
         reasoning_effort="low",
         max_images=3,
         extra_body='{"top_k": 1, "user": "x"}',
-        votes="doubt",
+        votes="1",
         first=first,
-        doubt="gates",
     )
     record = JudgeRecord.of(
         settings, "openai http://large/v1", "openai http://small/v1"
@@ -121,12 +121,10 @@ def test_a_judges_record_says_all_that_determines_its_replies():
         "reasoning_effort": "low",
         "max_images": 3,
         "extra_body": '{"top_k":1}',
-        "votes": "doubt",
+        "votes": "1",
         "first_model": "small-1",
         "first_endpoint": "openai http://small/v1",
-        "doubt": "gates",
-        "confidence": None,
-        "decision_sha256": None,
+        "doubt": CASCADE_RULE,
     }
     alone = JudgeRecord.of(replace(settings, first=None), "e", "openai http://small/v1")
     assert (alone.first_model, alone.first_endpoint, alone.doubt) == (None, None, None)

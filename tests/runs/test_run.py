@@ -115,7 +115,7 @@ async def test_no_more_answers_at_once_than_allowed(tmp_path):
     project = Project(tmp_path)
     project.add_script(CLAIMS)
     for number in range(6):
-        project.add_answer(f"answer_{number}", f"Text {number}.")
+        project.add_answer(f"answer_{number + 1}", f"Text {number}.")
     progress = RunProgress()
     crowd = Crowd(2, lambda: len(progress.running))
     outcomes = await evaluate(
@@ -153,7 +153,9 @@ async def test_no_more_judge_requests_at_once_than_allowed(tmp_path):
     for task in ("a", "b"):
         project.add_script(CLAIMS, task)
         for number in range(3):
-            project.add_answer(f"answer_{number}", f"Text {number} of {task}.", task)
+            project.add_answer(
+                f"answer_{number + 1}", f"Text {number} of {task}.", task
+            )
     crowd = Crowd(4)
     outcomes = await evaluate(project, ClaimJudge(crowd.verdict), llm_limit=4)
     assert [outcome.score for outcome in outcomes] == [1.0] * 6

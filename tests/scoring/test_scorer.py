@@ -606,10 +606,9 @@ async def test_a_judge_is_named_as_in_evaluate(project):
         ({"temperature": 9}, {}, "temperature: '9' is not a temperature from 0 to 2"),
         ({"temperature": "0.5"}, {}, "temperature is '0.5': give a number"),
         ({"max_images": -1}, {}, "max_images: '-1' is not a whole number"),
-        ({"confidence": 0.2}, {}, "confidence: '0.2' is not a probability from 0.5"),
+        ({"votes": 2}, {}, "votes is '2' is neither always nor an odd number"),
         ({"outage_wait_s": -1}, {}, "outage_wait_s: '-1' is not a positive number"),
         ({"extra_body": [1]}, {}, r"extra_body is \[1\]: give a dictionary"),
-        ({"first": "decisions:"}, {}, "'decisions:' names no model: write decisions:M"),
         ({"first": "o4-mini"}, {}, "does not name two models"),
         ({}, {"max_cost": -1}, "max_cost: '-1' is not a positive number of dollars"),
         ({}, {"max_cost": math.nan}, "max_cost: 'nan' is not a positive number"),
@@ -629,13 +628,3 @@ def test_isolate_is_gone(isolate):
     """One line says so, and what holds instead."""
     with pytest.raises(UsageError, match="isolate= is gone: scripts always run in"):
         Scorer(judge=Judge(), isolate=isolate)
-
-
-def test_a_confidence_without_a_decision_model_is_refused():
-    """It would have no effect."""
-    for judge in (
-        Judge(confidence=0.8),
-        Judge(first="gpt-4o-mini", confidence=0.8),
-    ):
-        with pytest.raises(UsageError, match="confidence is for a decision model"):
-            Scorer(judge=judge)

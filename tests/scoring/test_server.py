@@ -3,11 +3,13 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 import httpx2 as httpx
 import pytest
@@ -19,7 +21,7 @@ from servers.judge_server import JudgeServer
 from mind2web2.cli import main
 from mind2web2.errors import UsageError
 from mind2web2.scoring import server as server_module
-from mind2web2.scoring.server import application, metrics_text
+from mind2web2.scoring.server import TimedProtocol, application, metrics_text
 from mind2web2.viewer.server import listen
 
 CALL = {"task": "lake", "answer": "The lake is deep."}
@@ -30,7 +32,12 @@ def served(scorer, token=None):
     """Serve a scorer in a thread; yield a client."""
     listener = listen("127.0.0.1", 0)
     server = uvicorn.Server(
-        uvicorn.Config(application(scorer, token), log_level="error", lifespan="off")
+        uvicorn.Config(
+            application(scorer, token),
+            http=TimedProtocol,
+            log_level="error",
+            lifespan="off",
+        )
     )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
@@ -181,17 +188,49 @@ def test_a_result_in_a_scripts_own_form_costs_no_other_answer(
             "send fewer",
         ),
         ("/scores", b"{}", 400, "'answers' is missing"),
+        ("/score", json.dumps({**CALL, "model": "x"}), 400, "unknown key 'model'"),
+        ("/score", '{"task": "lake", "task": "a", "answer": ""}', 400, "'task' more"),
+        ("/scores", json.dumps({"answers": [], "n": 1}), 400, "unknown key 'n'"),
+        ("/scores", json.dumps({"answers": [0] * 1001}), 413, "send 1,000 at most"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(client, monkeypatch, path, body, code, error):
     """Before anything is judged."""
     monkeypatch.setattr(
-        server_module, "MAX_BODY_BYTES", 10_000 if code == 413 else 10**6
+        server_module, "MAX_BODY_BYTES", 10_000 if error == "send fewer" else 10**6
     )
     reply = client.post(path, content=body)
     assert reply.status_code == code
     assert error in reply.json()["error"]
     assert "\n" not in reply.json()["error"]
+
+
+def test_the_sum_of_bodies_in_work_is_bounded(project, monkeypatch):
+    monkeypatch.setattr(server_module, "MAX_BODIES_BYTES", 100_000)
+    judge = PatientJudge()
+    long = {**CALL, "answer": "x" * 60_000}
+    with served(scorer_of(project, judge)) as client, ThreadPoolExecutor(1) as threads:
+        first = threads.submit(client.post, "/score", json=long)
+        assert judge.is_asked.wait(60)
+        refused = client.post("/score", json=long)
+        judge.release.set()
+        assert first.result().status_code == 200
+        again = client.post("/score", json=long)
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
+    assert "try again" in refused.json()["error"]
+    assert again.status_code == 200
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /health", b"\x07" * 4000])
+def test_a_connection_without_a_whole_head_is_closed(project, monkeypatch, sent):
+    monkeypatch.setattr(server_module, "HEAD_TIMEOUT_S", 0.2)
+    with served(scorer_of(project)) as client:
+        address = (client.base_url.host, client.base_url.port)
+        with socket.create_connection(address, timeout=60) as connection:
+            whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            connection.sendall(whole + sent)
+            reply = b"".join(iter(partial(connection.recv, 4096), b""))
+    assert reply.startswith(b"HTTP/1.1 200")
 
 
 def test_a_port_that_does_not_exist_is_named():

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -292,6 +293,102 @@ async def test_leaves_without_a_claim_and_leaves_for_each_item(tmp_path, fish, p
         result["weighted_score"]
         == (3 * (statuses["other"] == "passed") + of_swimming) / 5
     )
+
+
+EQUALS = (
+    SMALL[: SMALL.index("root:")]
+    + """\
+root:
+  children:
+    - {id: right, desc: a, equals: {field: FIELD, value: VALUE, compare: COMPARE}}
+"""
+)
+
+
+def equals_file(value, compare, field="depth"):
+    """Return a rubric file that compares one extracted field."""
+    text = EQUALS.replace(
+        "  fish:",
+        "  depth_m: {ask: a, type: number}\n  is_deep: {ask: b, type: yes_no}\n  fish:",
+    )
+    text = text.replace("FIELD", field).replace("VALUE", value)
+    return text.replace("COMPARE", compare)
+
+
+@pytest.mark.parametrize(
+    ("value", "compare", "field", "found"),
+    [
+        *[
+            (text, compare, "depth", text)
+            for text in (
+                "7:30",
+                "3.10",
+                "007",
+                "0x1F",
+                "1_000",
+                "NO",
+                "yes",
+                "1911",
+                "0.00001",
+                "true",
+            )
+            for compare in ("exact", "text")
+        ],
+        ("2026-07-01", "date", "depth", "1 July 2026"),
+        ("010", "number", "depth", "10 m"),
+        ("3.10", "exact", "depth_m", 3.1),
+        ("-5", "number", "depth", "\u22125 m"),
+        ("\u22125", "number", "depth_m", -5),
+        ("yes", "exact", "is_deep", True),
+        ("false", "text", "is_deep", False),
+    ],
+)
+async def test_a_value_means_what_its_author_wrote(
+    tmp_path, value, compare, field, found
+):
+    judge = ScriptedJudge(lambda question: question.template(**{field: found}))
+    path = written(tmp_path, equals_file(value, compare, field))
+    statuses, _ = await tree_of(path, judge)
+    assert statuses["right"] == "passed"
+
+
+@pytest.mark.parametrize(
+    ("value", "cure"),
+    [
+        (".nan", "'.nan' is no number"),
+        (".inf", "'.inf' is no number"),
+        ("7:30", "'7:30' is no number"),
+        ("1e3", "'1e3' is no number"),
+        ("null", "put a value such as null or ~ in quotes"),
+        ("~", "put a value such as null or ~ in quotes"),
+        ("1, within: .inf", "within"),
+        ("1, within: -1", "within"),
+    ],
+)
+def test_a_value_that_no_number_equals_is_refused(value, cure):
+    with pytest.raises(YamlFileError, match=re.escape(cure)):
+        parsed_rubric(equals_file(value, "number").encode(), Path("lake.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("line", "cure"),
+    [
+        (
+            "equals: {field: depth, value: '', compare: text}",
+            "an empty value never passes",
+        ),
+        ("equals: {field: is_deep, value: maybe, compare: text}", "neither yes nor no"),
+        ("present: depth, weight: .nan", "weight"),
+        ("present: depth, weight: nan", "weight"),
+        ("claim: x, sources: answer, votes: true", "should be a whole number"),
+        ("claim: 2026, sources: answer", "should be a text in quotes"),
+    ],
+)
+def test_a_leaf_that_cannot_count_is_refused(line, cure):
+    start = equals_file("1", "number")
+    text = start[: start.index("equals:")] + line + "}\n"
+    with pytest.raises(YamlFileError, match=re.escape(cure)):
+        parsed_rubric(text.encode(), Path("lake.yaml"))
 
 
 def _yes(question):

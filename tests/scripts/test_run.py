@@ -262,7 +262,9 @@ async def test_stopping_a_run_stops_its_script(tmp_path):
         finally:
             ended.set()
 
-    running = asyncio.ensure_future(run_script(endless, tmp_path / "lake.py", 60, LOG, ScriptStops()))
+    running = asyncio.ensure_future(
+        run_script(endless, tmp_path / "lake.py", 60, LOG, ScriptStops())
+    )
     await started.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

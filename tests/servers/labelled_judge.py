@@ -9,8 +9,7 @@ from typing import Any
 
 from servers.judge_server import VERDICT, Body, JudgeServer, prompt_text
 
-from mind2web2.judge_check.invented_set import SEED, invented_set
-from mind2web2.judge_check.labelled_set import LabelledClaim, LabelledForm
+from mind2web2.judge_check.labelled_set import LabelledClaim, LabelledForm, shipped_set
 
 Case = LabelledClaim | LabelledForm
 # Returns a claim's verdict or a form's values in place of the right ones, ``None`` for those.
@@ -24,12 +23,10 @@ def _block(name: str, text: str) -> str | None:
     return found[2] if found else None
 
 
-def cases_by_question(
-    seed: int = SEED,
-) -> dict[tuple[str, str | None], tuple[Case, Any]]:
+def cases_by_question() -> dict[tuple[str, str | None], tuple[Case, Any]]:
     """Return each case with its right reply, by the claim or prompt and the page's address."""
     found: dict[tuple[str, str | None], tuple[Case, Any]] = {}
-    labelled = invented_set(seed)
+    labelled = shipped_set()
     for claim in labelled.claims:
         for url in claim.urls or (None,):
             found[claim.question, url] = (
@@ -41,11 +38,9 @@ def cases_by_question(
     return found
 
 
-def labelled_judge(
-    errs: Mapping[str, Errs], seed: int = SEED, **options: Any
-) -> JudgeServer:
+def labelled_judge(errs: Mapping[str, Errs], **options: Any) -> JudgeServer:
     """Return a server that replies rightly but for the errors of each model, and supports other claims."""
-    cases = cases_by_question(seed)
+    cases = cases_by_question()
 
     def reply(body: Body) -> Mapping[str, Any]:
         text = prompt_text(body)

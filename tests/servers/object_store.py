@@ -38,16 +38,16 @@ class ObjectStore:
     ``patience`` is set); ``None`` for a request that does not.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
         self.fail: Callable[[int, str, str], str | None] = lambda *_: None
         self.requests: list[tuple[str, str]] = []
         self.patience = threading.Event()
         self._app = _as_google(DomainDispatcherApplication(create_backend_app))
         self._server = make_server(
-            "127.0.0.1", 0, self._answer, threaded=True, request_handler=_Quiet
+            host, 0, self._answer, threaded=True, request_handler=_Quiet
         )
         self._server.daemon_threads = True
-        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        self.endpoint = f"http://{host}:{self._server.server_port}"
         self.url = f"s3://{BUCKET}"
         self._lock = threading.Lock()
 
@@ -171,9 +171,9 @@ def _as_google(app):
 
 
 @contextmanager
-def object_store() -> Iterator[ObjectStore]:
+def object_store(host: str = "127.0.0.1") -> Iterator[ObjectStore]:
     """Serve an empty bucket."""
-    store = ObjectStore()
+    store = ObjectStore(host)
     thread = threading.Thread(
         target=store._server.serve_forever, kwargs={"poll_interval": 0.01}
     )

@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -18,7 +19,12 @@ from typing import Any, Self, TypeVar
 from servers.machines import Machine
 
 # Ray reads these when it is imported.
-os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+os.environ |= {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_raylet_start_wait_time_s": "120",
+    "RAY_agent_register_timeout_ms": "120000",
+}
 
 _PORTS = (
     "metrics_agent_port",
@@ -94,7 +100,10 @@ class RayCluster:
         )
         for _ in range(_MOST_TRIES):
             command = [*machine.command, ray, "start", *words]
-            subprocess.run(command, check=False, capture_output=True)
+            own = {"XDG_CACHE_HOME": f"{tempfile.gettempdir()}/{machine.name}"}
+            subprocess.run(
+                command, check=False, capture_output=True, env=os.environ | own
+            )
             if self._becomes(machine, is_alive=True, timeout_s=_JOIN_TIMEOUT_S):
                 return
         raise AssertionError(f"no node starts on {machine.name}")
@@ -119,8 +128,8 @@ class RayCluster:
         where = {} if self._host is None else {"node_ip_address": self._host}
         return _node() | where
 
-    def actor_pids(self) -> list[int]:
-        """Return the processes of our actors on all nodes."""
+    def worker_pids(self, name: str) -> list[int]:
+        """Return the processes on all nodes that run a task or an actor of this name."""
         raylets = {
             started.process.pid
             for node in self._cluster.list_all_nodes()
@@ -130,8 +139,8 @@ class RayCluster:
             int(path.parent.name): _parent(path)
             for path in Path("/proc").glob("[0-9]*/stat")
         }
-        actors = [pid for pid in parents if "Actor" in _command(pid)]
-        return [pid for pid in actors if raylets & set(_ancestors(pid, parents))]
+        named = [pid for pid in parents if name in _command(pid)]
+        return [pid for pid in named if raylets & set(_ancestors(pid, parents))]
 
 
 def _ancestors(pid: int | None, parents: Mapping[int, int | None]) -> Iterator[int]:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from mind2web2.urls.markdown import URLs, regex_find_urls
+from mind2web2.urls.markdown import URLs, markdown_addresses, regex_find_urls
 from mind2web2.urls.parts import (
     lookup_key,
     normalize_url_for_browser,
@@ -48,10 +48,13 @@ def test_remove_utm_parameters(url, expected):
     [
         (
             " HTTPS://WWW.Example.COM:443/A/?utm_source=x#part ",
-            "https://www.example.com/A",
+            "https://example.com/A",
         ),
-        ("example.com", "http://example.com"),
-        ("http://a.com/%C3%A9%28x%29/%2F", "http://a.com/é(x)/%2F"),
+        ("example.com", "https://example.com"),
+        ("http://www.example.com:80/%70age/", "https://example.com/page"),
+        ("http://a.com:443/x", "http://a.com:443/x"),
+        ("ftp://www.a.com/x", "ftp://a.com/x"),
+        ("http://a.com/%C3%A9%28x%29/%2F", "https://a.com/é(x)/%2F"),
         ("https://a.com/new%20york?q=a+b&c=d", "https://a.com/new%20york?q=a+b&c=d"),
         ("https://a.com/x\\_y", "https://a.com/x_y"),
         ("https://a.com/?b=1&a=2", "https://a.com?b=1&a=2"),
@@ -132,14 +135,16 @@ def test_a_changed_url_means_the_same_page(tail):
         ("See https://a.com/x. Or http://b.com, (https://c.com/z)!", "https://a.com/x http://b.com https://c.com/z"),
         ("https://en.wikipedia.org/wiki/Mercury_(planet).", "https://en.wikipedia.org/wiki/Mercury_(planet)"),
         ("[a](https://a.com/x_(y))[b](https://b.com 'T')", "https://a.com/x_(y) https://b.com"),
-        ("[https://a.com](https://a.com/x)", "https://a.com https://a.com/x"),
+        ("[https://a.com](https://a.com/x)", "https://a.com/x"),
+        ("[fonts](https://a.com/css?family=Roboto|Open+Sans)", "https://a.com/css?family=Roboto|Open+Sans"),
+        ("Read example.com/x and www.a.com?u=http://b.com.", "https://example.com/x https://www.a.com?u=http://b.com"),
         ("[1]: https://a.com/x \"Title\"\n[2]: <https://b.com>", "https://a.com/x https://b.com"),
         ("https://en.wikipedia.org/wiki/Mercury\\_\\(planet\\)", "https://en.wikipedia.org/wiki/Mercury_(planet)"),
         ("**https://a.com/x** *https://b.com* \\*https://c.com\\*", "https://a.com/x https://b.com https://c.com"),
         ("_https://a.com/x_ ~~https://b.com~~", "https://a.com/x https://b.com"),
         ("https://a.com/x_ and https://a.com/~", "https://a.com/x_ https://a.com/~"),
         ("| https://a.com | `https://b.com` |https://c.com|", "https://a.com https://b.com https://c.com"),
-        ("https://a.com,https://b.com;www.c.com/x", "https://a.com https://b.com www.c.com/x"),
+        ("https://a.com,https://b.com;www.c.com/x", "https://a.com https://b.com https://www.c.com/x"),
         ("https://a.com/a,b;c", "https://a.com/a,b;c"),
         ("https://web.archive.org/web/2020/http://b.com/", "https://web.archive.org/web/2020/http://b.com/"),
         ("\u201chttps://a.com/x\u201d \u300chttps://b.com\u300d", "https://a.com/x https://b.com"),
@@ -148,7 +153,7 @@ def test_a_changed_url_means_the_same_page(tail):
         ("<a href=\"https://a.com/x\">y</a> {'u': 'https://b.com'}", "https://a.com/x https://b.com"),
         ("https://a.com/?a[]=1&amp;b={x} https://[::1]:80/x", "https://a.com/?a[]=1&b={x} https://[::1]:80/x"),
         ("https://a.com/O'Reilly https://a.com/#/route?", "https://a.com/O'Reilly https://a.com/#/route"),
-        ("HTTP://A.com WWW.b.com", "HTTP://A.com WWW.b.com"),
+        ("HTTP://A.com WWW.b.com", "HTTP://A.com https://WWW.b.com"),
         ("https://a.com https://a.com https://b.com", "https://a.com https://b.com"),
         ("http:// https://. www. xhttps://a.com me@www.a.com https://a.com:x ftp://a.com", ""),
         ("", ""),
@@ -162,6 +167,12 @@ def test_regex_find_urls(text, expected):
 def test_a_target_in_angle_brackets_may_contain_spaces():
     """Markdown allows it, and the space is part of the URL."""
     assert regex_find_urls("[x](<https://a.com/a b>) c") == ["https://a.com/a b"]
+
+
+def test_scripts_find_the_addresses_that_the_cache_has():
+    answer = "See [a](https://a.com/x|y), www.b.com and [https://c.com](https://d.com)."
+    cited = [lookup_key(url) for url in markdown_addresses(answer)]
+    assert [lookup_key(url) for url in regex_find_urls(answer)] == cited
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from mind2web2.capture.models import (
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.crawl import AgentCache, TaskCitations
 from mind2web2.runs.claim_facts import page_checks
-from mind2web2.runs.freshness import PresentReader
+from mind2web2.runs.freshness import FilesNow
 from mind2web2.runs.results import latest_result
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.page_review import (
@@ -270,10 +270,8 @@ def test_only_changes_of_what_a_judge_is_shown_make_results_stale(
     key = PageKey("example", task, check.url)
 
     def is_stale():
-        present = PresentReader(paths, "example").present(
-            task, "answer_1.md", result.provenance
-        )
-        changes = present.changes_since(result.provenance, is_edited=False)
+        files = FilesNow(paths, "example")
+        changes = files.changes_since(task, "answer_1.md", result.provenance)
         return any(key.url in change for change in changes)
 
     assert not is_stale()

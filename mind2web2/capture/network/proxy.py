@@ -6,7 +6,6 @@ import asyncio
 import logging
 import socket
 import struct
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -445,7 +444,7 @@ def _refused(
 def _reset(writer: asyncio.StreamWriter) -> None:
     """End a connection so that the other side notices: an ordinary end would make half a page a whole one."""
     if writer.transport.get_extra_info("socket").fileno() >= 0:
-        linger = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
+        linger = struct.pack("ii", 1, 0)
         writer.transport.get_extra_info("socket").setsockopt(
             socket.SOL_SOCKET, socket.SO_LINGER, linger
         )

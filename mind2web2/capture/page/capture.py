@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mind2web2.capture.letters import drawn_scripts, missing_letters, no_font_for
 from mind2web2.capture.models import CaptureSettings, Trouble
 from mind2web2.capture.page.devtools import ScriptError
 from mind2web2.capture.page.documents import read_file_content
@@ -79,6 +80,7 @@ class Sighting:
     pdf: bytes | None = None
     troubles: list[Trouble] = field(default_factory=list)
     unfolded: tuple[str, ...] = ()
+    scripts: dict[str, bool] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     timings_s: dict[str, float] = field(default_factory=dict)
     is_broken: bool = False
@@ -128,6 +130,9 @@ async def _see_file(document: MainDocument, settings: CaptureSettings) -> Sighti
         document, text=content.text, screenshot=content.image, pdf=content.pdf
     )
     seen.notes += content.notes
+    if content.missing_scripts:
+        detail = f"fonts are not embedded, and {no_font_for(content.missing_scripts)}"
+        seen.troubles.append(Trouble(kind="missing_letters", detail=detail))
     seen.troubles += signs_of_trouble(
         PageObservation(
             requested_url=document.file.url,
@@ -150,6 +155,7 @@ class _Reading:
     state: PageState | None
     screenshot: bytes | None
     frames: tuple[str, ...]
+    scripts: dict[str, bool]
 
 
 class _PageReader:
@@ -178,8 +184,13 @@ class _PageReader:
         for note in self._visit.navigation.document.missing:
             self._note_missing(note)
         self._seen.screenshot = reading.screenshot
+        self._seen.scripts = reading.scripts
         if reading.text is not None:
             self._note_text(reading.text)
+            if trouble := missing_letters(reading.text.text, reading.scripts):
+                # A picture of boxes would speak against the text.
+                self._seen.screenshot = None
+                self._seen.troubles.append(trouble)
         self._note_troubles(reading)
         return self._seen
 
@@ -239,6 +250,7 @@ class _PageReader:
     ) -> _Reading:
         text: PageText | None = None
         screenshot: bytes | None = None
+        scripts: dict[str, bool] | None = None
         with _timed(timings_s, "read"):
             if worlds is None:
                 worlds = await self._stage(
@@ -247,6 +259,11 @@ class _PageReader:
             if worlds is not None:
                 text = await self._stage(
                     "reading its text", _READ_LIMIT_S, self._text(worlds)
+                )
+            if worlds is not None and text is not None:
+                looking = drawn_scripts(text.text, worlds[0].evaluate)
+                scripts = await self._stage(
+                    "drawing its letters", _READ_LIMIT_S, looking
                 )
             state = await self._stage(
                 "looking at it", _READ_LIMIT_S, self._visit.state(with_text=False)
@@ -265,6 +282,7 @@ class _PageReader:
             state,
             screenshot,
             tuple(frame.url for frame in self._visit.page.frames[1:]),
+            scripts or {},
         )
 
     async def _text(self, worlds: list[FrameWorld]) -> PageText:

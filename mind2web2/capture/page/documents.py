@@ -12,7 +12,7 @@ from typing import Literal
 from urllib.parse import unquote
 
 from mind2web2.capture.page.office import OfficeHtml, office_html
-from mind2web2.capture.pdf import has_text
+from mind2web2.capture.pdf import letters_of
 from mind2web2.capture.quality import PageFailureError
 from mind2web2.errors import DocumentError
 from mind2web2.utils.images import to_jpeg
@@ -51,7 +51,7 @@ _UNTYPED = (
     "unknown/unknown",
 )
 _HTML_START = re.compile(
-    rb"\s*+(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b",
+    rb"\s*+(?:<!--(?>.*?-->)\s*+)*<(?:!doctype\s+html|html|head|body)\b",
     re.IGNORECASE | re.DOTALL,
 )
 _TAG_START = re.compile(rb"\s*<[a-z!]", re.IGNORECASE)
@@ -235,6 +235,7 @@ class FileContent:
     image: bytes | None = None
     pdf: bytes | None = None
     notes: tuple[str, ...] = ()
+    missing_scripts: tuple[str, ...] = ()
 
 
 async def read_file_content(
@@ -266,7 +267,7 @@ async def read_file_content(
             f"the file is larger than {len(file.body)} bytes", "unsupported_type"
         )
     if kind == "pdf":
-        return FileContent(pdf=file.body, notes=await _pdf_notes(file.body))
+        return await _pdf_content(file.body)
     if kind == "image":
         return await _image(file, jpeg_quality)
     raise PageFailureError(
@@ -275,12 +276,13 @@ async def read_file_content(
     )
 
 
-async def _pdf_notes(pdf: bytes) -> tuple[str, ...]:
+async def _pdf_content(pdf: bytes) -> FileContent:
     try:
-        is_scan = not await run_in_worker(has_text, pdf, timeout_s=_PDF_TIMEOUT_S)
+        letters = await run_in_worker(letters_of, pdf, timeout_s=_PDF_TIMEOUT_S)
     except DocumentError:  # reported when the PDF is prepared for a judge
-        return ()
-    return ("no text: the pages of the PDF are images",) if is_scan else ()
+        return FileContent(pdf=pdf)
+    notes = () if letters.has_text else ("no text: the pages of the PDF are images",)
+    return FileContent(pdf=pdf, notes=notes, missing_scripts=letters.missing)
 
 
 async def office_as_html(file: FetchedDocument) -> OfficeHtml:

@@ -12,9 +12,13 @@ function (parts) {
   const label = (element) => dom.oneLine(dom.attribute(element, "aria-label"));
   const labelOrTitle = (element) => label(element) || dom.oneLine(dom.attribute(element, "title"));
 
+  // The name of a field that no text beside it names.
+  const onlyLabel = (element) => (element.labels?.length ? "" : label(element));
+  const withLabel = (element, words) => (words && onlyLabel(element) ? `${onlyLabel(element)} ${words}` : words);
+
   const field = (element, value) => {
     const shown = dom.clean(value).trim();
-    return bracketed("input", shown) || bracketed("placeholder", dom.oneLine(dom.attribute(element, "placeholder")));
+    return withLabel(element, bracketed("input", shown)) || bracketed("input", shown) || bracketed("placeholder", dom.oneLine(dom.attribute(element, "placeholder")));
   };
 
   function input(element) {
@@ -24,9 +28,9 @@ function (parts) {
       case "password":
         return "";
       case "checkbox":
-        return inputChecked(element) ? "[x]" : "[ ]";
+        return `${inputChecked(element) ? "[x]" : "[ ]"} ${onlyLabel(element)}`.trim();
       case "radio":
-        return inputChecked(element) ? "(x)" : "( )";
+        return `${inputChecked(element) ? "(x)" : "( )"} ${onlyLabel(element)}`.trim();
       case "submit":
       case "reset":
       case "button":
@@ -47,7 +51,7 @@ function (parts) {
     const named = all.map(text).filter(Boolean);
     const more = named.length > MOST_OPTIONS ? `; and ${named.length - MOST_OPTIONS} more` : "";
     const rest = named.length > chosen.length ? `; options: ${named.slice(0, MOST_OPTIONS).join("; ")}${more}` : "";
-    return chosen.length || rest ? `[select: ${chosen.join("; ") || "nothing"}${rest}]` : "";
+    return chosen.length || rest ? withLabel(element, `[select: ${chosen.join("; ") || "nothing"}${rest}]`) : "";
   }
 
   function gauge(element, kind) {

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from mind2web2.cli.options import (
@@ -23,16 +22,18 @@ from mind2web2.cli.options import (
 )
 from mind2web2.cli.settings_file import with_file
 from mind2web2.errors import UsageError
-from mind2web2.judge.cascade import ASKED_ALONE, decision_model
-from mind2web2.llm_client.settings import DECISION_PROVIDERS, DEFAULT_JUDGE_MODEL
-from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, Flag, RunSettings
+from mind2web2.judge_check.labelled_set import shipped_set
+from mind2web2.judge_check.other_cases import CheckNews, JudgeCheckPart, OtherCases
+from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
+from mind2web2.runs.setting import Flag
+from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, RunSettings
 from mind2web2.utils.dollars import dollars
+from mind2web2.utils.entry_points import loaded_parts
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.judge_check.anchor import Drift
     from mind2web2.judge_check.check import (
         Checking,
         CountingProvider,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
         JudgeComparison,
         Quality,
     )
-    from mind2web2.judge_check.labelled_set import LabelledSet
     from mind2web2.pages.page_cache import PageCache
     from mind2web2.statistics.paired import Estimate
 
@@ -54,13 +54,9 @@ and differ from a true one in one detail.
   mind2web2 check-judge --judge_model gpt-5-mini
   mind2web2 check-judge --judge_model gpt-5-mini --judge_model o4-mini     two judges, compared
   mind2web2 check-judge --sample 60                                        cheaper, less certain
-  mind2web2 check-judge --seed 7                                           pages that no model has seen
-  mind2web2 check-judge --anchor                                           has a hosted model changed since?
-  mind2web2 check-judge --labels mine.jsonl                                on labels of your own, or others'
 
 Replies are stored, so that the same check is free the next time. Exit status: 0 every case has a reply,
-1 some have none because the judge failed, 2 the check could not start, 5 where --fail_under or
---fail_if_changed applies.
+1 some have none because the judge failed, 2 the check could not start, 5 where --fail_under applies.
 """
 _WRONG_SHOWN = 10
 _BELOW = 5
@@ -90,28 +86,13 @@ def add_command(commands: Subcommands) -> None:
         help="N cases only, of all categories",
     )
     add(
-        "--seed",
-        metavar="N",
-        type=int,
-        help="draw other pages, names and values, which no model can have seen (default: those of the set)",
-    )
-    add(
-        "--anchor",
-        action="store_true",
-        help="ask 60 cases again, whatever is stored, and compare with the last and the first time",
-    )
-    add(
         "--category",
         metavar="NAME",
         action="append",
         help="the cases of this category only; may be repeated; results name no such check",
     )
-    add(
-        "--labels",
-        metavar="FILE",
-        help="labels in place of the set: JSON lines with claim, label and text, url or image; or "
-        "attributionbench:FILE, aggrefact:FILE, memerag:FILE; results name no such check",
-    )
+    for part in loaded_parts("judge_checks").values():
+        part.add_options(parser)
     estimate = {
         "--estimate": Flag(True, "print requests, tokens and dollars, and ask nothing")
     }
@@ -128,11 +109,6 @@ def add_command(commands: Subcommands) -> None:
         type=_share,
         help="exit with 5 where a judge is right on less than this share of the cases, such as 0.9",
     )
-    add(
-        "--fail_if_changed",
-        action="store_true",
-        help="with --anchor: exit with 5 where a judge's replies have changed beyond chance",
-    )
     group = parser.add_argument_group("judge")
     group.add_argument(
         "--judge_model",
@@ -140,11 +116,10 @@ def add_command(commands: Subcommands) -> None:
         type=filled,
         action="append",
         dest="judge_models",
-        help=f"the model to check (default: {DEFAULT_JUDGE_MODEL}); repeat it to compare several; "
-        "decisions:MODEL or systemone:MODEL asks a decision model each claim alone, and a page's together",
+        help=f"the model to check (default: {DEFAULT_JUDGE_MODEL}); repeat it to compare several",
     )
     names = [name for name in JUDGE_SETTINGS if name != "judge_model"]
-    providers = asking_providers(more=DECISION_PROVIDERS)
+    providers = asking_providers()
     add_settings(parser, [*names, "max_llm_requests"], changed=[providers], group=group)
     add_settings(
         parser, ["eval_results_root", "max_webpage_retrieval", "allow_private_network"]
@@ -185,28 +160,17 @@ def run(options: argparse.Namespace) -> int:
             options.takes | {"judge_model"},
             is_announced=True,
         )
-    chosen = _Chosen(
-        options.labels,
-        tuple(options.category or ()),
-        options.sample,
-        options.seed,
-        is_anchor=options.anchor,
-    )
-    if options.fail_if_changed and not chosen.is_anchor:
-        raise UsageError("--fail_if_changed goes with --anchor")
-    labelled, ceiling = chosen.cases()
+    chosen = _chosen_cases(options)
+    labelled = chosen.labelled
     # No scripts run, and pages are captured for labels on addresses alone.
     captures = bool(labelled.to_capture)
     settings = replace(settings, no_capture=not captures, no_barred=True)
-    if options.anchor:
+    if chosen.asks_again:
         settings = replace(settings, overwrite=True)
     models = options.judge_models or [settings.model]
     if len(set(models)) < len(models):
         raise UsageError("name each --judge_model once")
-    judges = [judge for model in models for judge in _asked_as(settings, model)]
-    if any(judge.llm_provider in DECISION_PROVIDERS for judge in judges):
-        # Compared on the same cases: a decision model fills no form.
-        labelled = labelled.without_forms()
+    judges = [replace(settings, judge_model=model) for model in models]
     requests = asyncio.Semaphore(settings.max_llm_requests)
     checking = Checking(
         labelled,
@@ -221,33 +185,12 @@ def run(options: argparse.Namespace) -> int:
         checking,
         judges,
         console,
-        is_recorded=not options.category and options.labels is None,
-        ceiling=ceiling,
+        chosen,
         is_json=options.json,
         least_share=options.fail_under,
-        is_anchor=options.anchor,
-        fails_if_changed=options.fail_if_changed,
     )
     work = _estimated(check) if settings.estimate else _checked(check)
     return run_to_exit(work, lambda: line(console, _STOPPED))
-
-
-def _asked_as(settings: RunSettings, model: str) -> list[RunSettings]:
-    """Return the judges that a model is checked as: a decision model with its claims together, and alone."""
-    decision = decision_model(model)
-    if decision is None and settings.llm_provider in DECISION_PROVIDERS:
-        decision = settings.llm_provider, model
-    if decision is None:
-        return [replace(settings, judge_model=model)]
-    if settings.names_a_pool:
-        raise UsageError("a decision model has one server: leave the judge pool out")
-    provider, name = decision
-    if not name:
-        raise UsageError(f"--judge_model {model} names no model: write {model}MODEL")
-    together = replace(
-        settings, llm_provider=provider, judge_model=name, judge_extra_body=None
-    )
-    return [together, replace(together, judge_extra_body=ASKED_ALONE)]
 
 
 def _captured_pages(settings: RunSettings) -> PageCache:
@@ -265,21 +208,16 @@ class _Check:
     """What is checked, and how it is shown.
 
     Args:
-        is_recorded: results name the check; not one of chosen categories, or on other labels.
-        ceiling: how often annotators agree with each other.
-        is_anchor: the anchor is asked, and compared with earlier times.
+        chosen: the cases, and what is done with the replies.
     """
 
     settings: RunSettings
     checking: Checking
     judges: list[RunSettings]
     console: Console
-    is_recorded: bool
-    ceiling: float | None
+    chosen: OtherCases
     is_json: bool
     least_share: float | None
-    is_anchor: bool
-    fails_if_changed: bool
 
     @property
     def results_root(self) -> Path:
@@ -294,55 +232,34 @@ class _Check:
         return self.results_root / CHECKS_FOLDER / FILE_NAME
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    """Which cases are put to the judges.
+def _chosen_cases(options: argparse.Namespace) -> OtherCases:
+    """Return the cases that the options choose.
 
-    Args:
-        labels: a file of outside labels, in place of the set that ``seed`` draws.
-        categories: those of the set; none for all.
-        sample: how many cases.
-        is_anchor: the cases that are asked again and again.
+    Raises:
+        UsageError: they contradict each other, or name a category that is not there.
     """
-
-    labels: str | None
-    categories: tuple[str, ...]
-    sample: int | None
-    seed: int | None
-    is_anchor: bool
-
-    def cases(self) -> tuple[LabelledSet, float | None]:
-        """Return the cases, and how far annotators of outside labels agree."""
-        from mind2web2.judge_check import anchor
-        from mind2web2.judge_check.invented_set import SEED, invented_set
-        from mind2web2.judge_check.outside_labels import read_labels
-
-        self._refuse_contradictions()
-        if self.labels is not None:
-            labelled, ceiling = read_labels(self.labels)
-        else:
-            seed = SEED if self.seed is None else self.seed
-            labelled, ceiling = invented_set(seed), None
-        if unknown := set(self.categories) - set(labelled.categories):
-            known = "; ".join(labelled.categories)
-            raise UsageError(
-                f"--category {', '.join(sorted(unknown))}: there is none; known are {known}"
-            )
-        if self.categories:
-            labelled = labelled.of(self.categories)
-        sample = anchor.CASES if self.is_anchor else self.sample
-        return (labelled.sample(sample) if sample else labelled), ceiling
-
-    def _refuse_contradictions(self) -> None:
-        chosen = {
-            "--labels": self.labels,
-            "--category": self.categories,
-            "--sample": self.sample,
-        }
-        if self.is_anchor and (given := [name for name in chosen if chosen[name]]):
-            raise UsageError(f"--anchor has its own cases: leave out {given[0]}")
-        if self.labels is not None and self.seed is not None:
-            raise UsageError("--labels are in place of the set that --seed draws")
+    parts: Mapping[str, JudgeCheckPart] = loaded_parts("judge_checks")
+    chosen = {name: part.cases(options) for name, part in parts.items()}
+    others = {name: cases for name, cases in chosen.items() if cases is not None}
+    if len(others) > 1:
+        raise UsageError(f"leave one of --{' and --'.join(others)} out")
+    cases = next(iter(others.values()), None) or OtherCases(shipped_set())
+    categories, sample = options.category or (), options.sample
+    if cases.asks_again and (categories or sample):
+        name = "--category" if categories else "--sample"
+        raise UsageError(f"--{next(iter(others))} has its own cases: leave out {name}")
+    labelled = cases.labelled
+    if unknown := set(categories) - set(labelled.categories):
+        known = "; ".join(labelled.categories)
+        raise UsageError(
+            f"--category {', '.join(sorted(unknown))}: there is none; known are {known}"
+        )
+    if categories:
+        labelled = labelled.of(categories)
+    if sample:
+        labelled = labelled.sample(sample)
+    is_recorded = cases.is_recorded and not categories
+    return replace(cases, labelled=labelled, is_recorded=is_recorded)
 
 
 async def _estimated(check: _Check) -> int:
@@ -357,8 +274,6 @@ async def _estimated(check: _Check) -> int:
     console = check.console
     cases = len(check.judges) * len(check.checking.labelled.cases)
     found = {}
-    # The judges whose votes on a claim may differ.
-    split: set[str] = set()
     with _progress(console, cases, is_quiet=check.is_json) as advance:
         drawn = replace(check.checking, on_reply=advance)
         undrawn = drawn.counted()
@@ -380,10 +295,7 @@ async def _estimated(check: _Check) -> int:
                     named, None, own=OwnParts(provider=provider)
                 ) as session:
                     judged = await checking.of(session.judge)
-            is_decision = named.llm_provider in DECISION_PROVIDERS
-            found[judged.name] = _amounts(named, provider, judged, is_decision)
-            if not is_decision and check.checking.votes > 1:
-                split.add(judged.name)
+            found[judged.name] = _amounts(named, provider, judged)
     if check.is_json:
         console.print_json(json.dumps(found))
         return 0
@@ -393,7 +305,8 @@ async def _estimated(check: _Check) -> int:
             if own["cost_usd"] is None
             else f"about {dollars(own['cost_usd'])}"
         )
-        more = ", and one more for each split vote" if model in split else ""
+        may_split = check.checking.votes > 1
+        more = ", and one more for each split vote" if may_split else ""
         line(
             console,
             f"{model}: {counted(len(check.checking.labelled.cases), 'case')}; judge requests: "
@@ -415,19 +328,19 @@ def _amounts(
     judge: RunSettings,
     provider: CountingProvider,
     judged: JudgeCheck,
-    is_decision: bool,
 ) -> dict[str, Any]:
     """Return what a check of one judge takes."""
     from mind2web2.llm_client.chat import Usage
     from mind2web2.llm_client.prices import total_price_usd
 
-    reply_tokens = 0 if is_decision else _OUTPUT_TOKENS
-    usages = [Usage(tokens, output_tokens=reply_tokens) for tokens in provider.prompts]
+    usages = [
+        Usage(tokens, output_tokens=_OUTPUT_TOKENS) for tokens in provider.prompts
+    ]
     return {
         "requests": len(usages),
         "stored": provider.stored,
         "input_tokens": sum(provider.prompts),
-        "output_tokens": reply_tokens * len(usages),
+        "output_tokens": _OUTPUT_TOKENS * len(usages),
         "cost_usd": total_price_usd(usages, judge.model),
         "to_capture": sum(one.failure is not None for one in judged.outcomes),
     }
@@ -440,19 +353,18 @@ async def _checked(check: _Check) -> int:
     checks = await _asked(check)
     found = [quality(check) for check in checks]
     for each in found:
-        if check.is_recorded and (record := each.record()) is not None:
+        if check.chosen.is_recorded and (record := each.record()) is not None:
             record_check(check.results_root, each.check.judge, record)
-    changes = _changes(check, found)
+    news = _news(check, found)
     show = _print_json if check.is_json else _print_text
-    show(check, found, comparisons(checks), changes)
+    show(check, found, comparisons(checks), news)
     below = _below(found, check.least_share)
     if below and not check.is_json:
         from mind2web2.cli.console import line
 
         least = f"{check.least_share:g}"
         line(check.console, f"Below --fail_under {least}: {', '.join(below)}")
-    has_changed = any(drift.is_shown for own in changes.values() for drift in own)
-    if below or (has_changed and check.fails_if_changed):
+    if below or any(each.has_failed for each in news.values()):
         return _BELOW
     return 1 if any(each.failures for each in found) else 0
 
@@ -489,55 +401,36 @@ def _print_text(
     check: _Check,
     found: Sequence[Quality],
     compared: Sequence[JudgeComparison],
-    changes: Mapping[str, Sequence[Drift]],
+    news: Mapping[str, CheckNews],
 ) -> None:
     from mind2web2.cli.console import line
 
     console = check.console
     for each in found:
         _print_quality(console, each)
-        if check.is_anchor:
-            _print_changes(console, changes[each.check.name])
-    if check.ceiling is not None:
+        for text in news[each.check.name].lines if news else ():
+            line(console, text)
+    ceiling = check.chosen.ceiling
+    if ceiling is not None:
         line(
             console,
-            f"Annotators agree with the others on {check.ceiling:.1%}: no judge can be shown better.",
+            f"Annotators agree with the others on {ceiling:.1%}: no judge can be shown better.",
         )
     for comparison in compared:
         _print_comparison(console, comparison)
-    if check.is_recorded:
+    if check.chosen.is_recorded:
         _print_verdicts(console, found)
 
 
-def _print_changes(console: Console, changes: Sequence[Drift]) -> None:
-    from mind2web2.cli.console import line
-
-    for drift in changes:
-        line(console, drift.sentence)
-    if not changes:
-        line(
-            console,
-            "The first anchor of this judge with these cases and votes: ask it again later.",
-        )
-
-
-def _changes(check: _Check, found: Sequence[Quality]) -> dict[str, list[Drift]]:
-    """Compare judges' replies to the anchor with their earlier ones, by model, and keep them."""
-    from mind2web2.judge_check.anchor import (
-        anchor_of,
-        drifts,
-        earlier_anchors,
-        keep_anchor,
-    )
-
-    changes: dict[str, list[Drift]] = {}
-    for each in found if check.is_anchor else ():
-        now = anchor_of(each.check, check.checking.votes)
-        earlier = earlier_anchors(check.results_root, now.judge)
-        changes[each.check.name] = drifts(earlier, now)
-        if now.right:
-            keep_anchor(check.results_root, now)
-    return changes
+def _news(check: _Check, found: Sequence[Quality]) -> dict[str, CheckNews]:
+    """Return what a plugin says about each judge, by model."""
+    news = check.chosen.news
+    if news is None:
+        return {}
+    votes = check.checking.votes
+    return {
+        each.check.name: news(check.results_root, each.check, votes) for each in found
+    }
 
 
 def _print_verdicts(console: Console, found: Sequence[Quality]) -> None:
@@ -582,7 +475,7 @@ def _print_json(
     check: _Check,
     found: Sequence[Quality],
     compared: Sequence[JudgeComparison],
-    changes: Mapping[str, Sequence[Drift]],
+    news: Mapping[str, CheckNews],
 ) -> None:
     labelled = check.checking.labelled
     content: dict[str, object] = {
@@ -597,10 +490,8 @@ def _print_json(
         "judges": [each.summary() for each in found],
         "comparisons": [each.summary() for each in compared],
     }
-    if changes:
-        content["anchor"] = {
-            model: [drift.summary() for drift in own] for model, own in changes.items()
-        }
+    if news:
+        content["news"] = {model: own.summary for model, own in news.items()}
     check.console.print_json(json.dumps(content))
 
 
@@ -613,11 +504,7 @@ def _print_quality(console: Console, found: Quality) -> None:
 
     check, overall = found.check, found.overall
     labelled = check.labelled
-    name = (
-        "labels"
-        if labelled.is_outside
-        else f"set {labelled.version} with seed {labelled.seed}"
-    )
+    name = "labels" if labelled.is_outside else f"set {labelled.version}"
     which = f"{name} ({labelled.digest}), {counted(len(labelled.cases), 'case')}"
     line(console, f"{' '.join(check.judge.in_words())}: {which}")
     # The longest name of a category leaves no room for more in 80 columns.
@@ -718,13 +605,6 @@ def _print_comparison(console: Console, comparison: JudgeComparison) -> None:
         f"{test.difference:+.1%}{shown}, p = {comparison.holm_p:.2g}, over "
         f"{counted(comparison.cases, 'case')}.",
     )
-    changes = comparison.probability_changes
-    if changes:
-        line(
-            console,
-            f"{counted(comparison.other_verdicts, 'verdict')} of them differ, and probabilities by "
-            f"{fmean(changes):.3f} in the mean, {max(changes):.3f} at most.",
-        )
 
 
 def _share_text(found: Estimate, digits: int = 1) -> str:

@@ -42,16 +42,13 @@ def no_results(
     settings: RunSettings, eval_results_root: Path, agent_name: str
 ) -> UsageError:
     """Return the error for an agent without results, with the name that was probably meant."""
-    from mind2web2.storage.publication import shown_place
-
     others = {
         path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")
     } - {agent_name}
-    place = shown_place(eval_results_root)
     command = suggested_command(settings, "evaluate", agent_name)
     near = nearest_name(agent_name, others)
     meant = "" if near is None else f"did you mean {near}? Else "
     known = f"; there are results of {name_list(others)}" if others else ""
     return UsageError(
-        f"no results of agent {agent_name} under {place}: {meant}run {command} first{known}"
+        f"no results of agent {agent_name} under {eval_results_root}: {meant}run {command} first{known}"
     )

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import Subcommands, add_folder_options
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
+from mind2web2.utils.entry_points import loaded_parts
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 DESCRIPTION = """\
 Write the newest results of agents as a table: a row for each leaf, or for each answer.
@@ -22,7 +19,6 @@ Write the newest results of agents as a table: a row for each leaf, or for each 
   mind2web2 export my_agent -o leaves.csv
   mind2web2 export my_agent other_agent --answers -o answers.parquet
   mind2web2 export my_agent --anonymous -o leaves.jsonl    without texts of tasks, answers and pages
-  mind2web2 export my_agent --inspect my_agent.eval        a log for `inspect view` (extra 'inspect')
 
 docs/tables.md explains the columns. In Python: mind2web2.results("my_agent")
 """
@@ -38,18 +34,14 @@ def add_command(commands: Subcommands) -> None:
     )
     written = parser.add_mutually_exclusive_group(required=True)
     written.add_argument(
-        "--inspect",
-        metavar="FILE",
-        type=Path,
-        help="write one agent's results as a log of Inspect; ends in .eval or .json",
-    )
-    written.add_argument(
         "-o",
         "--output",
         metavar="FILE",
         type=Path,
         help="ends in .csv, .jsonl or .parquet (needs the extra 'parquet')",
     )
+    for name, export in loaded_parts("exports").items():
+        written.add_argument(f"--{name}", metavar="FILE", type=Path, help=export.help)
     parser.add_argument(
         "--answers",
         action="store_true",
@@ -58,22 +50,10 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--anonymous",
         action="store_true",
-        help="leave out descriptions, claims and addresses",
+        help="leave out descriptions, claims, addresses and reasons; ids and tags become digests",
     )
     add_folder_options(parser, "eval_results_root")
     parser.set_defaults(run=run)
-
-
-def _write_inspect_log(
-    output: Path, names: list[str], root: Path, console: Console
-) -> int:
-    from mind2web2.bridges.inspect_log import write_inspect_log
-    from mind2web2.cli.console import line, warnings_on
-
-    with warnings_on(console):
-        samples = write_inspect_log(output, names[0], root)
-    line(console, f"{counted(samples, 'sample')} written to {output}")
-    return 0
 
 
 def run(options: argparse.Namespace) -> int:
@@ -95,24 +75,25 @@ def run(options: argparse.Namespace) -> int:
     for name in names:
         check_record(settings, root, name)
     console = plain_console()
-    if options.inspect is not None:
-        if len(names) > 1 or options.answers or options.anonymous:
-            raise UsageError(
-                "--inspect writes all of one agent: name one, and no other option"
-            )
-        return _write_inspect_log(options.inspect, names, root, console)
+    for name, export in loaded_parts("exports").items():
+        output = getattr(options, name)
+        if output is None:
+            continue
+        if options.answers or options.anonymous:
+            raise UsageError(f"--{name} takes no --answers and no --anonymous")
+        with warnings_on(console):
+            line(console, export.write(output, names, root))
+        return 0
     with warnings_on(console):
         agents = [results(name, root) for name in names]
+    if options.anonymous:
+        agents = [without_texts(agent) for agent in agents]
     if options.answers:
         answers = [record for agent in agents for record in agent.answers]
         write_table(options.output, answers, AnswerRecord)
         line(console, f"{counted(len(answers), 'answer')} written to {options.output}")
         return 0
     leaves = [record for agent in agents for record in agent.leaves]
-    write_table(
-        options.output,
-        without_texts(leaves) if options.anonymous else leaves,
-        LeafRecord,
-    )
+    write_table(options.output, leaves, LeafRecord)
     line(console, f"{counted(len(leaves), 'leaf')} written to {options.output}")
     return 0

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import (
@@ -34,7 +33,6 @@ which leaves tell nothing about the answers.
 
   mind2web2 leaves                              all agents that have results
   mind2web2 leaves my_agent other_agent --task_id lake
-  mind2web2 leaves --rehearsals                 the made-up answers and cases of rehearsals instead
 
   always true, always false   the same verdict wherever it was judged
   never reached               always skipped: what stands before it never passes
@@ -77,20 +75,8 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--judge", metavar="MODEL", help="the results of this judge only"
     )
-    parser.add_argument(
-        "--rehearsals",
-        action="store_true",
-        help="rehearse the tasks, and take the made-up answers and cases in place of stored results",
-    )
-    parser.add_argument(
-        "--cases",
-        metavar="DIR",
-        type=Path,
-        default=Path("rehearsals"),
-        help="with --rehearsals: the cases, a folder a task (default: %(default)s/)",
-    )
     add_json_option(parser, "the numbers")
-    add_folder_options(parser, "eval_results_root", "eval_scripts_root")
+    add_folder_options(parser, "eval_results_root")
     parser.set_defaults(run=run)
 
 
@@ -100,12 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
     settings = settings_of(options)
     console = plain_console()
-    if options.rehearsals:
-        if options.agents or options.judge:
-            raise UsageError("--rehearsals has no agents and no judge: leave them out")
-        report = _of_rehearsals(settings, options.cases, console)
-    else:
-        report = _of_results(settings, options.agents, options.judge, console)
+    report = _of_results(settings, options.agents, options.judge, console)
     if options.json:
         console.print_json(json.dumps(asdict(report)))
     else:
@@ -138,19 +119,6 @@ def _of_results(
         cure = " and ".join(options)
         raise UsageError(f"no results{of_task}{of_judge} under {root}: check {cure}")
     return leaf_report(results)
-
-
-def _of_rehearsals(settings: RunSettings, cases: Path, console: Console) -> LeafReport:
-    from mind2web2.cli.console import line
-    from mind2web2.cli.rehearsing import rehearsal_plans, rehearse_all
-    from mind2web2.runs.leaf_report import report_of
-
-    plans = rehearsal_plans(settings, settings.task_ids, cases)
-    reports = rehearse_all([replace(plan, reports_leaves=True) for plan in plans])
-    for report in reports:
-        if report.error is not None:
-            line(console, f"{report.task_id}: {report.error}")
-    return report_of([each.leaves for each in reports if each.leaves is not None])
 
 
 def _print(console: Console, report: LeafReport) -> None:

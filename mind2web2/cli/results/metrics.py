@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -344,11 +345,10 @@ def _removed_folder(paths: PathConfig, names: Sequence[str], task_id: str) -> Pa
 def _deleted(paths: PathConfig, folder: Path) -> str:
     """Delete the results of a task, and return one line about it."""
     from mind2web2.runs.summaries import merge_all_results
-    from mind2web2.storage.publication import remove_published
 
     results = len(list(folder.glob("*/results/*.md.json")))
     try:
-        remove_published(folder)
+        shutil.rmtree(folder)
     except OSError as error:
         raise ResultWriteError(
             f"cannot delete {folder}: {error.strerror or error}"

@@ -39,10 +39,11 @@ from mind2web2.cli.suggestions import evaluation_options
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import (
     FOLDER_NAMES,
-    JUDGING_SETTINGS,
     SERVER_NAMES,
     SETTINGS,
     RunSettings,
+    all_settings,
+    judging_settings,
 )
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
@@ -80,8 +81,6 @@ _JUDGE = (
     "llm_provider",
     "judge_model",
     "judge_cascade",
-    "judge_doubt",
-    "judge_confidence",
     "judge_reasoning_effort",
     "judge_temperature",
     "judge_extra_body",
@@ -119,7 +118,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_json_option(parser)
     add_sample_options(parser)
-    names = ["eval_version", "task_ids", *FOLDER_NAMES, *JUDGING_SETTINGS, "quiet"]
+    names = ["eval_version", "task_ids", *FOLDER_NAMES, *judging_settings(), "quiet"]
     tasks = replace(SETTINGS["task_ids"], default_text="all that have results")
     add_settings(
         parser,
@@ -266,8 +265,6 @@ def _agent(order: _Order, name: str) -> _Agent:
     unnamed = {"votes"} if record.votes == "always" else set()
     if record.first_model is None:
         unnamed |= {"first_model", "first_endpoint", "doubt"}
-    if record.confidence is None:
-        unnamed |= {"confidence", "decision_sha256"}
     digest = hashlib.sha256(
         record.model_dump_json(exclude=unnamed).encode()
     ).hexdigest()[:8]
@@ -326,7 +323,7 @@ def _is_elsewhere(settings: RunSettings, newest: LoadedResult | None) -> bool:
 
 def _settings_made_with(result: LoadedResult | None) -> RunSettings:
     parser = CommandParser(add_help=False)
-    add_settings(parser, SETTINGS)
+    add_settings(parser, all_settings())
     made_from = None if result is None else result.content.provenance
     return given_settings(parser.parse_args(evaluation_options(made_from)))
 

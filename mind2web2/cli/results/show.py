@@ -92,11 +92,11 @@ def run(options: argparse.Namespace) -> int:
     check_record(settings, root, agent_name)
     console = plain_console()
     with warnings_on(console):
-        answers = agent_answers(root, agent_name)
         if options.task is None:
+            answers = agent_answers(root, agent_name)
             _print_agent(console, settings, agent_name, answers)
             return 0
-        answers = _of_task(answers, agent_name, options.task.rstrip("/"))
+        answers = _of_task(root, agent_name, options.task.rstrip("/"))
         if options.answer is None:
             _print_task(console, settings, agent_name, answers)
         else:
@@ -107,12 +107,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _of_task(
-    answers: Sequence[ScoredAnswer], agent_name: str, task_id: str
-) -> list[ScoredAnswer]:
-    found = [answer for answer in answers if answer.task_id == task_id]
+def _of_task(root: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
+    from mind2web2.runs.known_answers import folder_names, task_answers
+
+    known = folder_names(root / agent_name)
+    found = task_answers(root, agent_name, task_id) if task_id in known else []
     if not found:
-        known = {answer.task_id for answer in answers}
         cure = did_you_mean(task_id, known, f"there is {name_list(known)}")
         raise UsageError(f"no results of agent {agent_name} for task {task_id}: {cure}")
     return found

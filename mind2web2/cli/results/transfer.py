@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
-from mind2web2.utils.values import DATABASE_URLS
 
 if TYPE_CHECKING:
     from mind2web2.judge.store import JudgeIdentity
@@ -74,7 +72,7 @@ def run_export(options: argparse.Namespace) -> int:
     if not store_path.is_file():
         evaluate = suggested_command(settings, "evaluate", options.agent)
         raise UsageError(f"no judgments at {store_path}: run {evaluate} first")
-    if options.file.startswith(DATABASE_URLS):
+    if "://" in options.file:
         return _export_to_database(options.file, store_path)
     with JudgmentStore(store_path) as store:
         try:
@@ -109,15 +107,13 @@ def run_export(options: argparse.Namespace) -> int:
 
 def _export_to_database(url: str, store_path: Path) -> int:
     from mind2web2.cli.console import line, plain_console
-    from mind2web2.judge.shared_store import JudgmentDatabase
-    from mind2web2.judge.store import JudgmentStore
+    from mind2web2.runs.session import open_shared_store
 
-    with JudgmentStore(store_path) as store, closing(JudgmentDatabase(url)) as database:
-        judgments = [judgment for judgment in store.all() if judgment.purpose != "gate"]
-        added = database.add(judgments)
+    with open_shared_store(store_path, url) as store:
+        own = sum(judgment.purpose != "gate" for judgment in store.all())
     line(
         plain_console(),
-        f"new judgments: {added:,} of {len(judgments):,}, added to the database",
+        f"new judgments: {store.added:,} of {own:,}, added to the database",
     )
     return 0
 
@@ -141,19 +137,17 @@ def run_import(options: argparse.Namespace) -> int:
     from mind2web2.judge.store import JudgmentStore
     from mind2web2.judge.transfer import read_judgments
 
-    if options.file.startswith(DATABASE_URLS):
-        from mind2web2.judge.shared_store import JudgmentDatabase
+    path = _store_path(settings_of(options), options.agent)
+    if "://" in options.file:
+        from mind2web2.runs.session import open_shared_store
 
-        with closing(JudgmentDatabase(options.file)) as database:
-            judgments = list(database.all())
+        with open_shared_store(path, options.file) as shared:
+            added, total = shared.copy_all()
     else:
         judgments = list(read_judgments(Path(options.file)))
-    with JudgmentStore(_store_path(settings_of(options), options.agent)) as store:
-        added = store.add(judgments)
-    line(
-        plain_console(),
-        f"new judgments: {added:,} of {len(judgments):,}",
-    )
+        with JudgmentStore(path) as store:
+            added, total = store.add(judgments), len(judgments)
+    line(plain_console(), f"new judgments: {added:,} of {total:,}")
     return 0
 
 

@@ -20,34 +20,25 @@ from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_evaluation
 from mind2web2.errors import UsageError
-from mind2web2.runs.settings import REPLAY, SETTINGS, RunSettings
-from mind2web2.utils.json_fields import JsonObject
+from mind2web2.runs.settings import SETTINGS, RunSettings
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.values import local_path
 
 if TYPE_CHECKING:
-    from mind2web2.runs.provenance import Provenance
-    from mind2web2.runs.verification import Check, Cure, Finding
+    from mind2web2.runs.verification import Check, Finding
     from mind2web2.utils.path_config import PathConfig
 
-_JUDGE = (
-    "judge_model",
-    "judge_reasoning_effort",
-    "judge_temperature",
-    "judge_extra_body",
-)
 DESCRIPTION = """\
-Check an agent's results: each is judged again in a temporary folder, from the stored judgments, and its tree,
-votes and score are compared; so are the checksums of answer, script, pages, the files that the script read
-and the result itself, and the metrics. No judge is asked, and none of your files changes.
+Check an agent's results: run every script again in a temporary folder, from the stored judgments, and print
+the leaves that differ. Answer, script, helper files, pages and questions are compared as well, and so are the
+metrics. No judge is asked, and none of your files changes.
 
   mind2web2 verify-results my_agent                   all results
   mind2web2 verify-results my_agent --task_id TASK    those of one task; may be repeated
 
-  wrong      a result that was changed or damaged, or that its judgments do not give; or a score that a
-             script returned in place of the one that its rubric tree gives
-  stale      answer, script, a page, a file that the script read, the judge or its questions have changed
-  missing    an answer without a score, or a file that a result needs
+  wrong      a result that was changed or damaged, or that its script and judgments do not give
+  stale      what the result was made from has changed since, or may have changed
+  missing    an answer without a score, or a file that is needed to run its script again
 
 Checksums show accidents; they do not show a record that was forged as a whole, judgments included.
 Exit status: 0 everything is correct and up to date, 1 something is wrong, 2 nothing could be checked,
@@ -76,19 +67,9 @@ def add_command(commands: Subcommands) -> None:
         group="",
     )
     add_settings(parser, ["judgments", "eval_version"], changed=[judgments])
-    _add_judge_options(parser)
     add_json_option(parser, "the findings")
     add_folder_options(parser)
     parser.set_defaults(run=run)
-
-
-def _add_judge_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
-        "judge",
-        "the expected judge; results of others are stale (default: the judge of the newest result)",
-    )
-    changed = [replace(SETTINGS[name], default_text="") for name in _JUDGE]
-    add_settings(parser, _JUDGE, changed=changed, group=group)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -106,9 +87,7 @@ def run(options: argparse.Namespace) -> int:
             f"no judgments at {judgments}: name a judgments.sqlite3 or an exported .jsonl file"
         )
     task_ids = _tasks(paths, agent_name, settings.task_ids or None)
-    answers = verified(
-        paths, agent_name, task_ids, judge=_judge(settings), judgments=judgments
-    )
+    answers = verified(paths, agent_name, task_ids, judgments)
     places = task_ids if settings.task_ids else (*task_ids, None)
     summaries = [summaries_checked(paths, agent_name, task_id) for task_id in places]
     if options.json:
@@ -119,18 +98,6 @@ def run(options: argparse.Namespace) -> int:
         finding.kind for check in (*answers, *summaries) for finding in check.findings
     }
     return _WRONG if "wrong" in kinds else _OUTDATED if kinds else 0
-
-
-def _judge(settings: RunSettings) -> JsonObject:
-    from mind2web2.judge.settings import keyed_part
-
-    given = {
-        "model": settings.judge_model,
-        "reasoning_effort": settings.judge_reasoning_effort,
-        "temperature": settings.judge_temperature,
-        "extra_body": keyed_part(settings.judge_extra_body),
-    }
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _tasks(
@@ -158,7 +125,7 @@ def _tasks(
 
 
 def _state(check: Check) -> str:
-    return "ok" if check.gravest is None else check.gravest.kind
+    return check.kind or "ok"
 
 
 def _print(
@@ -174,8 +141,8 @@ def _print(
 
     console = plain_console()
     table = Table(title=f"Results of {agent_name}")
-    for heading in ("task", "answer", "score", "recomputed", "state"):
-        is_number = heading in ("score", "recomputed")
+    for heading in ("task", "answer", "score", "run again", "state"):
+        is_number = heading in ("score", "run again")
         table.add_column(
             heading, justify="right" if is_number else "left", overflow="fold"
         )
@@ -185,7 +152,7 @@ def _print(
             by_finding.setdefault(finding, []).append(check.place)
     for check in answers:
         task_id, _, stem = check.place.removesuffix(".md").rpartition("/")
-        numbers = (number(check.score), number(check.recomputed_score))
+        numbers = (number(check.score), number(check.score_again))
         table.add_row(task_id, stem, *numbers, _state(check))
     console.print(table)
     for finding, places in sorted(
@@ -197,70 +164,23 @@ def _print(
     counts = [f"{states.count(kind)} {kind}" for kind in KINDS if kind in states]
     correct = f"correct and up to date: {states.count('ok')}"
     line(console, "; ".join([f"Answers: {len(states)}", correct, *counts]))
-    by_cure: dict[Cure, list[Check]] = {}
-    # The remedy of an answer writes the summaries again.
-    for check in [check for check in answers if check.findings] or summaries:
-        if check.gravest is not None:
-            by_cure.setdefault(check.gravest.cure, []).append(check)
-    for cure, some in by_cure.items():
-        suggestion = _suggestion(settings, agent_name, cure, some, answers)
-        line(
-            console,
-            f"Next, for {', '.join(check.place for check in some)}: {suggestion}",
-        )
+    if any(check.findings for check in (*answers, *summaries)):
+        line(console, _advice(settings, agent_name, answers))
 
 
-def _suggestion(
-    settings: RunSettings,
-    agent_name: str,
-    cure: Cure,
-    some: Sequence[Check],
-    answers: Sequence[Check],
-) -> str:
-    if cure == "script":
-        return (
-            "see why the eval script returns another score than its rubric tree gives"
-        )
-    if cure == "answer":
-        return "put the answer back in its place, or remove its folder of results"
-    tasks = dict.fromkeys(check.task_id for check in some)
-    is_all = None in tasks or tasks.keys() == {check.task_id for check in answers}
-    if not settings.task_ids and is_all:
+def _advice(settings: RunSettings, agent_name: str, answers: Sequence[Check]) -> str:
+    tasks = dict.fromkeys(str(check.task_id) for check in answers if check.findings)
+    if not settings.task_ids and len(tasks) == len({each.task_id for each in answers}):
         tasks = {}
-    words = [word for task_id in tasks for word in ("--task_id", str(task_id))]
-    words += ["--overwrite"] if cure in ("overwrite", "judgments") else []
+    words = [word for task_id in tasks for word in ("--task_id", task_id)]
     # An answer without a result of its own is judged as the others were.
     like = next(
-        (check.made_from for check in (*some, *answers) if check.made_from is not None),
-        None,
+        (each.made_from for each in answers if each.made_from is not None), None
     )
-    expected = _judge(settings)
-    if "--overwrite" in words or expected:
-        like = _asked_by_a_judge(like)
-    if like is None:
-        words += [
-            word
-            for name, value in expected.items()
-            for word in (f"--judge_{name}", str(value))
-        ]
-    else:
-        like = like.model_copy(update={"judge": like.judge.model_copy(update=expected)})
-    evaluate = suggested_evaluation(settings, agent_name, like, *words)
-    if cure == "judgments":
-        return f"name their file with --judgments FILE, or ask again: {evaluate}"
-    return (
-        f"{evaluate} (asks all its judgments again)"
-        if cure == "overwrite"
-        else evaluate
-    )
-
-
-def _asked_by_a_judge(made_from: Provenance | None) -> Provenance | None:
-    """Return the provenance of a replayed result as one of the default provider: a replay asks nothing."""
-    if made_from is None or made_from.judge.provider != REPLAY:
-        return made_from
-    judge = made_from.judge.model_copy(update={"provider": "openai"})
-    return made_from.model_copy(update={"judge": judge, "replayed_from": None})
+    command = suggested_evaluation(settings, agent_name, like, *words)
+    is_wrong = any(check.kind == "wrong" for check in answers)
+    first = "delete the result files that are wrong, then " if is_wrong else ""
+    return f"Next, {first}run from the stored judgments: {command}"
 
 
 def _print_json(answers: Sequence[Check], summaries: Sequence[Check]) -> None:
@@ -273,8 +193,7 @@ def _print_json(answers: Sequence[Check], summaries: Sequence[Check]) -> None:
                 "answer_name": check.answer_name,
                 "path": None if check.found is None else str(check.found.path),
                 "score": check.score,
-                "score_by_tree": check.score_by_tree,
-                "replayed_score": check.replayed_score,
+                "score_again": check.score_again,
                 "record": _state(check),
                 "findings": [finding._asdict() for finding in check.findings],
             }

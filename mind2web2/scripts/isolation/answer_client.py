@@ -222,11 +222,6 @@ class AnswerClient(AsyncCalls):
         return self._first
 
     @property
-    def is_decision(self) -> bool:
-        """Tell whether the run's judge is a decision model."""
-        return self._settings.is_decision
-
-    @property
     def failure(self) -> Mind2Web2Error | None:
         """Return the first permanent failure."""
         return self._latch.failure

@@ -12,8 +12,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from mind2web2.capture.models import DOWNLOAD_EVENT
-
 _PROGRAMS = "starts programs"
 _CONNECTIONS = "opens connections"
 _FILES = "changes files"
@@ -25,7 +23,6 @@ _EFFECTS = {
     **dict.fromkeys(("subprocess.Popen", "pty.spawn"), _PROGRAMS),
     **dict.fromkeys(("socket.bind", "socket.connect", "socket.sendto"), _CONNECTIONS),
     **dict.fromkeys(("socket.getaddrinfo", "socket.gethostbyname"), _CONNECTIONS),
-    DOWNLOAD_EVENT: _CONNECTIONS,
     **dict.fromkeys(("os.link", "os.mkdir", "os.remove", "os.rename"), _FILES),
     **dict.fromkeys(("os.rmdir", "os.symlink", "os.truncate", "os.chmod"), _FILES),
     **dict.fromkeys(("os.utime", "sqlite3.connect"), _FILES),

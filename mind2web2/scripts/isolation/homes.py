@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from pydantic_core import to_jsonable_python
 
-from mind2web2.scripts.input_recorder import changed_ns
 from mind2web2.scripts.isolation.processes import START, ForkServer, fork_server
+from mind2web2.scripts.isolation.read_files import changed_ns
 from mind2web2.scripts.isolation.rpc import Message, decoded, encoded, encoded_value
 from mind2web2.scripts.isolation.worker import HomeJob
 

@@ -16,13 +16,10 @@ from mind2web2.errors import (
     EvalScriptError,
     MachineError,
     Mind2Web2Error,
-    StorageError,
 )
 from mind2web2.judge.protocol import Noted
 from mind2web2.llm_client.chat import ReplyCheck
 from mind2web2.llm_client.failures import one_line
-from mind2web2.pages.cache_files import is_page_file, is_sidecar
-from mind2web2.pages.stored_files import fetch_files, names_in_store
 from mind2web2.scripts.isolation.answer_client import SentLedger
 from mind2web2.scripts.isolation.homes import ScriptHome, ScriptHomes
 from mind2web2.scripts.isolation.log_records import SentRecord
@@ -128,24 +125,6 @@ class PassService:
     async def ledger(self, used: list[str]) -> SentLedger:
         """Return usage and notes of the questions whose replies the script has got."""
         return SentLedger.of(self.answers.ledger(used))
-
-    @served
-    async def stored_names(self) -> list[str]:
-        """Return the names of the files that the cache has in its object store."""
-        return list(names_in_store(self.cache_dir))
-
-    @served
-    async def fetch(self, names: list[str]) -> bool:
-        """Bring files of pages into the cache's folder."""
-        folder = self.cache_dir
-        paths = [
-            folder / name for name in names if is_page_file(name) or is_sidecar(name)
-        ]
-        try:
-            return await asyncio.to_thread(fetch_files, folder, *paths)
-        except StorageError as error:
-            # Even if the script takes the page for missing, there will be no result.
-            raise self.answers.judge.fail(error) from error.__cause__
 
     def _check(self, question: Question) -> ReplyCheck | None:
         """Return the check of a reply by the script's own class, which only this process has."""

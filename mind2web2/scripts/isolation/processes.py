@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import logging
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -28,9 +29,6 @@ from typing import NoReturn, Protocol
 
 from mind2web2.errors import MachineError, UsageError
 from mind2web2.utils.aio import to_the_end
-
-if sys.platform != "win32":
-    import resource
 
 # Real scripts take a few seconds of processor time and less than 100 MB, most of it for Python itself.
 DEFAULT_MEMORY_BYTES = 1024**3

@@ -25,7 +25,7 @@ from pydantic import BaseModel, TypeAdapter, validate_call
 from mind2web2 import errors
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.session import STOPPED
-from mind2web2.scripts.inputs import ScriptInputs
+from mind2web2.scripts.inputs import ClockReading
 
 # Of a message to the run: thirty screenshots, or a tree of a hundred thousand nodes.
 MAX_MESSAGE_BYTES = 64 * 1024**2
@@ -133,7 +133,7 @@ class Done:
         looked_up: pages that the script looked for in the cache.
         captured: pages that it captured itself.
         is_listed: it read the list of stored pages.
-        inputs: the other inputs that it read.
+        clock: when it ran.
     """
 
     result: Any = None
@@ -141,7 +141,7 @@ class Done:
     looked_up: list[str] = field(default_factory=list)
     captured: list[str] = field(default_factory=list)
     is_listed: bool = False
-    inputs: ScriptInputs = field(default_factory=ScriptInputs)
+    clock: ClockReading | None = None
     used: list[str] = field(default_factory=list)
     is_open: bool = False
     first_open: str | None = None

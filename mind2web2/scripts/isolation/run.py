@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.llm_client.prices import OwnPrice, own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.scripts.aliases import own_script_aliases
-from mind2web2.scripts.inputs import ScriptInputs
+from mind2web2.scripts.inputs import ClockReading
 from mind2web2.scripts.isolation.homes import ScriptHomes, script_homes
 from mind2web2.scripts.isolation.pass_process import AnswerProcesses, answer_processes
 from mind2web2.scripts.isolation.processes import (
@@ -37,7 +36,7 @@ from mind2web2.scripts.isolation.service import RunAnswers
 from mind2web2.scripts.isolation.worker import HomeJob, PassJob
 from mind2web2.scripts.passes import ScriptPasses
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
-from mind2web2.storage.publication import is_in_object_store
+from mind2web2.scripts.sources import search_path
 from mind2web2.utils.deep_trees import allow_deep_trees
 
 # Signals of a fault in compiled code, or of abort().
@@ -100,8 +99,8 @@ async def isolated_result(
     run: RunSide,
     isolation: Isolation,
     logger: logging.Logger,
-) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
-    """Return a script's result on one answer, the usage of its questions, and its inputs.
+) -> tuple[dict[str, Any], JudgeLedger, ClockReading | None]:
+    """Return a script's result on one answer, the usage of its questions, and when it ran.
 
     Args:
         cache: the answer's; afterwards it contains which pages were looked up.
@@ -121,7 +120,6 @@ async def isolated_result(
         settings=run.judge.settings,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
-        cache_is_mirrored=is_in_object_store(cache.task_cache.task_dir),
         logger_name=logger.name,
         package_level=logging.getLogger(PACKAGE).getEffectiveLevel(),
         with_captures=cache.captures is not None,
@@ -136,7 +134,7 @@ async def isolated_result(
         limits=isolation.limits,
         variables=dict(isolation.variables),
         folder=Path.cwd(),
-        import_paths=sys.path,
+        import_paths=search_path(call.script_path),
         prices=own_prices() | prices_of(run.judge),
         aliases=own_script_aliases(),
         as_of=run.as_of,
@@ -152,7 +150,7 @@ async def isolated_result(
     cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)
     answers.settle(done.used)
     result = checked_result(done.result, call.script_path)
-    return result, answers.ledger(done.used), done.inputs
+    return result, answers.ledger(done.used), done.clock
 
 
 async def in_time(
@@ -210,7 +208,7 @@ def exit_reason(
     if process.was_too_large:
         return EvalScriptError(
             f"script {path.name} took more than {limits.memory_bytes // 1024**2} MB of memory "
-            "(--script_memory)"
+            "(script_memory in mind2web2.toml)"
         )
     if os.WIFEXITED(process.status):
         return EvalScriptError(

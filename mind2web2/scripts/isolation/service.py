@@ -33,7 +33,6 @@ from mind2web2.llm_client.failures import one_line
 from mind2web2.llm_client.messages import checked_messages
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.prepared_page import PreparedPage
-from mind2web2.rubric.verdicts import VoteRules
 from mind2web2.scripts.isolation.answer_client import (
     Filled,
     Judged,
@@ -118,7 +117,7 @@ class RunService:
     services: ServiceAnswers
     source: tuple[str, str]
     answer: str
-    rules: VoteRules
+    votes: str
     cache: AnswerCache
     logger: logging.Logger
     check: ReplyCheck | None = None
@@ -235,7 +234,7 @@ class RunService:
             page_limit=cache.page_limit or nullcontext(),
             config=config_with(given.evaluator_config),
             logger=self.logger,
-            rules=self.rules,
+            votes=self.votes,
         )
 
     def _request(self, sent: SentRequest) -> ChatRequest:
@@ -309,7 +308,7 @@ class RunAnswers:
             self._run.services,
             self._source,
             self._answer,
-            VoteRules(settings.votes, settings.doubt, settings.first_confidence),
+            settings.votes,
             AnswerCache(
                 cache.task_cache, cache.page_library, cache.page_limit, cache.captures
             ),

@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,7 +25,7 @@ from typing import Any
 
 from mind2web2.api_tools.surroundings import (
     downloads_from,
-    refused_downloads_reported,
+    downloads_reported,
     services_answered_by,
 )
 from mind2web2.capture.models import NetworkSettings
@@ -43,13 +43,13 @@ from mind2web2.pages.page_cache import PageCache
 from mind2web2.prompts import address_flags
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.clock import ScriptClock
-from mind2web2.scripts.input_recorder import InputRecorder, record_inputs
 from mind2web2.scripts.isolation.answer_client import REPLIES, AnswerClient
 from mind2web2.scripts.isolation.effects import watch_effects
 from mind2web2.scripts.isolation.log_records import SentRecord
 from mind2web2.scripts.isolation.pass_loop import PassLoop
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
 from mind2web2.scripts.isolation.questions import Ahead, PassQuestions
+from mind2web2.scripts.isolation.read_files import ReadFiles
 from mind2web2.scripts.isolation.rpc import (
     PACKAGE,
     Done,
@@ -68,7 +68,6 @@ from mind2web2.scripts.run import (
     log_unseen_errors,
     script_result,
 )
-from mind2web2.storage.mirror import Mirror, use_mirror
 from mind2web2.utils.api_misuse import ScriptReports, script_reports
 from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.utils.files import file_sha256
@@ -131,7 +130,6 @@ class PassJob:
         moment: where the clock stands still, unless it stands at ``HomeJob.as_of``.
         logger_name: of the answer's logger.
         package_level: the least level of the package's own log.
-        cache_is_mirrored: pages of the cache may be in an object store only.
         with_captures: the run captures pages that are not stored.
         stored_at_first: addresses of the pages that were stored before the run (``PageLibrary``).
         skips: what a replayed run has recorded about skipped verifications.
@@ -143,7 +141,6 @@ class PassJob:
     settings: JudgeSettings
     endpoint: str
     cache_dir: Path
-    cache_is_mirrored: bool
     logger_name: str
     package_level: int
     with_captures: bool
@@ -203,8 +200,7 @@ class ScriptHome:
         allow_deep_trees()
         self._clock = ScriptClock(job.as_of, job.zone)
         self._clock.install()
-        self._recorder = InputRecorder(job.script_path)
-        record_inputs(self._recorder)
+        self._files = ReadFiles()
         self._stops = ScriptStops()
         # As noted while the script was loaded.
         self._ignored: list[str] = []
@@ -218,7 +214,7 @@ class ScriptHome:
 
     def loaded_files(self) -> dict[str, int]:
         """Return the files that the script has read while it was loaded, with their times."""
-        return self._recorder.files()
+        return self._files.changes()
 
     def _load(self) -> EvaluateAnswer | EvalScriptError:
         path = self._job.script_path
@@ -306,8 +302,6 @@ class ScriptHome:
     async def _outcome(
         self, job: PassJob, client: RpcClient, judge: AnswerClient
     ) -> Done:
-        if job.cache_is_mirrored:
-            use_mirror(job.cache_dir, RunMirror(client))
         captures = captured_by_run() if job.with_captures else None
         task_cache, pages = CacheFileSys(job.cache_dir), RunPages(client)
         pages.set_stored_at_first(task_cache, job.stored_at_first)
@@ -322,7 +316,10 @@ class ScriptHome:
 
         with (
             downloads_from(job.network),
-            refused_downloads_reported(partial(judge.note, "refused_downloads")),
+            downloads_reported(
+                refused=partial(judge.note, "refused_downloads"),
+                doubt=partial(judge.note, "doubts"),
+            ),
             services_answered_by(ask_run),
         ):
             result = await self._result(job, judge, cache, logger)
@@ -332,7 +329,7 @@ class ScriptHome:
             looked_up=sorted(cache.looked_up),
             captured=cache.captured,
             is_listed=cache.is_listed,
-            inputs=self._recorder.inputs(self._clock.reading(self._recorder.sources())),
+            clock=self._clock.reading(),
         )
 
     async def _result(
@@ -412,19 +409,3 @@ def captured_by_run() -> SharedCaptures:
         raise MachineError("pages of a run are captured in its own process")
 
     return SharedCaptures(open_browser)
-
-
-class RunMirror(Mirror):
-    """Has the run fetch pages of the task's cache from its object store, for which scripts have no key."""
-
-    def __init__(self, client: RpcClient) -> None:
-        self._client = client
-
-    def names_in(self, folder: Path) -> Collection[str]:  # noqa: ARG002 (the run knows it)
-        """Return the names of the files that the cache has in its object store."""
-        return frozenset(self._client.ask_now("stored_names", list[str]))
-
-    def fetch(self, *paths: Path) -> bool:
-        """Bring files of pages into the cache's folder."""
-        missing = [path.name for path in paths if not path.exists()]
-        return bool(missing) and self._client.ask_now("fetch", bool, names=missing)

@@ -52,7 +52,7 @@ export function Score({ score, title }) {
  */
 export function scoreClass(score) {
   if (score === null || score === undefined) return "none";
-  if (score >= 1) return "full";
+  if (score >= 1 - 1e-6) return "full";
   if (score <= 0) return "zero";
   if (score < 1 / 3) return "low";
   return score < 2 / 3 ? "middle" : "high";

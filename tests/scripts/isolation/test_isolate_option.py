@@ -1,4 +1,4 @@
-"""What a script's process gets: ``--script_memory``, ``--script_env``, and a number of its own."""
+"""What a script's process gets: ``script_memory``, ``--script_env``, and a number of its own."""
 
 import os
 import subprocess
@@ -71,6 +71,7 @@ async def test_a_task_evaluated_from_python_has_processes_too(project, own_pid):
 def test_memory_is_limited(project):
     """As the reason says."""
     project.add_script_body("held = b'x' * 2**28\nawait asyncio.Event().wait()\n")
+    project.add_settings('script_memory = "200M"')
     with JudgeServer() as server:
         run = call(
             *(
@@ -80,11 +81,11 @@ def test_memory_is_limited(project):
                 "--judge_base_url",
                 server.base_url,
             ),
-            *("--script_memory", "200M", "--answer_timeout", "100"),
+            *("--answer_timeout", "100"),
         )
     assert run.returncode == 1
     assert (
-        "script lake.py took more than 200 MB of memory (--script_memory)"
+        "script lake.py took more than 200 MB of memory (script_memory in mind2web2.toml)"
         in " ".join(run.stdout.split())
     )
 

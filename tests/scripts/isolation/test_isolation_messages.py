@@ -35,7 +35,7 @@ from mind2web2.rubric.verdicts import (
     PageShown,
     Vote,
 )
-from mind2web2.scripts.inputs import ClockReading, ScriptInputs
+from mind2web2.scripts.inputs import ClockReading
 from mind2web2.scripts.isolation import rpc
 from mind2web2.scripts.isolation.answer_client import (
     SentLedger,
@@ -139,9 +139,7 @@ LEDGER = JudgeLedger(
     doubts=["one"],
     services=[ServiceAnswer(request="r", key="k", sha256="s")],
 )
-INPUTS = ScriptInputs(
-    files={"a": None}, clock=ClockReading(moment="now", zone="UTC", is_read=True)
-)
+CLOCK = ClockReading(moment="now", zone="UTC", is_read=True)
 SHOWN = PageShown(
     kind="web", sha256="0", text_chars=1, text_chars_stored=2, images=0, notes=("n",)
 )
@@ -158,7 +156,7 @@ EVIDENCE = Evidence(
     "content",
     [
         Done({"final_score": 1.0}, None, ["https://a.example/\ud83d"], ["b"], True),
-        Done(inputs=INPUTS),
+        Done(clock=CLOCK),
         QuestionContext("verify", "leaf", "a claim \ud83d", None, 2),
         ServiceRequest("google_maps", "geocode", ["Como"], {"language": "it"}),
         Verification("a claim", None, "none", 3, True, ("gate",), doubt="gates"),
@@ -197,7 +195,7 @@ def test_objects_that_are_no_json_are_refused_where_they_are_sent(content):
         Done(failure="no error"),
         Done(looked_up=[[]]),
         SentLedger(JudgeLedger(usage="x"), [], []),
-        Done(inputs=INPUTS.model_copy(update={"files": 3})),
+        Done(clock=CLOCK.model_copy(update={"moment": 3})),
         QuestionContext("verify", trial="many"),
     ],
 )

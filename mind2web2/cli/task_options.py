@@ -1,0 +1,34 @@
+"""Options that name tasks, for the commands that read the benchmark's task lists."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from mind2web2.cli.options import add_settings
+from mind2web2.runs.settings import SETTINGS
+
+TASKS_ROOT = Path("tasks")
+
+
+def add_tasks_root(parser: argparse.ArgumentParser) -> None:
+    """Add the folder of task lists."""
+    parser.add_argument(
+        "--tasks_root",
+        metavar="DIR",
+        type=Path,
+        default=TASKS_ROOT,
+        help="the task lists (default: tasks/)",
+    )
+
+
+def add_task_list(
+    parser: argparse.ArgumentParser,
+    subject: str = "the tasks",
+    default: str = "all that are there",
+) -> None:
+    """Add ``--task_list``."""
+    text = f"{subject}: an id a line, or CSV with a column task_id"
+    changed = replace(SETTINGS["task_list"], help=text, default_text=default)
+    add_settings(parser, ["task_list"], changed=[changed])

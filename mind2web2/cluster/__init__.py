@@ -1,1 +1,0 @@
-"""Evaluations on several machines: a Ray cluster, with an actor on each of its nodes."""

@@ -1,0 +1,1 @@
+"""Checks whether the cited pages of any report say what it says."""

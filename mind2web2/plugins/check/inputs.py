@@ -1,0 +1,278 @@
+"""A report's text, from markdown, HTML, DOCX, PDF or standard input; other forms become markdown."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pypdfium2  # type: ignore[import-untyped] # it ships no types
+
+from mind2web2.capture.page.office import office_html
+from mind2web2.errors import DocumentError, UsageError
+from mind2web2.utils.text import as_unicode_text
+
+if TYPE_CHECKING:
+    from lxml.html import HtmlElement
+
+STANDARD_INPUT = "-"
+_MAX_BYTES = 100 * 1024**2
+_HTML_START = re.compile(
+    rb"\s*(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|head|body)\b", re.IGNORECASE
+)
+_PAGE_NUMBER = re.compile(
+    r"\s*(?:page\s*)?\d{1,4}(?:\s*(?:/|of)\s*\d{1,4})?\s*", re.IGNORECASE
+)
+_BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+\n")
+_AROUND = {
+    **{f"h{level}": (f"\n\n{'#' * level} ", "\n\n") for level in range(1, 7)},
+    **{"br": ("\n", ""), "hr": ("\n\n---\n\n", ""), "table": ("\n\n", "\n\n")},
+    **dict.fromkeys(("td", "th"), ("", " | ")),
+}
+_BLOCKS = frozenset(
+    (
+        *("p", "div", "section", "article", "header", "footer", "main", "aside", "pre"),
+        *(
+            "blockquote",
+            "figure",
+            "figcaption",
+            "ul",
+            "ol",
+            "dl",
+            "dt",
+            "dd",
+            "address",
+        ),
+    )
+)
+_UNSEEN = frozenset(
+    (
+        *("script", "style", "template", "noscript", "head", "title", "nav", "button"),
+        *("svg", "iframe"),
+    )
+)
+
+
+def report_name(report: str) -> str:
+    """Return the name under which a report's results are kept."""
+    if report == STANDARD_INPUT:
+        return "standard-input"
+    return re.sub(r"[^\w.-]+", "-", Path(report).stem).strip("-.") or "report"
+
+
+def report_text(report: str) -> str:
+    """Return the text of a report; each line ends in one character.
+
+    Raises:
+        UsageError: it cannot be read, or is none of the known formats.
+    """
+    data = _read(report)
+    try:
+        text = _as_text(data, Path(report).name)
+    except DocumentError as error:
+        raise UsageError(f"cannot read {report}: {error}") from error
+    text = as_unicode_text(text).replace("\r\n", "\n").replace("\r", "\n")
+    if not text.strip():
+        raise UsageError(f"{report} has no text to check")
+    return text
+
+
+def _read(report: str) -> bytes:
+    if report == STANDARD_INPUT:
+        return sys.stdin.buffer.read(_MAX_BYTES)
+    try:
+        with Path(report).open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {report}: {error.strerror or error}") from error
+    if len(data) > _MAX_BYTES:
+        raise UsageError(f"{report} is larger than {_MAX_BYTES // 1024**2} MB")
+    return data
+
+
+def _as_text(data: bytes, name: str) -> str:
+    if data.startswith(b"%PDF"):
+        return pdf_text(data)
+    if data.startswith(b"PK\3\4"):
+        return html_text(office_html(data, name).html)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace")
+    if _HTML_START.match(data) or name.lower().endswith((".html", ".htm")):
+        return html_text(data)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
+
+
+def html_text(page: str | bytes) -> str:
+    """Return a page as markdown: its headings, lists, tables and links."""
+    from lxml import html as lxml_html
+
+    if isinstance(page, str):
+        page = page.encode("utf-8", "replace")
+    parser = lxml_html.HTMLParser(
+        encoding="utf-8", remove_comments=True, huge_tree=True
+    )
+    root = lxml_html.document_fromstring(page or b"<p>", parser=parser)
+    text = "".join(_Writer(root).pieces())
+    return _BLANK_LINES.sub("\n\n", text).strip() + "\n"
+
+
+class _Writer:
+    """Writes the elements of a page; the tree is walked without recursion, as it may be deep."""
+
+    def __init__(self, root: HtmlElement) -> None:
+        self._root = root
+        self._notes = self._footnotes()
+
+    def _footnotes(self) -> set[str]:
+        """Return the ids of list items and paragraphs that raised links lead to."""
+        linked = {
+            str(href)[1:]
+            for href in self._root.xpath("//a[starts-with(@href, '#')]/@href")
+        }
+        return {
+            str(each.get("id"))
+            for each in self._root.iter("li", "p", "div")
+            if each.get("id") in linked
+            and (each.tag == "li" or re.search(r"\d$", str(each.get("id"))))
+        }
+
+    def pieces(self) -> Iterator[str]:
+        # What is left to write: an element, or a text that follows one.
+        stack: list[HtmlElement | str] = [self._root]
+        while stack:
+            entry = stack.pop()
+            if isinstance(entry, str):
+                yield entry
+                continue
+            if note := self._note_of(entry):
+                yield f"[^{note}]"
+                continue
+            tag = entry.tag if isinstance(getattr(entry, "tag", None), str) else ""
+            before, after = (
+                ("", "") if tag in _UNSEEN or not tag else self._around(entry, tag)
+            )
+            yield before
+            following: list[HtmlElement | str] = []
+            if tag and tag not in _UNSEEN:
+                following.append(_flowing(entry.text, tag))
+                for child in entry:
+                    following += [child, _flowing(child.tail, tag)]
+            stack += [after, *reversed(following)]
+
+    def _around(self, element: HtmlElement, tag: str) -> tuple[str, str]:
+        """Return what stands before and behind an element's content."""
+        fixed = _AROUND.get(tag)
+        if fixed is not None:
+            return fixed
+        if tag == "li":
+            return f"\n{self._bullet(element)}", "\n"
+        if tag == "a":
+            return self._link(str(element.get("href") or ""))
+        if tag in ("sup", "sub"):
+            has_link = element.find(".//a") is not None
+            return ("", "") if has_link else (f"<{tag}>", f"</{tag}>")
+        if tag == "tr":
+            return "\n| ", self._head_rule(element)
+        return self._around_block(element) if tag in _BLOCKS else ("", "")
+
+    def _around_block(self, element: HtmlElement) -> tuple[str, str]:
+        if next(element.iterancestors("td", "th", "li"), None) is not None:
+            return " ", " "
+        label = f"[^{element.get('id')}]: " if element.get("id") in self._notes else ""
+        return f"\n\n{label}", "\n\n"
+
+    def _note_of(self, element: HtmlElement) -> str | None:
+        """Return the footnote that a link's number stands for."""
+        if getattr(element, "tag", None) != "a":
+            return None
+        note = str(element.get("href") or "").removeprefix("#")
+        return note if note in self._notes else None
+
+    def _bullet(self, item: HtmlElement) -> str:
+        if item.get("id") in self._notes:
+            return f"[^{item.get('id')}]: "
+        above = item.getparent()
+        if above is None or above.tag != "ol":
+            return "- "
+        first = int(above.get("start")) if str(above.get("start")).isdigit() else 1
+        return f"{first + len(list(item.itersiblings('li', preceding=True)))}. "
+
+    def _link(self, href: str) -> tuple[str, str]:
+        if not re.match(r"https?:|doi:|www\.", href, re.IGNORECASE):
+            return "", ""
+        return "[", f"](<{href}>)" if re.search(r"[()\s]", href) else f"]({href})"
+
+    def _head_rule(self, row: HtmlElement) -> str:
+        cells = [cell.tag for cell in row if cell.tag in ("td", "th")]
+        is_first = next(row.itersiblings("tr", preceding=True), None) is None
+        above = row.getparent()
+        is_head = (above is not None and above.tag == "thead") or set(cells) == {"th"}
+        return (
+            "\n" + "|---" * len(cells) + "|" if is_first and is_head and cells else ""
+        )
+
+
+def _flowing(text: str | None, tag: str) -> str:
+    if not text:
+        return ""
+    return text if tag == "pre" else re.sub(r"\s+", " ", text)
+
+
+def pdf_text(data: bytes) -> str:
+    """Return the text of a PDF, with the addresses behind its links.
+
+    Raises:
+        DocumentError: it cannot be opened.
+    """
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        raise DocumentError(f"the PDF cannot be opened: {error}") from error
+    with document:
+        return "\n".join(_page_text(page) for page in document)
+
+
+def _page_text(page: pypdfium2.PdfPage) -> str:
+    text_page = page.get_textpage()
+    text: str = text_page.get_text_range()
+    for start, end, address in sorted(_pdf_links(page, text_page), reverse=True):
+        name = text[start:end]
+        if name.strip() and "http" not in name and "www." not in name:
+            text = f"{text[:start]}[{name.strip()}]({address}){text[end:]}"
+    text = text.replace("\r\n", "\n").replace("\ufffe", "")
+    lines = text.split("\n")
+    return "\n".join(line for line in lines if not _PAGE_NUMBER.fullmatch(line))
+
+
+def _pdf_links(
+    page: pypdfium2.PdfPage, text_page: pypdfium2.PdfPage
+) -> Iterator[tuple[int, int, str]]:
+    """Yield the first and the last place of the text that each link covers, and its address."""
+    position = ctypes.c_int(0)
+    link = pypdfium2.raw.FPDF_LINK()
+    while pypdfium2.raw.FPDFLink_Enumerate(page, position, link):
+        action = pypdfium2.raw.FPDFLink_GetAction(link)
+        length = (
+            pypdfium2.raw.FPDFAction_GetURIPath(page.pdf, action, None, 0)
+            if action
+            else 0
+        )
+        rect = pypdfium2.raw.FS_RECTF()
+        if length < 8 or not pypdfium2.raw.FPDFLink_GetAnnotRect(link, rect):
+            continue
+        buffer = ctypes.create_string_buffer(length)
+        pypdfium2.raw.FPDFAction_GetURIPath(page.pdf, action, buffer, length)
+        middle = (rect.top + rect.bottom) / 2
+        first, last = (
+            pypdfium2.raw.FPDFText_GetCharIndexAtPos(text_page, x, middle, 4, 8)
+            for x in (rect.left + 1, rect.right - 1)
+        )
+        address = buffer.value.decode("utf-8", "replace")
+        if 0 <= first <= last and address.startswith("http"):
+            yield first, last + 1, address

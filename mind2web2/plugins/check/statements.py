@@ -1,0 +1,360 @@
+"""The statements of a report, each with the sources that it rests on; no model is asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from mind2web2.plugins.check.addresses import addresses_in
+from mind2web2.plugins.check.blocks import BOLD_LINE, Block, blocks_of
+from mind2web2.plugins.check.marks import Citation, CitationFinder
+from mind2web2.plugins.check.references import source_lists
+from mind2web2.plugins.check.words import (
+    ABBREVIATION,
+    ALWAYS_GOES_ON,
+    FIRST_PERSON,
+    OFFER,
+    SOURCE_LABELS,
+)
+
+
+class Statement(BaseModel):
+    """A sentence, a list's item or a table's row that says something, and what it cites."""
+
+    text: str
+    start: int
+    end: int
+    sources: list[str]
+    marks: list[str]
+
+
+class ReadReport(BaseModel):
+    """What ``check REPORT --list`` prints."""
+
+    statements: list[Statement]
+    unresolved: list[str]
+    uncited: list[str]
+
+
+_OPAQUE = "\x00"
+_LINKED = "\x01"
+_ASCII_END = r"[.!?…]+(?:[\"'”’»)\]*_~]|</\w+>)*"
+_OTHER_END = r"[。！？؟۔।]+[\"'”’」』）)*_]*"
+_END = re.compile(rf"(?:{_ASCII_END})(?=[\s{_OPAQUE}({_LINKED}]|$)|{_OTHER_END}")
+# Behind a sentence: its marks, its links in brackets and the words that introduce them.
+_RUN = re.compile(
+    rf"(?:[\s{_OPAQUE}()（）\[\],;、，·|*†]|</?su[pb]>|(?<![^\W_])(?:{SOURCE_LABELS}\s?[:：]|(?:{SOURCE_LABELS}|and|&)(?=\s?{_OPAQUE})))*",
+    re.IGNORECASE,
+)
+_LINKED_RUN = re.compile(rf"[\s{_OPAQUE}{_LINKED}()（）\[\],;、，·|*:：—–-]*")
+_SOURCE_LINE = re.compile(
+    rf"[\W\d_]*{SOURCE_LABELS}\b[^.。]{{0,60}}[:：]", re.IGNORECASE
+)
+_WORD = re.compile(r"[^\W_]+")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_MIN_WORDS = 3
+_MIN_CJK = 6
+# A line without a full stop is a heading, a caption or a cell of a table unless it is as long as this.
+_MIN_OPEN_WORDS = 12
+_MIN_ITEM_WORDS = 4
+
+
+@dataclass(slots=True)
+class _Segment:
+    """A sentence with its citations, not yet known to be a statement."""
+
+    start: int
+    end: int
+    citations: list[Citation]
+    is_closed: bool
+    block: int
+
+
+def read_report(text: str) -> ReadReport:
+    """Find the statements of a report and their sources; each mark and address is accounted for."""
+    blocks = blocks_of(text)
+    addresses = addresses_in(text)
+    lists = source_lists(text, blocks, addresses)
+    citations = CitationFinder(text, blocks, addresses, lists).citations()
+    statements = _Statements(text, blocks, lists.spans, citations).all()
+    unresolved = [mark for each in citations for mark in each.missing]
+    cited = {url for statement in statements for url in statement.sources}
+    shown = [each.url for each in addresses if each.url and not each.is_picture]
+    listed = [url for entry in lists.entries for url in entry.addresses]
+    in_lists = {
+        each.url
+        for each in addresses
+        if any(start <= each.start < end for start, end in lists.spans)
+    }
+    outside = [url for url in shown if url not in in_lists]
+    return ReadReport(
+        statements=statements,
+        unresolved=list(dict.fromkeys(unresolved)),
+        uncited=[url for url in dict.fromkeys([*outside, *listed]) if url not in cited],
+    )
+
+
+class _Statements:
+    def __init__(
+        self,
+        text: str,
+        blocks: Sequence[Block],
+        listed: Sequence[tuple[int, int]],
+        citations: Sequence[Citation],
+    ) -> None:
+        self._text = text
+        in_lists = {start for start, _ in listed}
+        self._blocks = [block for block in blocks if block.start not in in_lists]
+        self._citations = [each for each in citations if each.mark or each.addresses]
+        self._shadow = _shadow(text, citations)
+        self._next_citation = 0
+        self._head_citations: list[Citation] = []
+
+    def all(self) -> list[Statement]:
+        segments = [
+            segment
+            for number, block in enumerate(self._blocks)
+            for segment in self._segments(number, block)
+        ]
+        self._attach_source_lines(segments)
+        chatter = self._chatter(segments)
+        return [
+            self._statement(segment)
+            for segment in segments
+            if id(segment) not in chatter and self._is_statement(segment)
+        ]
+
+    def _segments(self, number: int, block: Block) -> Iterator[_Segment]:
+        citations = self._citations_until(block.end)
+        citations = [each for each in citations if each.start >= block.start]
+        if block.kind in ("heading", "code", "rule", "head"):
+            self._head_citations = citations if block.kind == "head" else []
+            return
+        if block.kind == "row":
+            cited = (
+                [*self._head_citations, *citations]
+                if self._is_below_head(number)
+                else citations
+            )
+            yield _Segment(block.start, block.end, cited, True, number)
+            return
+        for start, end, after, is_closed in self._sentences(block):
+            inside = [each for each in citations if start <= each.start < after]
+            yield self._trimmed(_Segment(start, end, inside, is_closed, number))
+
+    def _is_below_head(self, number: int) -> bool:
+        table = self._blocks[number].table
+        return any(
+            block.kind == "head" and block.table == table
+            for block in self._blocks[max(0, number - 200) : number]
+        )
+
+    def _citations_until(self, end: int) -> list[Citation]:
+        first = self._next_citation
+        while (
+            self._next_citation < len(self._citations)
+            and self._citations[self._next_citation].start < end
+        ):
+            self._next_citation += 1
+        return list(self._citations[first : self._next_citation])
+
+    def _sentences(self, block: Block) -> Iterator[tuple[int, int, int, bool]]:
+        """Yield start, end, the place behind its marks, and whether it ends in a full stop."""
+        start = self._skip_run(block.start, block.end)
+        first = block.start
+        for end, after in self._ends(block):
+            if end <= start:
+                continue
+            yield first, end, after, True
+            first = start = after
+        if first < block.end:
+            yield first, block.end, block.end, False
+
+    def _skip_run(self, start: int, end: int) -> int:
+        """Return the place behind marks, before a bracket that opens the next words."""
+        run = _RUN.match(self._shadow, start, end)
+        after = run.end() if run else start
+        while after > start and after < end and self._shadow[after - 1] in "([（*":
+            after -= 1
+        return after
+
+    def _ends(self, block: Block) -> Iterator[tuple[int, int]]:
+        shadow = self._shadow
+        for match in _END.finditer(shadow, block.start, block.end):
+            end = match.end()
+            after = self._skip_run(end, block.end)
+            linked = _LINKED_RUN.match(shadow, after, block.end)
+            beyond = linked.end() if linked and _LINKED in linked[0] else after
+            if beyond > after and self._begins_sentence(beyond, block.end):
+                after = beyond
+            before = shadow[max(block.start, match.start() - 12) : match.start() + 1]
+            is_ascii = match[0][0] in ".!?…"
+            if is_ascii and after < block.end:
+                goes_on = (
+                    not self._begins_sentence(after, block.end)
+                    and shadow[after] != _LINKED
+                )
+                marked = _OPAQUE in shadow[end:after]
+                if goes_on or ALWAYS_GOES_ON.search(before):
+                    continue
+                if not marked and ABBREVIATION.search(before):
+                    continue
+                if after == end and shadow[end] != _LINKED:
+                    continue
+            yield end, after
+
+    def _begins_sentence(self, place: int, end: int) -> bool:
+        rest = self._shadow[place : min(place + 4, end)].lstrip("*_\"'“‘«([{¿¡<>#-–— ")
+        return not rest or not (rest[0].islower() or rest[0] in ",;:)=+/")
+
+    def _trimmed(self, segment: _Segment) -> _Segment:
+        """Cut the marks before and behind a sentence off."""
+        shadow = self._shadow
+        start = self._skip_run(segment.start, segment.end)
+        if start >= segment.end:
+            return _Segment(
+                segment.start, segment.start, segment.citations, False, segment.block
+            )
+        end = segment.end
+        if not segment.is_closed:
+            end = start + len(_without_run(shadow[start:end]))
+        while start < end and shadow[start] in " \t\n":
+            start += 1
+        return _Segment(start, end, segment.citations, segment.is_closed, segment.block)
+
+    def _attach_source_lines(self, segments: list[_Segment]) -> None:
+        """Give marks that stand alone to what stands above: below a table to its rows."""
+        by_block: dict[int, list[_Segment]] = {}
+        for segment in segments:
+            by_block.setdefault(segment.block, []).append(segment)
+        for number, group in by_block.items():
+            content = self._shadow[
+                self._blocks[number].start : self._blocks[number].end
+            ]
+            is_named = bool(_SOURCE_LINE.match(content))
+            is_bare = not any(
+                each.end > each.start and self._has_words(each) for each in group
+            )
+            citations = [citation for each in group for citation in each.citations]
+            if not citations or not (
+                is_bare or (is_named and self._is_all_sources(content))
+            ):
+                continue
+            above = self._above(number, by_block)
+            for segment in above if is_named else above[-1:]:
+                segment.citations += citations
+            if self._blocks[number - 1].kind == "row":
+                for segment in above[:-1] if not is_named else []:
+                    segment.citations += citations
+            for segment in group:
+                segment.end = segment.start
+                segment.citations = [] if above else segment.citations
+
+    def _above(
+        self, number: int, by_block: dict[int, list[_Segment]]
+    ) -> list[_Segment]:
+        if number == 0:
+            return []
+        table = self._blocks[number - 1].table
+        if not table:
+            return by_block.get(number - 1, [])
+        return [
+            segment
+            for before in range(number)
+            if self._blocks[before].table == table
+            for segment in by_block.get(before, [])
+        ]
+
+    def _is_all_sources(self, content: str) -> bool:
+        words = _WORD.findall(_SOURCE_LINE.sub("", content))
+        return len(words) <= _MIN_OPEN_WORDS
+
+    def _has_words(self, segment: _Segment) -> bool:
+        return bool(
+            _WORD.search(self._shadow[segment.start : segment.end].replace(_LINKED, ""))
+        )
+
+    def _chatter(self, segments: Iterable[_Segment]) -> set[int]:
+        """Return the sentences of paragraphs that begin with the agent's own talk and cite nothing."""
+        by_block: dict[int, list[_Segment]] = {}
+        for segment in segments:
+            by_block.setdefault(segment.block, []).append(segment)
+        chatter: set[int] = set()
+        for group in by_block.values():
+            first = self._text[group[0].start : group[0].end]
+            is_talk = self._is_talk(first) and not any(each.citations for each in group)
+            chatter |= {
+                id(segment)
+                for segment in group
+                if not segment.citations
+                and (is_talk or self._is_talk(self._text[segment.start : segment.end]))
+            }
+        return chatter
+
+    def _is_talk(self, text: str) -> bool:
+        return bool(FIRST_PERSON.search(text) or OFFER.search(text))
+
+    def _is_statement(self, segment: _Segment) -> bool:
+        content = self._shadow[segment.start : segment.end].replace(_OPAQUE, " ")
+        words = len(_WORD.findall(content))
+        ideographs = len(_CJK.findall(content))
+        if segment.citations:
+            return words > 0 or _LINKED in content
+        block = self._blocks[segment.block]
+        if block.kind == "row":
+            cells = [cell for cell in content.split("|") if _WORD.search(cell)]
+            return len(cells) > 1
+        if content.rstrip(" *_").endswith((":", "：", "?", "？")) or (
+            BOLD_LINE.fullmatch(content.strip()) and not segment.is_closed
+        ):
+            return False
+        if segment.is_closed:
+            return words >= _MIN_WORDS or ideographs >= _MIN_CJK
+        least = _MIN_ITEM_WORDS if block.kind == "item" else _MIN_OPEN_WORDS
+        return words >= least or ideographs >= (
+            _MIN_CJK if block.kind == "item" else 2 * _MIN_OPEN_WORDS
+        )
+
+    def _statement(self, segment: _Segment) -> Statement:
+        sources = [url for each in segment.citations for url in each.addresses]
+        marks = [each.mark for each in segment.citations if each.mark]
+        return Statement(
+            text=self._text[segment.start : segment.end],
+            start=segment.start,
+            end=segment.end,
+            sources=list(dict.fromkeys(sources)),
+            marks=list(dict.fromkeys(marks)),
+        )
+
+
+def _without_run(content: str) -> str:
+    """Return an open sentence without the marks behind it."""
+    kept = content.rstrip()
+    while True:
+        cut = re.sub(
+            rf"(?:[\s(（\[]*{_OPAQUE}+[\s)）\],;、，.]*|\s+{SOURCE_LABELS}[:：]?)$",
+            "",
+            kept,
+            flags=re.IGNORECASE,
+        ).rstrip(" \n\t([（|")
+        if cut == kept or (_OPAQUE not in content and cut != kept):
+            return kept
+        kept = cut
+
+
+def _shadow(text: str, citations: Iterable[Citation]) -> str:
+    """Return a text of the same length in which citations are no words."""
+    pieces, position = [], 0
+    for citation in citations:
+        if citation.start < position:
+            continue
+        mark = _LINKED if citation.is_text else _OPAQUE
+        pieces += [
+            text[position : citation.start],
+            mark * (citation.end - citation.start),
+        ]
+        position = citation.end
+    return "".join([*pieces, text[position:]])

@@ -1,0 +1,1 @@
+"""The plugin ``cluster``: Ray, PostgreSQL and object stores."""

@@ -1,0 +1,228 @@
+"""The anchor: cases that are asked again from time to time, to notice a model that changed under its name."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mind2web2 import __version__
+from mind2web2.errors import ResultWriteError, UsageError
+from mind2web2.judge.store import CHECKS_FOLDER, JudgeIdentity, check_file_stem
+from mind2web2.judge_check.check import JudgeCheck
+from mind2web2.judge_check.labelled_set import shipped_set
+from mind2web2.judge_check.other_cases import CheckNews, OtherCases
+from mind2web2.statistics.paired import binomial_p_value
+from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.text import counted
+
+log = logging.getLogger(__name__)
+
+CASES = 60
+_LEVEL = 0.05
+
+
+class AnchorRecord(BaseModel):
+    """A judge's replies to the anchor on one day.
+
+    Args:
+        votes: of a claim at most.
+        right: whether each case that has a reply was right, by its id.
+        version: of this package, whose prompts were used.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    judge: JudgeIdentity
+    set_version: int
+    set_digest: str
+    votes: int
+    right: Mapping[str, bool]
+    version: str = __version__
+    checked: str
+
+    @property
+    def day(self) -> str:
+        """Return the date."""
+        return self.checked[:10]
+
+    def is_comparable(self, other: AnchorRecord) -> bool:
+        """Tell whether both are of the same cases and votes."""
+        asked = (self.set_version, self.set_digest, self.votes)
+        return asked == (other.set_version, other.set_digest, other.votes)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How a judge's replies to the anchor differ from earlier ones.
+
+    Args:
+        cases: with a reply both times.
+        lost: right then, wrong now.
+        gained: wrong then, right now.
+        p_value: McNemar's test (mid-p).
+    """
+
+    before: AnchorRecord
+    now: AnchorRecord
+    cases: int
+    lost: int
+    gained: int
+    p_value: float
+
+    @property
+    def is_shown(self) -> bool:
+        """Tell whether chance does not explain the difference."""
+        return self.p_value < _LEVEL
+
+    @property
+    def sentence(self) -> str:
+        """Return it in words."""
+        what = (
+            "The judge has changed under its name, beyond chance"
+            if self.is_shown
+            else "No sign that the judge has changed"
+        )
+        prompts = (
+            ""
+            if self.before.version == self.now.version
+            else f" Its questions may have, too, from mind2web2 {self.before.version} to {self.now.version}."
+        )
+        return (
+            f"{what} since {self.before.day}: of {counted(self.cases, 'case')}, {self.lost} are "
+            "wrong that were right, "
+            f"{self.gained} right that were wrong (McNemar, p = {self.p_value:.2g}).{prompts}"
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """Return the figures as JSON."""
+        return {
+            "since": self.before.checked,
+            "cases": self.cases,
+            "lost": self.lost,
+            "gained": self.gained,
+            "p_value": self.p_value,
+            "is_shown": self.is_shown,
+        }
+
+
+def anchor_of(check: JudgeCheck, votes: int) -> AnchorRecord:
+    """Return a check of the anchor as it is kept."""
+    labelled = check.labelled
+    return AnchorRecord(
+        judge=check.judge,
+        set_version=labelled.version,
+        set_digest=labelled.digest,
+        votes=votes,
+        right={
+            one.case.id: one.is_right
+            for one in check.outcomes
+            if one.is_right is not None
+        },
+        checked=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def drift(before: AnchorRecord, now: AnchorRecord) -> Drift:
+    """Compare two replies to the same anchor."""
+    shared = before.right.keys() & now.right.keys()
+    lost = sum(before.right[case] and not now.right[case] for case in shared)
+    gained = sum(now.right[case] and not before.right[case] for case in shared)
+    p_value = binomial_p_value(lost, lost + gained)
+    return Drift(before, now, len(shared), lost, gained, p_value)
+
+
+def drifts(earlier: Sequence[AnchorRecord], now: AnchorRecord) -> list[Drift]:
+    """Compare with the last replies to the same anchor, and with the first: small steps add up."""
+    comparable = [one for one in earlier if one.is_comparable(now)]
+    if not comparable:
+        return []
+    compared = [comparable[-1]]
+    if len(comparable) > 1:
+        compared.append(comparable[0])
+    return [drift(before, now) for before in compared]
+
+
+def earlier_anchors(results_root: Path, judge: JudgeIdentity) -> list[AnchorRecord]:
+    """Return a judge's replies to anchors, the oldest first."""
+    path = _path(results_root, judge)
+    if not path.is_file():
+        return []
+    found = []
+    for line in read_regular_file(path).splitlines():
+        try:
+            found.append(AnchorRecord.model_validate_json(line))
+        except ValidationError:
+            log.warning("a line of earlier anchors cannot be read path=%s", path)
+    return found
+
+
+def keep_anchor(results_root: Path, now: AnchorRecord) -> None:
+    """Add a judge's replies to its earlier ones.
+
+    Raises:
+        ResultWriteError: the folder cannot be written.
+    """
+    path = _path(results_root, now.judge)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(now.model_dump_json() + "\n")
+    except OSError as error:
+        raise ResultWriteError.at(path, error) from error
+
+
+def _path(results_root: Path, judge: JudgeIdentity) -> Path:
+    return results_root / CHECKS_FOLDER / "anchors" / f"{check_file_stem(judge)}.jsonl"
+
+
+class AnchorCheck:
+    """``check-judge --anchor``: 60 cases that are asked again, whatever is stored."""
+
+    def add_options(self, parser: argparse._ActionsContainer) -> None:
+        """Add ``--anchor`` and ``--fail_if_changed``."""
+        parser.add_argument(
+            "--anchor",
+            action="store_true",
+            help="ask 60 cases again, whatever is stored, and compare with the last and the first time",
+        )
+        parser.add_argument(
+            "--fail_if_changed",
+            action="store_true",
+            help="with --anchor: exit with 5 where a judge's replies have changed beyond chance",
+        )
+
+    def cases(self, options: argparse.Namespace) -> OtherCases | None:
+        """Return the anchor, if it is asked for."""
+        if not options.anchor:
+            if options.fail_if_changed:
+                raise UsageError("--fail_if_changed goes with --anchor")
+            return None
+        news = partial(_news, fails_if_changed=options.fail_if_changed)
+        return OtherCases(shipped_set().sample(CASES), asks_again=True, news=news)
+
+
+def _news(
+    results_root: Path, check: JudgeCheck, votes: int, *, fails_if_changed: bool
+) -> CheckNews:
+    """Compare a judge's replies with its earlier ones, and keep them."""
+    now = anchor_of(check, votes)
+    changes = drifts(earlier_anchors(results_root, now.judge), now)
+    if now.right:
+        keep_anchor(results_root, now)
+    lines = [change.sentence for change in changes] or [
+        "The first anchor of this judge with these cases and votes: ask it again later."
+    ]
+    has_changed = any(change.is_shown for change in changes)
+    summary = [change.summary() for change in changes]
+    return CheckNews(lines, summary, has_changed and fails_if_changed)
+
+
+CHECK = AnchorCheck()

@@ -1,1 +1,0 @@
-"""Roots in object stores (``s3://``, ``gs://``, ``az://``): requests, working copies, publication."""

@@ -12,7 +12,7 @@ from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judge.settings import JudgeSettings
-from mind2web2.rubric.verdicts import PageShown, Quote, Vote, VoteRules, doubts_of
+from mind2web2.rubric.verdicts import PageShown, Quote, Vote, doubts_of
 
 FOUND, MISSING = "80 m", "90 fathoms"
 
@@ -25,7 +25,7 @@ def reply(result, quote=FOUND):
 def by_rule(evaluator, rule):
     """Let an evaluation outside of any run vote by a rule."""
     verifier = evaluator.verifier
-    verifier._context = replace(verifier._context, rules=VoteRules(votes=rule))
+    verifier._context = replace(verifier._context, votes=rule)
 
 
 async def judged(tmp_path, rule, replies, *, critical=False, **options):

@@ -177,6 +177,7 @@ def told(outcome):
         for name, value in outcome.result.document.items()
         if name not in ("run", "seal")
     }
+    result["provenance"] = {**result["provenance"], "inputs": None}
     # To the last digit, a sum depends on the order of what is added.
     result["judge_usage"] = {
         **result["judge_usage"],

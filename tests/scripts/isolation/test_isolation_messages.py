@@ -159,7 +159,7 @@ EVIDENCE = Evidence(
         Done(clock=CLOCK),
         QuestionContext("verify", "leaf", "a claim \ud83d", None, 2),
         ServiceRequest("google_maps", "geocode", ["Como"], {"language": "it"}),
-        Verification("a claim", None, "none", 3, True, ("gate",), doubt="gates"),
+        Verification("a claim", None, "none", 3, True, ("gate",), is_gate=True),
         AskedForm("How deep?", "u", None, False, "depth"),
         Given("task", "answer \ud83d", PageSettings(max_text_chars=1)),
         SentRequest("m", [{"role": "user"}], SentTemplate("L", {}), 0.5, None, {}),

@@ -236,7 +236,7 @@ class AnswerProcesses:
             async with asyncio.timeout(min(_PASS_TIMEOUT_S, self._limits.block_s)):
                 return await service.connection.served(service)
         except Exception as error:
-            log.info("pass failed script=%s", job.call.script_path, exc_info=error)
+            log.debug("pass failed script=%s", job.call.script_path, exc_info=error)
             return None
 
     async def _in_program_order(
